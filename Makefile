@@ -1,0 +1,61 @@
+# Every target sets up what it needs in .venv (git-ignored) with plain venv and pip.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+TORCH := torch==2.13.0
+JOBS ?= 2
+
+.PHONY: demo test quick check lint types bench validate all soak docs schema clean
+
+demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
+	-$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192
+	-$(BIN)/tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 8k
+	$(BIN)/tonnage rules
+
+test: .venv/test.done  ## all tests
+	$(BIN)/python -m pytest -n $(JOBS)
+
+quick: .venv/quick.done  ## the tests that need no torch
+	$(BIN)/python -m pytest -n $(JOBS) --ignore tests/trace
+
+check: lint types quick  ## what every commit passes
+
+lint: .venv/quick.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/quick.done
+	$(BIN)/mypy
+
+bench: .venv/quick.done  ## writes benchmarks/results.json
+	$(BIN)/python benchmarks/run.py
+
+validate: .venv/core.done  ## predictions against published measurements
+	$(BIN)/tonnage validate validation/params.yaml
+
+soak: .venv/test.done  ## the long tier: more examples of every property
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS)
+
+docs schema: .venv/core.done  ## the generated pages and the JSON Schema
+	$(BIN)/python -m tonnage.document
+	$(BIN)/python scripts/write_docs.py
+
+all: check test bench validate
+
+.venv/core.done: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) -e .
+	touch $@
+
+.venv/quick.done: .venv/core.done
+	$(PIP) -e '.[test,dev]'
+	touch $@
+
+# torch first and pinned, so that no resolver fetches a build for accelerators
+.venv/test.done: .venv/quick.done
+	$(PIP) '$(TORCH)'
+	$(PIP) -e '.[test,dev,trace]' '$(TORCH)'
+	touch $@
+
+clean:
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,121 @@
+"""What an answer costs: whole process, in-process, and plans as arrays. Writes results.json: a list of {name, value, unit}.
+
+    make bench
+
+Absolute times on a shared machine are noise; the ratio to a bare start of Python with numpy and msgspec is the figure to watch.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import tonnage
+from tonnage.catalogue import cluster
+from tonnage.estimate._question import Question
+from tonnage.estimate.batch import needed_bytes
+from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.training import training_memory
+from tonnage.spec import ServingPlan, TrainingPlan
+
+HERE = Path(__file__).parent
+PLANS = 100_000
+CASES = (("llama-3.1-8b", "8xH100-SXM-80GB"), ("deepseek-v3", "32x8xH800-SXM-80GB"))
+
+
+def best(call: Callable[[], object], times: int) -> float:
+    """The least of several runs, in seconds: what the machine's other work adds is not ours."""
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+def process(*arguments: str) -> float:
+    return best(lambda: subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=False), 15)
+
+
+def columns(generator: np.random.Generator) -> dict[str, np.ndarray]:
+    """Plans as a search makes them: sizes that are powers of two, four sequence lengths."""
+    powers = {
+        "tensor_parallel_size": 4,
+        "pipeline_parallel_size": 4,
+        "context_parallel_size": 3,
+        "micro_batch_size": 4,
+        "data_parallel_size": 10,
+    }
+    made = {name: 2 ** generator.integers(0, top, PLANS) for name, top in powers.items()}
+    return made | {
+        "sequence_length": generator.choice([2048, 4096, 8192, 32768], PLANS),
+        "num_microbatches": generator.integers(1, 33, PLANS),
+    }
+
+
+Note = Callable[[str, float, str], None]
+
+
+def processes(note: Note) -> None:
+    """Whole commands, beside a bare start."""
+    bare = process("-c", "import numpy, msgspec")
+    note("bare start of Python with numpy and msgspec, whole process", bare, "s")
+    for model, on in CASES:
+        taken = process("-m", "tonnage", "train", model, "--on", on, "--json")
+        note(f"tonnage train {model} --on {on} --json, whole process", taken, "s")
+        note(f"tonnage train {model} --on {on} --json, over the bare start", taken / bare, "ratio")
+
+
+def breakdowns(name: str, on: str, note: Note) -> None:
+    """One full breakdown, in-process."""
+    model, machine = tonnage.read(name), cluster(on)
+    plan = training_plan(model, machine, TrainingOptions(), Question())
+    note(
+        f"breakdown of {name} on {on}, in-process", best(lambda: training_memory(model, plan, machine).memory, 200), "s"
+    )
+    serving = ServingPlan(context=8192, tensor_parallel_size=8)
+    note(
+        f"serving breakdown of {name}, in-process",
+        best(lambda: serving_memory(model, serving, machine.accelerator).memory, 200),
+        "s",
+    )
+
+
+def arrays(name: str, note: Note) -> None:
+    """Many plans together, and a part of them one by one."""
+    sizes, model = columns(np.random.default_rng(0)), tonnage.read(name)
+    names = {"runtime": "megatron", "zero_stage": 1, "recompute": "full"}
+    taken = best(lambda: needed_bytes(model, sizes, **names), 3)
+    note(f"{PLANS} training plans of {name} as arrays, one core", taken, "s")
+    note(f"training plans of {name} as arrays, one core", PLANS / taken, "plans/s")
+    plans = [
+        TrainingPlan(**{key: int(values[i]) for key, values in sizes.items()}, **names) for i in range(0, PLANS, 500)
+    ]
+    alone = best(lambda: [training_memory(model, one).needed for one in plans], 3)
+    note(f"training plans of {name} one by one", len(plans) / alone, "plans/s")
+
+
+def main() -> None:
+    results: list[dict[str, object]] = []
+
+    def note(name: str, value: float, unit: str) -> None:
+        results.append({"name": name, "value": value, "unit": unit})
+        print(f"{name:<76} {value:12.4g} {unit}")
+
+    processes(note)
+    for name, on in CASES:
+        breakdowns(name, on, note)
+        arrays(name, note)
+    (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    main()

@@ -1,0 +1,31 @@
+"""tonnage: does a large language model fit a machine, how fast, how long, how many, how much money, and why.
+
+>>> import tonnage
+>>> answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", sequence_length=8192, recompute="full")
+>>> answer.fits
+True
+"""
+
+from typing import Any
+
+__version__ = "0.1.0"
+_WHERE = {
+    "Answer": "tonnage.estimate.answers", "Cluster": "tonnage.spec", "Model": "tonnage.architectures", "Term": "tonnage.breakdown",
+    "TonnageError": "tonnage.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.models",
+    "serve": "tonnage.api", "train": "tonnage.api",
+}  # fmt: skip
+__all__ = sorted(_WHERE)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used: `import tonnage` costs nothing."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'tonnage' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(_WHERE[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_WHERE]

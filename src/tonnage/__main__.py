@@ -1,0 +1,7 @@
+"""python -m tonnage"""
+
+import sys
+
+from tonnage.cli import main
+
+sys.exit(main())

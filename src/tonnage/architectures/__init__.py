@@ -1,0 +1,103 @@
+"""Config -> Model. Every module of this package whose name has no underscore is one family; adding one is adding a file."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures._config import Config as Config
+from tonnage.architectures._heads import class_name as class_name
+from tonnage.architectures._heads import dressed, language_models
+from tonnage.architectures._model import Block as Block
+from tonnage.architectures._model import Branch as Branch
+from tonnage.architectures._model import Model as Model
+from tonnage.architectures._model import TensorGroup as TensorGroup
+from tonnage.architectures._model import TensorSummary as TensorSummary
+from tonnage.architectures._registry import ARCHITECTURES as ARCHITECTURES
+from tonnage.architectures._registry import MODEL_TYPES as MODEL_TYPES
+from tonnage.architectures._registry import TOWERS as TOWERS
+from tonnage.architectures._registry import architecture as architecture
+from tonnage.architectures._registry import families as families
+from tonnage.architectures._registry import find as find
+from tonnage.architectures._registry import load_all as load_all
+from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+
+_DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}
+
+
+def build(fields: Mapping[str, Any], name: str, where: str = "config.json") -> Model:
+    """Read a config.json's fields into a Model.
+
+    Raises MissingDatum for an architecture that no family knows, naming the nearest one and how to add it.
+    """
+    config = Config(fields, where)
+    made = family_of(config)(config)
+    if class_name(config) not in ARCHITECTURES:
+        made = dressed(made, config)
+    dtype = config.text("dtype", "torch_dtype", default=None) or _inner_dtype(config)
+    quantization = _quantization(config)
+    return replace(made, name=name, architecture=class_name(config), dtype=_known_dtype(dtype, where),
+                   quantization=quantization, config=fields, assumed=dict(config.assumed))  # fmt: skip
+
+
+def family_of(config: Config) -> Callable[[Config], Model]:
+    """The function that builds this config's model: by its class name, by its model type, by its family's language model."""
+    name, model_type = class_name(config), config.text("model_type", default=None)
+    relatives = [(ARCHITECTURES, each) for each in language_models(name)]
+    for registry, key in ((ARCHITECTURES, name), (MODEL_TYPES, model_type), *relatives):
+        if key:
+            try:
+                # a bare class whose type is known is of that type's family, unless a file names the class itself
+                return find(registry, key, everywhere=not (key == name and relatives and model_type))
+            except UnknownName:
+                pass
+    if not name and not model_type:
+        raise InvalidInput(f"{config.where} names neither architectures nor model_type, so nobody can tell what it is.")
+    raise MissingDatum(_unknown_architecture(name or model_type, config.where))
+
+
+def _unknown_architecture(name: str, where: str) -> str:
+    from difflib import get_close_matches
+
+    load_all()
+    near = get_close_matches(name, [*ARCHITECTURES, *MODEL_TYPES], n=1, cutoff=0.3)
+    nearest = f" The nearest known one is {near[0]!r}." if near else ""
+    return (
+        f"{where} is of architecture {name!r}, which no family in tonnage describes.{nearest} "
+        "Point tonnage at the model's safetensors or GGUF file for its exact weights, or add a family: one file in "
+        "tonnage/architectures/ (CONTRIBUTING.md says how)."
+    )
+
+
+def _quantization(config: Config) -> Mapping[str, Any] | None:
+    """How the checkpoint is quantised: of the model, or of its language model alone."""
+    places = [config, *(config.section(section, required=False) for section in _LANGUAGE_SECTIONS)]
+    for place in places:
+        found = place and (place.raw("quantization_config") or place.raw("compression_config"))
+        if found:
+            if not isinstance(found, Mapping):
+                raise InvalidInput(
+                    f"{config.where}: quantization_config must be an object. Got {type(found).__name__}."
+                )
+            return found
+    return None
+
+
+_LANGUAGE_SECTIONS = ("text_config", "llm_config", "thinker_config")
+
+
+def _inner_dtype(config: Config) -> str | None:
+    for section in _LANGUAGE_SECTIONS:
+        inner = config.section(section, required=False)
+        if inner is not None:
+            return inner.text("dtype", "torch_dtype", default=None)
+    return None
+
+
+def _known_dtype(dtype: str | None, where: str) -> str | None:
+    if dtype in (None, "auto"):
+        return None
+    short = dtype.removeprefix("torch.")
+    if short not in _DTYPES:
+        raise InvalidInput(f"{where}: dtype must be one of {', '.join(sorted(_DTYPES))}. Got {dtype!r}.")
+    return short

@@ -1,0 +1,58 @@
+"""Pieces of the decoders before Llama: full attention under older names, and a feed-forward of two matrices."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures._config import Config
+from tonnage.architectures._model import Block
+from tonnage.errors import InvalidInput
+from tonnage.ops import MLP, Attention, Norm, Op
+
+WIDTH = ("hidden_size", "n_embd", "n_embed", "d_model")
+HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "attention_heads")
+
+
+def width(c: Config) -> int:
+    """Width of the residual stream, under its historic names."""
+    return c.size(*WIDTH)
+
+
+def full_attention(c: Config, **options: Any) -> Attention:
+    """Attention whose heads share `hidden_size` evenly, with as many key/value heads as query heads unless `kv_heads` says."""
+    h, heads = width(c), c.size(*HEADS)
+    options.setdefault("kv_heads", heads)
+    return Attention(hidden_size=h, heads=heads, head_dim=head_width(c, h, heads), **options)
+
+
+def head_width(c: Config, hidden: int, heads: int) -> int:
+    """hidden / heads, which must divide."""
+    if hidden % heads:
+        raise InvalidInput(f"{c.where}: {heads} attention heads must divide the hidden size, {hidden}.")
+    return hidden // heads
+
+
+def grouped(c: Config, heads: int, *names: str) -> int:
+    """Key/value heads under one of `names`, as many as `heads` where none is given; they must divide `heads`."""
+    groups = c.size(*names, default=heads)
+    if heads % groups:
+        raise InvalidInput(f"{c.where}: {names[0]} ({groups}) must divide the number of attention heads ({heads}).")
+    return groups
+
+
+def plain_mlp(c: Config, *sizes: str, names: tuple[str, str], name: str = "mlp", **options: Any) -> MLP:
+    """Two matrices with an activation between; `sizes` are the names of the inner width, 4 * hidden_size without them."""
+    h = width(c)
+    inner = c.size(*sizes, default=4 * h) if sizes else 4 * h
+    options.setdefault("bias", True)
+    return MLP(name=name, hidden_size=h, intermediate_size=inner, gated=False, names=("", *names), **options)
+
+
+def beside(name: str, first: Norm, mixer: Op, feed: MLP, second: Norm | None = None) -> Block:
+    """Attention and feed-forward side by side. What both read is kept for backward once.
+
+    They share the output of one norm, or each has a norm of the same input.
+    """
+    if second is None:
+        return Block(name, (first, mixer, replace(feed, keeps_input=False)))
+    return Block(name, (first, mixer, replace(second, keeps=False), feed))

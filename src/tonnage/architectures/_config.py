@@ -1,0 +1,149 @@
+"""Reading fields of a config.json: each with the type and the range that can be right, each error naming the field."""
+
+from collections.abc import Mapping
+from typing import Any, overload
+
+from tonnage.errors import InvalidInput
+
+_REQUIRED: Any = object()
+LARGEST_SIZE = 2**34  # no width, vocabulary or context of this field comes near it
+LARGEST_DEPTH = 100_000  # layers, and experts of a layer
+
+
+class Config:
+    """A config.json (or one of its sections) with checked access; names may be given with their historic aliases.
+
+    `assumed` collects the fields that the config left out and the family's own default filled.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], where: str, assumed: dict[str, Any] | None = None, path: str = ""):
+        if not isinstance(fields, Mapping):
+            raise InvalidInput(f"{where} must hold a JSON object. Got {_shown(fields)}.")
+        self._fields = fields
+        self.where = where
+        self.assumed: dict[str, Any] = {} if assumed is None else assumed
+        self.path = path  # of this section within the file, with a dot at its end: "vision_config."
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """All fields as they stand, unchecked."""
+        return self._fields
+
+    def __contains__(self, name: str) -> bool:
+        return self._fields.get(name) is not None
+
+    def raw(self, name: str, default: Any = None) -> Any:
+        """The field as it stands, unchecked."""
+        return self._fields.get(name, default)
+
+    def size(self, *names: str, default: Any = _REQUIRED, smallest: int = 1, largest: int = LARGEST_SIZE) -> int:
+        """A whole number within bounds. `default` may be None, to say that the field may be absent."""
+        name, value = self._find(names, default)
+        whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
+        if whole is not None and not (_plain(whole, int) and smallest <= whole <= largest):
+            raise InvalidInput(
+                f"{self.where}: {name} must be a whole number from {smallest} to {largest}. Got {_shown(value)}."
+            )
+        return whole
+
+    def depth(self, *names: str, default: Any = _REQUIRED, smallest: int = 1) -> int:
+        """A number of layers or of experts."""
+        return self.size(*names, default=default, smallest=smallest, largest=LARGEST_DEPTH)
+
+    def number(self, *names: str, default: Any = _REQUIRED) -> float:
+        """A finite number."""
+        name, value = self._find(names, default)
+        if value is not None and not (type(value) in (int, float) and abs(value) <= 1e30):
+            raise InvalidInput(f"{self.where}: {name} must be a finite number. Got {_shown(value)}.")
+        return value
+
+    def flag(self, *names: str, default: Any = False) -> bool:
+        """True or false."""
+        name, value = self._find(names, default)
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{self.where}: {name} must be true or false. Got {_shown(value)}.")
+        return value
+
+    def text(self, *names: str, default: Any = _REQUIRED) -> str:
+        """A string."""
+        name, value = self._find(names, default)
+        if value is not None and not _plain(value, str):
+            raise InvalidInput(f"{self.where}: {name} must be a string. Got {_shown(value)}.")
+        return value
+
+    def items(self, *names: str, default: Any = _REQUIRED, length: int | None = None) -> list[Any]:
+        """A list, of `length` items if that is given."""
+        name, value = self._find(names, default)
+        if value is not None and not (isinstance(value, list | tuple) and len(value) <= LARGEST_DEPTH):
+            raise InvalidInput(f"{self.where}: {name} must be a list. Got {_shown(value)}.")
+        if value is not None and length is not None and len(value) != length:
+            raise InvalidInput(f"{self.where}: {name} must have {length} items, one for each layer. Got {len(value)}.")
+        listed: Any = list(value) if isinstance(value, tuple) else value
+        return listed
+
+    def one_of(self, name: str, choices: Mapping[str, Any] | tuple[str, ...], default: Any = _REQUIRED) -> str:
+        """A string among `choices`."""
+        value = self.text(name, default=default)
+        if value is not None and value not in choices:
+            raise InvalidInput(f"{self.where}: {name} must be one of {', '.join(choices)}. Got {value!r}.")
+        return value
+
+    @overload
+    def section(self, *names: str) -> "Config": ...
+
+    @overload
+    def section(self, *names: str, required: bool) -> "Config | None": ...
+
+    def section(self, *names: str, required: bool = True) -> "Config | None":
+        """A nested object: text_config, vision_config."""
+        for name in names:
+            if self._fields.get(name) is not None:
+                return Config(self._fields[name], f"{self.where}: {name}", self.assumed, f"{self.path}{name}.")
+        if required:
+            raise InvalidInput(f"{self.where} lacks {' or '.join(names)}.")
+        return None
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> "Config":
+        """The same config where the family's own defaults stand for absent fields; those used are remembered."""
+        return _Defaulted(self, defaults)
+
+    def _default(self, names: tuple[str, ...]) -> Any:
+        return _REQUIRED
+
+    def _find(self, names: tuple[str, ...], default: Any) -> tuple[str, Any]:
+        for name in names:
+            value = self._fields.get(name)
+            if value is not None:
+                return name, value
+        inherited = self._default(names)
+        if inherited is not _REQUIRED:
+            return names[0], inherited
+        if default is _REQUIRED:
+            raise InvalidInput(f"{self.where} lacks {' or '.join(names)}, which decides the model's size.")
+        return names[0], default
+
+
+class _Defaulted(Config):
+    _defaults: Mapping[str, Any]
+
+    def __init__(self, config: Config, defaults: Mapping[str, Any]):
+        super().__init__(config.fields, config.where, config.assumed, config.path)
+        # a second set of defaults stands behind the first: a wrapper's before those of the family that it wraps
+        self._defaults = {**defaults, **config._defaults} if isinstance(config, _Defaulted) else defaults
+
+    def _default(self, names: tuple[str, ...]) -> Any:
+        for name in names:
+            if name in self._defaults:
+                self.assumed[f"{self.path}{name}"] = self._defaults[name]
+                return self._defaults[name]
+        return _REQUIRED
+
+
+def _plain(value: Any, kind: type) -> bool:
+    """Whether a value is of exactly this type: true is not a number."""
+    return type(value) is kind
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -1,0 +1,89 @@
+"""What a class name says beyond its family: no head, a score of the sequence, labels of the tokens.
+
+Embedding models and rerankers are decoders without their output projection. In transformers the base class is `XModel`; the
+scores are those of GenericForSequenceClassification, GenericForTokenClassification and GenericForQuestionAnswering
+(huggingface/transformers src/transformers/modeling_layers.py, v5.23). A family that registers such a name builds it itself.
+Qwen2's reward models score through a hidden layer: vllm-project/vllm vllm/model_executor/models/qwen2_rm.py.
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from tonnage.architectures._config import LARGEST_DEPTH, Config
+from tonnage.architectures._model import Model
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.ops import Head, Linear, Op
+
+TASKS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "RewardModel", "Model")
+REWARDS = {"Qwen2ForRewardModel": 1, "Qwen2ForProcessRewardModel": 2}  # outputs of the score
+LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+
+def class_name(c: Config) -> str:
+    """The first of `architectures`, or an empty string."""
+    names = c.items("architectures", default=[])
+    if names and not isinstance(names[0], str):
+        raise InvalidInput(f"{c.where}: architectures must hold class names. Got {names[0]!r}.")
+    return names[0] if names else ""
+
+
+def task(name: str) -> str:
+    """What of TASKS the class is for; an empty string for a language model or an unknown class."""
+    if name.endswith(LANGUAGE_MODELS):
+        return ""
+    return next((each for each in TASKS if name.endswith(each) and name != each), "")
+
+
+def language_models(name: str) -> list[str]:
+    """Names that the language model of the same family may have: LlamaModel -> LlamaForCausalLM and so on."""
+    stem = name.removesuffix(task(name)).removesuffix("ForProcess").removesuffix("For") if task(name) else ""
+    return [stem + ending for ending in LANGUAGE_MODELS] if stem else []
+
+
+def num_labels(c: Config, default: int = 2) -> int:
+    """Outputs of a classifier: as many as id2label lists, else `num_labels`."""
+    labels = c.raw("id2label")
+    if labels is None:
+        return c.size("num_labels", default=default, largest=LARGEST_DEPTH)
+    if not isinstance(labels, Mapping) or not labels:
+        raise InvalidInput(f"{c.where}: id2label must map numbers to names. Got {type(labels).__name__}.")
+    return len(labels)
+
+
+def score(c: Config, kind: str, width: int) -> tuple[Op, ...]:
+    """The layers that stand where the language model's head stood."""
+    if kind == "RewardModel":
+        return _reward(c, width)
+    if kind == "ForSequenceClassification":
+        return (Linear(name="score", in_features=width, out_features=num_labels(c), part="head"),)
+    if kind == "ForTokenClassification":
+        return (Linear(name="score", in_features=width, out_features=num_labels(c), bias=True, part="head"),)
+    if kind == "ForQuestionAnswering":
+        return (Linear(name="qa_outputs", in_features=width, out_features=2, bias=True, part="head"),)
+    return ()
+
+
+def _reward(c: Config, width: int) -> tuple[Op, ...]:
+    name = class_name(c)
+    if name not in REWARDS:
+        raise MissingDatum(f"{c.where}: the score of {name} is not described. Known: {', '.join(REWARDS)}.")
+    hidden = Linear(name="score.0", in_features=width, out_features=width, bias=True)
+    return hidden, Linear(name="score.2", in_features=width, out_features=REWARDS[name], bias=True, part="head")
+
+
+def with_head(made: Model, head: tuple[Op, ...]) -> Model:
+    """`made` with `head` in the place of its output projection to the vocabulary."""
+    main = made.decoder
+    kept = tuple(op for op in main.after if not isinstance(op, Head))
+    changed = replace(main, after=kept + head)
+    branches = tuple(changed if branch is main else branch for branch in made.branches)
+    return replace(made, branches=branches, tied=False)
+
+
+def dressed(made: Model, c: Config) -> Model:
+    """`made` as the class of `c` has it, where the family made a language model of it."""
+    kind, main = task(class_name(c)), made.decoder
+    if not kind or not any(isinstance(op, Head) for op in main.after):
+        return made
+    return with_head(made, score(c, kind, main.hidden_size))

@@ -1,0 +1,155 @@
+"""Pieces that families share: attention and MLP by Hugging Face's usual names, and the usual decoder around them."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from tonnage.architectures._config import Config
+from tonnage.architectures._model import Block, Branch, BranchKind, Model
+from tonnage.errors import InvalidInput
+from tonnage.ops import MLP, Attention, Embedding, Head, Norm, Op
+
+NormKind = Literal["rms", "layer"]
+
+
+def norm(name: str, width: int, kind: NormKind = "rms", **options: Any) -> Norm:
+    """RMSNorm unless said otherwise."""
+    return Norm(name=name, width=width, kind=kind, **options)
+
+
+def head_dim(c: Config) -> int:
+    """`head_dim` of the config, or hidden_size / num_attention_heads, which must then divide."""
+    given = c.size("head_dim", default=None)
+    if given is not None:
+        return given
+    hidden, heads = (
+        c.size("hidden_size", "n_embd", "d_model"),
+        c.size("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    )
+    if hidden % heads:
+        raise InvalidInput(
+            f"{c.where}: num_attention_heads ({heads}) must divide hidden_size ({hidden}), or head_dim must be given."
+        )
+    return hidden // heads
+
+
+def kv_heads(c: Config, heads: int) -> int:
+    """`num_key_value_heads`, by default as many as query heads; it must divide them."""
+    found = c.size("num_key_value_heads", default=heads)
+    if heads % found:
+        raise InvalidInput(f"{c.where}: num_key_value_heads ({found}) must divide num_attention_heads ({heads}).")
+    return found
+
+
+def attention(c: Config, **options: Any) -> Attention:
+    """Grouped attention as most configs name it; `options` override or add fields of Attention."""
+    if "heads" not in options:
+        options["heads"] = c.size("num_attention_heads")
+    if "kv_heads" not in options:
+        options["kv_heads"] = kv_heads(c, options["heads"])
+    if "head_dim" not in options:
+        options["head_dim"] = head_dim(c)
+    if "hidden_size" not in options:
+        options["hidden_size"] = c.size("hidden_size")
+    return Attention(**options)
+
+
+def mlp(c: Config, **options: Any) -> MLP:
+    """Gated feed-forward as most configs name it."""
+    options.setdefault("hidden_size", c.size("hidden_size"))
+    if "intermediate_size" not in options:
+        options["intermediate_size"] = c.size("intermediate_size")
+    return MLP(**options)
+
+
+def pre_norm(
+    name: str, mixer: Op, feed: Op, width: int, kind: NormKind = "rms",
+    names: tuple[str, str] = ("input_layernorm", "post_attention_layernorm"), **options: Any,
+) -> Block:  # fmt: skip
+    """The usual layer: norm, mixer, norm, feed-forward."""
+    first, second = (norm(each, width, kind, **options) for each in names)
+    return Block(name, (first, mixer, second, feed))
+
+
+def sandwich(name: str, mixer: Op, feed: Op, width: int, kind: NormKind = "rms") -> Block:
+    """Norms before and after both sublayers (Gemma 2 and 3)."""
+    return Block(
+        name,
+        (
+            norm("input_layernorm", width, kind),
+            mixer,
+            norm("post_attention_layernorm", width, kind),
+            norm("pre_feedforward_layernorm", width, kind),
+            feed,
+            norm("post_feedforward_layernorm", width, kind),
+        ),
+    )
+
+
+def pattern(
+    c: Config, blocks: dict[str, Block], kinds: Sequence[str], field: str
+) -> tuple[tuple[Block, ...], tuple[int, ...]]:
+    """Turn a list of layer kinds into (blocks in use, index of each layer's block)."""
+    used = [kind for kind in blocks if kind in kinds]
+    for kind in kinds:
+        if kind not in blocks:
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(blocks)}. Got {kind!r}.")
+    index = {kind: i for i, kind in enumerate(used)}
+    return tuple(blocks[kind] for kind in used), tuple(index[kind] for kind in kinds)
+
+
+def decoder(
+    c: Config,
+    blocks: Sequence[Block],
+    layers: Sequence[int] | None = None,
+    *,
+    name: str = "decoder",
+    kind: BranchKind = "decoder",
+    norm_kind: NormKind = "rms",
+    norm_options: dict[str, Any] | None = None,
+    tied: bool = False,
+    head: bool = True,
+    head_bias: bool = False,
+    positions: int = 0,
+    before: Sequence[Op] = (),
+    after: Sequence[Op] = (),
+    final_norm: bool = True,
+    hidden_size: int | None = None,
+    vocab_size: int | None = None,
+    names: tuple[str, str, str] = ("embed_tokens", "embed_positions", "norm"),
+) -> Branch:
+    """Token embedding, layers, final norm, head. `positions`: rows of a learned position table; `after`: before the head.
+
+    Without `layers`, all num_hidden_layers are of the first block. `names`: of the embedding, the position table and the norm.
+    """
+    h = hidden_size or c.size("hidden_size", "n_embd", "d_model")
+    vocabulary = vocab_size or c.size("vocab_size")
+    if layers is None:
+        layers = (0,) * num_layers(c)
+    first: tuple[Op, ...] = (Embedding(name=names[0], num_embeddings=vocabulary, width=h),)
+    if positions:
+        first += (Embedding(name=names[1], num_embeddings=positions, width=h, split="replicated"),)
+    last: tuple[Op, ...] = (norm(names[2], h, norm_kind, **(norm_options or {})),) if final_norm else ()
+    last += tuple(after)
+    if head:
+        last += (Head(width=h, vocab_size=vocabulary, bias=head_bias, tied=tied),)
+    return Branch(name=name, kind=kind, hidden_size=h, before=first + tuple(before), blocks=tuple(blocks),
+                  layers=tuple(layers), after=last)  # fmt: skip
+
+
+def num_layers(c: Config) -> int:
+    """The number of decoder layers, under its names."""
+    return c.depth("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+
+
+def model(
+    c: Config, family: str, *branches: Branch, tied: bool = False, context: int | None = None, **options: Any
+) -> Model:
+    """The Model of these branches, the first of which holds the language model."""
+    main = branches[0]
+    vocabulary = next((op.num_embeddings for op in main.before if isinstance(op, Embedding)), 0)
+    if context is None:
+        context = c.size(
+            "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len", default=None
+        )
+    return Model(name=options.pop("name", ""), family=family, architecture="", hidden_size=main.hidden_size,
+                 vocab_size=vocabulary, context=context, branches=tuple(branches), tied=tied, **options)  # fmt: skip

@@ -1,0 +1,72 @@
+"""PaliGemma 1 and 2, ShieldGemma 2's and Gemma 3's SigLIP, and the towers of Gemma 3n and Gemma 4.
+
+Structure: transformers 5.23, models/{paligemma,gemma3,gemma3n,gemma4}. The language models are those of gemma,
+gemma2, gemma3, gemma3n and gemma4.
+"""
+
+from tonnage.architectures._config import Config
+from tonnage.architectures._model import Branch, Model
+from tonnage.architectures._parts import norm
+from tonnage.architectures._registry import architecture
+from tonnage.architectures._towers import joined, language_model, linear, projected, table, tower, tower_if_any
+from tonnage.ops import Op
+
+HARD_TOKENS = 128  # Gemma3nVisionConfig's and Gemma3nAudioConfig's vocab_size: delimiters with vectors of their own
+
+
+@architecture("PaliGemmaForConditionalGeneration", model_types=("paligemma",))
+def paligemma(c: Config) -> Model:
+    text, vision = language_model(c, "gemma"), tower(c, "siglip_vision_model")
+    outputs = c.size("projection_dim", default=text.hidden_size)
+    return joined(
+        text, "paligemma", projected(vision, linear("multi_modal_projector.linear", vision.hidden_size, outputs))
+    )
+
+
+@architecture("Gemma3ForConditionalGeneration", model_types=("gemma3",))
+def gemma3(c: Config) -> Model:
+    """The patches are averaged to mm_tokens_per_image tokens, normalised and multiplied by one matrix."""
+    text, vision = language_model(c, "gemma3_text"), tower(c, "siglip_vision_model")
+    name, width = "multi_modal_projector", vision.hidden_size
+    ops = (
+        norm(f"{name}.mm_soft_emb_norm", width),
+        linear(f"{name}.mm_input_projection", width, text.hidden_size, bias=False),
+    )
+    return joined(text, "gemma3", projected(vision, *ops))
+
+
+@architecture("Gemma4ForConditionalGeneration", model_types=("gemma4",))
+def gemma4(c: Config) -> Model:
+    """Small sizes hear too; a null audio_config says that there is no such tower."""
+    text = language_model(c, "gemma4_text")
+    vision, audio = tower_if_any(c, "gemma4_vision"), tower_if_any(c, "gemma4_audio", "audio_config")
+    if vision is not None:
+        vision = projected(
+            vision, linear("embed_vision.embedding_projection", vision.hidden_size, text.hidden_size, bias=False)
+        )
+    if audio is not None:
+        inputs = c.section("audio_config").size("output_proj_dims", default=1536)
+        audio = projected(audio, linear("embed_audio.embedding_projection", inputs, text.hidden_size, bias=False))
+    return joined(text, "gemma4", vision, audio)
+
+
+@architecture("Gemma3nForConditionalGeneration", model_types=("gemma3n",))
+def gemma3n(c: Config) -> Model:
+    text = language_model(c, "gemma3n_text")
+    vision, audio = tower(c, "gemma3n_vision"), tower(c, "gemma3n_audio", "audio_config")
+    return joined(
+        text, "gemma3n",
+        projected(vision, *embedder(c.section("vision_config"), "embed_vision", vision, text)),
+        projected(audio, *embedder(c.section("audio_config"), "embed_audio", audio, text)),
+    )  # fmt: skip
+
+
+def embedder(c: Config, name: str, branch: Branch, text: Model) -> tuple[Op, ...]:
+    """A small vocabulary of its own, norms for its tokens and for the tower's, and a matrix to the text's width."""
+    width = branch.hidden_size
+    return (
+        table(f"{name}.embedding.weight", c.size("vocab_size", default=HARD_TOKENS), width),
+        norm(f"{name}.hard_embedding_norm", width),
+        norm(f"{name}.soft_embedding_norm", width),
+        linear(f"{name}.embedding_projection", width, text.hidden_size, bias=False),
+    )

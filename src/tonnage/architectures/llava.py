@@ -1,0 +1,88 @@
+"""LLaVA and its successors, VipLLaVA, DeepSeek-VL, Phi-3.5-vision, and Pixtral as LLaVA: a tower, two matrices.
+
+Structure: transformers 5.23, models/{llava,llava_next,llava_next_video,llava_onevision,vipllava,deepseek_vl};
+microsoft/Phi-3.5-vision-instruct modeling_phi3_v.py, whose tower is openai/clip-vit-large-patch14-336 and is not in
+its config.
+"""
+
+from tonnage.architectures._config import Config
+from tonnage.architectures._model import Model
+from tonnage.architectures._parts import norm
+from tonnage.architectures._registry import architecture
+from tonnage.architectures._towers import joined, language_model, linear, projected, tower
+from tonnage.ops import Op, Parameter
+
+CLIP_LARGE = {
+    "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+}  # fmt: skip
+
+
+@architecture("LlavaForConditionalGeneration", model_types=("llava",))
+def llava(c: Config) -> Model:
+    return with_projector(c, "llama", "clip_vision_model")
+
+
+@architecture(
+    "LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration",
+    model_types=("llava_next", "llava_next_video"),
+)  # fmt: skip
+def llava_next(c: Config) -> Model:
+    """Tiles of an image are put in rows, each of which ends with a learned vector."""
+    return with_projector(c, "llama", "clip_vision_model", newline=True)
+
+
+@architecture("LlavaOnevisionForConditionalGeneration", model_types=("llava_onevision",))
+def llava_onevision(c: Config) -> Model:
+    return with_projector(c, "qwen2", "siglip_vision_model", newline=True)
+
+
+@architecture("VipLlavaForConditionalGeneration", model_types=("vipllava",))
+def vipllava(c: Config) -> Model:
+    """The projector sees five layers of the tower, after a norm."""
+    c = c.with_defaults({"vision_feature_layer": [-2, -5, -8, -11, 6]})
+    text, vision = language_model(c, "llama"), tower(c, "clip_vision_model")
+    inputs = feature_layers(c) * vision.hidden_size
+    name = "multi_modal_projector"
+    ops = (norm(f"{name}.projector_layernorm", inputs, "layer"), *two_layers(name, inputs, text.hidden_size))
+    return joined(text, "llava", projected(vision, *ops))
+
+
+def with_projector(c: Config, text_type: str, vision_type: str, newline: bool = False) -> Model:
+    text, vision = language_model(c, text_type), tower(c, vision_type)
+    bias = c.flag("multimodal_projector_bias", default=True)
+    ops = two_layers("multi_modal_projector", feature_layers(c) * vision.hidden_size, text.hidden_size, bias)
+    if newline:
+        ops += (Parameter(name="image_newline", elements=text.hidden_size, part="vision"),)
+    return joined(text, "llava", projected(vision, *ops))
+
+
+def feature_layers(c: Config) -> int:
+    """How many layers of the tower the projector sees side by side: the field holds one layer's number, or a list."""
+    given = c.raw("vision_feature_layer")
+    if given is None or isinstance(given, list | tuple):
+        return len(c.items("vision_feature_layer", default=[-2]))
+    return 1
+
+
+def two_layers(name: str, inputs: int, outputs: int, bias: bool = True) -> tuple[Op, ...]:
+    """The usual projector."""
+    return linear(f"{name}.linear_1", inputs, outputs, bias), linear(f"{name}.linear_2", outputs, outputs, bias)
+
+
+@architecture("DeepseekVLForConditionalGeneration", model_types=("deepseek_vl",))
+def deepseek_vl(c: Config) -> Model:
+    text, vision = language_model(c, "llama"), tower(c, "siglip_vision_model")
+    return joined(text, "llava", projected(vision, *two_layers("aligner", vision.hidden_size, text.hidden_size)))
+
+
+@architecture("Phi3VForCausalLM", model_types=("phi3_v",))
+def phi3_vision(c: Config) -> Model:
+    """Four patches side by side go through the projector; learned vectors end rows and part image and tiles."""
+    text = language_model(
+        Config({**c.fields, "architectures": ["Phi3ForCausalLM"]}, c.where, c.assumed, c.path), "phi3"
+    )
+    vision = tower(Config({"vision_config": CLIP_LARGE}, c.where, c.assumed, c.path), "clip_vision_model")
+    merged = 4 * vision.hidden_size
+    marks = tuple(Parameter(name=name, elements=merged, part="vision") for name in ("glb_GN", "sub_GN"))
+    return joined(text, "phi3_v", projected(vision, *two_layers("img_projection", merged, text.hidden_size), *marks))

@@ -1,0 +1,48 @@
+"""What every fact of a catalogue must satisfy beyond its type: a sane size, a source, a date."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from tonnage.catalogue._files import Source
+from tonnage.errors import InvalidInput
+
+_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+
+# The largest value that is still believable; beyond it a unit was mistaken. Generous: ten times what is on the market.
+LIMITS = {
+    "gib": 65_536.0, "mib": 65_536.0 * 1024, "gb_per_s": 1_000_000.0, "tflops": 1_000_000.0, "watts": 1_000_000.0,
+    "usd": 100_000_000.0, "fraction": 1.0,
+}  # fmt: skip
+
+
+def within(value: float | None, unit: str, where: str) -> None:
+    """A positive number of this unit, not above its limit; None passes: a fact that nobody published."""
+    if value is not None and not 0 < value <= LIMITS[unit]:
+        raise InvalidInput(f"{where} must be above 0 and at most {LIMITS[unit]:,.0f}. Got {value}.")
+
+
+def one_of(value: str, known: Iterable[str], where: str) -> None:
+    """One of a few names."""
+    names = list(known)
+    if value not in names:
+        raise InvalidInput(f"{where} must be one of {', '.join(names)}. Got {value!r}.")
+
+
+def date(text: str, where: str) -> None:
+    """A day as YYYY-MM-DD."""
+    if not _DATE.fullmatch(text):
+        raise InvalidInput(f"{where} must be a date such as 2026-11-21. Got {text!r}.")
+
+
+def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> None:
+    """Every fact has a source, its own or that of the table it stands in; every source has a text and a date."""
+    for path, fact in sources.items():
+        date(fact.as_of, f"{where}: sources.{path}.as_of")
+        if not fact.source.strip():
+            raise InvalidInput(f"{where}: sources.{path}.source is empty.")
+    for fact_path in facts:
+        parts = fact_path.split(".")
+        if not any(".".join(parts[:end]) in sources for end in range(len(parts), 0, -1)):
+            raise InvalidInput(
+                f"{where}: {fact_path} has no source. Add {parts[0]} = {{ source = ..., as_of = ... }} to [sources]."
+            )

@@ -1,0 +1,130 @@
+"""Facts live in TOML, a file a thing, each with its sources and dates. This is the only code that reads them.
+
+A name is found without opening the other files: by its file's name, else by a scan for the quoted alias.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from tonnage.errors import InvalidInput
+from tonnage.registry import unknown
+
+HERE = Path(__file__).parent
+T = TypeVar("T")
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who says so, and when that was read (YYYY-MM-DD)."""
+
+    source: str
+    as_of: str
+
+
+def names(kind: str) -> list[str]:
+    """File names of a catalogue and of the user's own files, without their ending."""
+    return sorted({path.stem for path in [*_shipped(kind), *user_files(kind)]})
+
+
+def key(name: str) -> str:
+    """How names are compared: case, spaces and underscores do not matter."""
+    return "-".join(name.lower().replace("_", " ").split())
+
+
+def find(kind: str, name: str) -> Path | None:
+    """The file of the thing called `name`, or that lists it among its aliases; the user's own files come first."""
+    wanted = key(name)
+    for path in user_files(kind):
+        if wanted == key(path.stem) or wanted in _listed(path):
+            return path
+    plain = not any(character in wanted for character in "/\\\0")
+    if wanted and plain and (path := HERE / kind / f"{wanted}.toml").is_file():
+        return path
+    return _aliases(kind).get(wanted)
+
+
+def _shipped(kind: str) -> list[Path]:
+    return sorted((HERE / kind).glob("*.toml"))
+
+
+@cache
+def _aliases(kind: str) -> dict[str, Path]:
+    """Alias -> shipped file."""
+    found: dict[str, Path] = {}
+    for path in _shipped(kind):
+        for alias in _listed(path):
+            found.setdefault(alias, path)
+    return found
+
+
+def _listed(path: Path) -> list[str]:
+    """The aliases of a file, from a scan for the one line that holds them: ten times faster than parsing all files."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        start = text.find("\naliases = [")
+        line = text[start + 1 : text.index("]", start) + 1] if start >= 0 else "aliases = []"
+        return [key(alias) for alias in tomllib.loads(line)["aliases"]]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return []  # a broken file is reported when it is read by its own name
+
+
+def aliases(kind: str) -> dict[str, str]:
+    """Alias -> name of the file that lists it."""
+    return {alias: path.stem for alias, path in _aliases(kind).items()}
+
+
+def missing(kind: str, word: str, name: str) -> Exception:
+    """The error for a name that the catalogue does not have."""
+    return unknown(word, name, [*names(kind), *_aliases(kind)])
+
+
+def read(path: Path, form: type[T]) -> T:
+    """A TOML file as a `form`; a key that the form does not have, or a value of another type, is an InvalidInput.
+
+    A file is read once, and again when it has changed.
+    """
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from None
+    kind: Any = form
+    found: T = _read(path, changed, kind)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _read(path: Path, changed: int, form: Any) -> Any:
+    try:
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {path}: {error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}") from None
+    return convert(fields, form, str(path))
+
+
+def convert(fields: Any, form: type[T], where: str) -> T:
+    """Checked fields; errors name the path inside the file."""
+    try:
+        return msgspec.convert(fields, form)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def user_files(kind: str) -> Iterator[Path]:
+    """The user's own files of this kind: <config directory>/<kind>/*.toml."""
+    yield from sorted((config_directory() / kind).glob("*.toml"))
+
+
+def config_directory() -> Path:
+    """$TONNAGE_CONFIG, else $XDG_CONFIG_HOME/tonnage, else ~/.config/tonnage."""
+    import os
+
+    if given := os.environ.get("TONNAGE_CONFIG"):
+        return Path(given)
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "tonnage"

@@ -1,0 +1,183 @@
+"""The catalogue of accelerators: catalogue/accelerators/*.toml -> Accelerator, scaled to base units here."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from tonnage.catalogue import _checks, _files, _links
+from tonnage.catalogue._files import Source
+from tonnage.catalogue._links import LinkForm
+from tonnage.errors import InvalidInput
+from tonnage.registry import unknown
+from tonnage.spec import Accelerator, Fact, Memory
+from tonnage.units import GB, GIB, MIB, TERA
+
+PRECISIONS = (
+    "fp64", "fp64-matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "nvfp4", "int8", "int4",
+)  # fmt: skip
+KINDS = ("gpu", "tpu", "npu", "cpu", "apple")
+
+
+class _Memory(Struct, forbid_unknown_fields=True):
+    """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `system_gib` what a shared memory's system keeps."""
+
+    nominal_gib: float
+    kind: str
+    bandwidth_gb_per_s: float | None = None
+    reported_mib: float | None = None
+    unified: bool = False
+    system_gib: float = 0
+
+
+class _Variant(Struct, forbid_unknown_fields=True):
+    """A way to run the same chip that shows less, or another, memory: a MIG or vGPU slice, ECC switched."""
+
+    what: str
+    source: str
+    as_of: str
+    nominal_gib: float | None = None
+    reported_mib: float | None = None
+    bandwidth_gb_per_s: float | None = None
+    system_gib: float | None = None
+    compute_fraction: float = 1
+
+
+class AcceleratorFile(Struct, forbid_unknown_fields=True):
+    """The form of a file; docs/catalogue.md explains each key. Peaks are dense; those with 2:4 sparsity stand apart."""
+
+    name: str
+    vendor: str
+    kind: str
+    generation: str
+    memory: _Memory
+    dense_tflops: dict[str, float]
+    sources: dict[str, Source]
+    aliases: list[str] = []
+    sparse_tflops: dict[str, float] = {}
+    scale_up: LinkForm | None = None
+    host_link: LinkForm | None = None
+    tdp_watts: float | None = None
+    default_node: str | None = None
+    variants: dict[str, _Variant] = {}
+    why: dict[str, str] = {}
+    note: str = ""
+
+
+def accelerator(name: str) -> Accelerator:
+    """The accelerator of this name or alias; `NAME:VARIANT` for a MIG or vGPU slice, or ECC switched."""
+    chip, _, variant = name.partition(":")
+    path = _files.find("accelerators", chip)
+    if path is None:
+        raise _files.missing("accelerators", "accelerator", chip)
+    return load(path, variant)
+
+
+def load(path: Path, variant: str = "") -> Accelerator:
+    """Read one file, strictly."""
+    form = _files.read(path, AcceleratorFile)
+    _check(form, str(path))
+    return _accelerator(form, variant)
+
+
+def accelerator_names() -> list[str]:
+    """Names of all accelerators, shipped and the user's own."""
+    return _files.names("accelerators")
+
+
+def _accelerator(form: AcceleratorFile, variant: str) -> Accelerator:
+    memory, fraction, name = form.memory, 1.0, form.name
+    sources = {path: Fact(source=fact.source, as_of=fact.as_of) for path, fact in form.sources.items()}
+    if variant:
+        chosen = _variant(form, _files.key(variant))
+        memory, fraction = _in_variant(memory, chosen), chosen.compute_fraction
+        name = f"{name}:{_files.key(variant)}"
+        sources = _with_memory_from(sources, Fact(source=chosen.source, as_of=chosen.as_of))
+    return Accelerator(
+        name=name, vendor=form.vendor, kind=form.kind, generation=form.generation, memory=_memory(memory),
+        dense_flops={precision: peak * fraction * TERA for precision, peak in form.dense_tflops.items()},
+        sparse_flops={precision: peak * fraction * TERA for precision, peak in form.sparse_tflops.items()},
+        scale_up=_links.link(form.scale_up), host_link=_links.link(form.host_link), tdp_watts=form.tdp_watts,
+        default_node=form.default_node, sources=sources, why=form.why, variants=tuple(form.variants), note=form.note,
+    )  # fmt: skip
+
+
+def _variant(form: AcceleratorFile, name: str) -> _Variant:
+    if name not in form.variants:
+        raise unknown(f"variant of {form.name}", name, form.variants)
+    return form.variants[name]
+
+
+def _in_variant(memory: _Memory, chosen: _Variant) -> _Memory:
+    """The chip's memory with what the variant changes; another size is never reported as the chip's."""
+    resized = chosen.nominal_gib is not None or chosen.reported_mib is not None
+    return _Memory(
+        nominal_gib=chosen.nominal_gib or memory.nominal_gib,
+        kind=memory.kind,
+        bandwidth_gb_per_s=chosen.bandwidth_gb_per_s or memory.bandwidth_gb_per_s,
+        reported_mib=chosen.reported_mib if resized else memory.reported_mib,
+        unified=memory.unified,
+        system_gib=memory.system_gib if chosen.system_gib is None else chosen.system_gib,
+    )
+
+
+def _with_memory_from(sources: dict[str, Fact], fact: Fact) -> dict[str, Fact]:
+    return {path: known for path, known in sources.items() if not path.startswith("memory")} | {"memory": fact}
+
+
+def _memory(memory: _Memory) -> Memory:
+    reported, bandwidth = memory.reported_mib, memory.bandwidth_gb_per_s
+    return Memory(
+        nominal_bytes=round(memory.nominal_gib * GIB), reported_bytes=round(reported * MIB) if reported else None,
+        system_bytes=round(memory.system_gib * GIB), kind=memory.kind, unified=memory.unified,
+        bytes_per_second=bandwidth * GB if bandwidth else None,
+    )  # fmt: skip
+
+
+def _check(form: AcceleratorFile, where: str) -> None:
+    _checks.one_of(form.kind, KINDS, f"{where}: kind")
+    _check_memory(form.memory, f"{where}: memory")
+    _check_peaks(form, where)
+    _links.check(form.scale_up, f"{where}: scale_up")
+    _links.check(form.host_link, f"{where}: host_link")
+    _checks.within(form.tdp_watts, "watts", f"{where}: tdp_watts")
+    for name, variant in form.variants.items():
+        _check_variant(form, name, variant, where)
+    _checks.sourced(_facts(form), form.sources, where)
+
+
+def _check_memory(memory: _Memory, where: str) -> None:
+    _checks.within(memory.nominal_gib, "gib", f"{where}.nominal_gib")
+    _checks.within(memory.bandwidth_gb_per_s, "gb_per_s", f"{where}.bandwidth_gb_per_s")
+    _checks.within(memory.reported_mib, "mib", f"{where}.reported_mib")
+    if memory.reported_mib and memory.reported_mib > memory.nominal_gib * 1024:
+        raise InvalidInput(
+            f"{where}.reported_mib ({memory.reported_mib}) exceeds nominal_gib ({memory.nominal_gib}): MiB for GiB?"
+        )
+    if not 0 <= memory.system_gib < memory.nominal_gib:
+        raise InvalidInput(f"{where}.system_gib must be at least 0 and below nominal_gib. Got {memory.system_gib}.")
+
+
+def _check_peaks(form: AcceleratorFile, where: str) -> None:
+    for table, peaks in (("dense_tflops", form.dense_tflops), ("sparse_tflops", form.sparse_tflops)):
+        for precision, peak in peaks.items():
+            if precision not in PRECISIONS:
+                raise InvalidInput(f"{where}: {table}: {unknown('precision', precision, PRECISIONS)}")
+            _checks.within(peak, "tflops", f"{where}: {table}.{precision}")
+
+
+def _check_variant(form: AcceleratorFile, name: str, variant: _Variant, where: str) -> None:
+    if name != _files.key(name):
+        raise InvalidInput(f"{where}: variants.{name} must be written {_files.key(name)!r}: small letters, no spaces.")
+    _checks.within(variant.compute_fraction, "fraction", f"{where}: variants.{name}.compute_fraction")
+    _checks.date(variant.as_of, f"{where}: variants.{name}.as_of")
+    _check_memory(_in_variant(form.memory, variant), f"{where}: variants.{name}")
+
+
+def _facts(form: AcceleratorFile) -> list[str]:
+    """Dotted paths of the figures that the file states, each of which needs a source."""
+    memory = [f"memory.{field}" for field in ("bandwidth_gb_per_s", "reported_mib") if getattr(form.memory, field)]
+    system = ["memory.system_gib"] if form.memory.system_gib else []
+    peaks = [f"dense_tflops.{precision}" for precision in form.dense_tflops]
+    peaks += [f"sparse_tflops.{precision}" for precision in form.sparse_tflops]
+    others = [field for field in ("scale_up", "host_link", "tdp_watts") if getattr(form, field) is not None]
+    return ["memory.nominal_gib", *memory, *system, *peaks, *others]

@@ -1,0 +1,105 @@
+"""Clusters as people write them: "h100", "8xH100-SXM-80GB", "16x8xH100-SXM-80GB", "4xdgx-h100", "my.toml", "local"."""
+
+import tomllib
+from pathlib import Path
+
+from tonnage.catalogue import _files
+from tonnage.catalogue.accelerators import accelerator as accelerator_named
+from tonnage.catalogue.accelerators import accelerator_names
+from tonnage.catalogue.accelerators import load as load_accelerator
+from tonnage.catalogue.nodes import find as find_node
+from tonnage.catalogue.nodes import load as load_node
+from tonnage.catalogue.nodes import node as node_named
+from tonnage.catalogue.nodes import node_names
+from tonnage.errors import InvalidInput
+from tonnage.registry import unknown
+from tonnage.spec import Accelerator, Cluster, Node
+
+LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
+
+
+def cluster(text: str) -> Cluster:
+    """The cluster that `text` names; sizes are nodes x accelerators x name."""
+    counts, name = _counts(text)
+    if name == "local":
+        from tonnage.catalogue.local import local_cluster
+
+        if counts:
+            raise InvalidInput(f"'local' is this machine and takes no count. Got {text!r}.")
+        return local_cluster()
+    accelerator, node = _named(name)
+    if node is not None:
+        return _of_nodes(text, counts, node, accelerator)
+    return _of_accelerators(text, counts, accelerator)
+
+
+def _counts(text: str) -> tuple[list[int], str]:
+    """Cut "16x8xNAME" into [16, 8] and NAME; "NAME:8", as schedulers write it, is [8] and NAME."""
+    rest, counts = text.strip().replace("×", "x").replace("*", "x"), []
+    while True:
+        number, separator, after = rest.partition("x")
+        if not (separator and after and number.strip().isdecimal()):
+            break
+        counts.append(int(number))
+        rest = after.strip()
+    name, separator, count = rest.rpartition(":")
+    if separator and count.isdecimal() and not counts:
+        counts, rest = [int(count)], name
+    if not rest:
+        raise InvalidInput(f"a cluster is written like 8xH100-SXM-80GB. Got {text!r}.")
+    if any(number < 1 for number in counts):
+        raise InvalidInput(f"a cluster needs at least one node and one accelerator. Got {text!r}.")
+    if len(counts) > 2:
+        raise InvalidInput(f"a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {text!r}.")
+    return counts, rest
+
+
+def _named(name: str) -> tuple[Accelerator, Node | None]:
+    path = Path(name)
+    if name.endswith(".toml") and path.is_file():
+        return _user_file(path)
+    chip = name.partition(":")[0]
+    if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
+        return accelerator_named(name), None
+    if find_node(name):
+        node = node_named(name)
+        return accelerator_named(node.accelerator), node
+    raise unknown("accelerator or node", name, [*_files.aliases("accelerators"), *accelerator_names(),
+                                                *_files.aliases("nodes"), *node_names()])  # fmt: skip
+
+
+def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
+    try:
+        keys = tomllib.loads(path.read_text(encoding="utf-8")).keys()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}") from None
+    if "accelerators" in keys:
+        node = load_node(path)
+        return accelerator_named(node.accelerator), node
+    return load_accelerator(path), None
+
+
+def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator) -> Cluster:
+    if len(counts) > 1:
+        raise InvalidInput(
+            f"{node.name} already has {node.accelerators} accelerators: write {counts[0]}x{node.name}. Got {text!r}."
+        )
+    return _checked(text, accelerator, counts[0] if counts else 1, node.accelerators, node)
+
+
+def _of_accelerators(text: str, counts: list[int], accelerator: Accelerator) -> Cluster:
+    """One number counts accelerators; those beyond one node of the accelerator's usual kind fill further nodes."""
+    node = node_named(accelerator.default_node) if accelerator.default_node else None
+    if len(counts) == 2:
+        return _checked(text, accelerator, counts[0], counts[1], node)
+    count = counts[0] if counts else 1
+    per_node = node.accelerators if node else count
+    if count > per_node and count % per_node == 0:
+        return _checked(text, accelerator, count // per_node, per_node, node)
+    return _checked(text, accelerator, 1, count, node)
+
+
+def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: Node | None) -> Cluster:
+    if nodes * each > LARGEST:
+        raise InvalidInput(f"a cluster may have at most {LARGEST:,} accelerators. Got {text!r}.")
+    return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)

@@ -1,0 +1,77 @@
+"""The catalogue of nodes: catalogue/nodes/*.toml -> Node. A node is also a name for a cluster: "dgx-h100", "4xdgx-h100"."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from tonnage.catalogue import _checks, _files, _links
+from tonnage.catalogue._files import Source
+from tonnage.catalogue._links import LinkForm
+from tonnage.errors import InvalidInput
+from tonnage.spec import Fact, Node
+from tonnage.units import GIB
+
+LARGEST = 65_536  # accelerators in one node; the largest scale-up domain sold, a TPU v7 pod, has 9216
+
+
+class NodeFile(Struct, forbid_unknown_fields=True):
+    """The form of a file; docs/catalogue.md explains each key."""
+
+    name: str
+    accelerator: str
+    accelerators: int
+    sources: dict[str, Source]
+    aliases: list[str] = []
+    inside: LinkForm | None = None
+    outside: LinkForm | None = None
+    host_memory_gib: float | None = None
+    cpus: str = ""
+    storage: str = ""
+    provider: str = ""
+    power_watts: float | None = None
+    why: dict[str, str] = {}
+    note: str = ""
+
+
+def node(name: str) -> Node:
+    """The node of this name or alias."""
+    path = find(name)
+    if path is None:
+        raise _files.missing("nodes", "node", name)
+    return load(path)
+
+
+def find(name: str) -> Path | None:
+    """The file of this node, the user's own first."""
+    return _files.find("nodes", name)
+
+
+def node_names() -> list[str]:
+    """Names of all nodes, shipped and the user's own."""
+    return _files.names("nodes")
+
+
+def load(path: Path) -> Node:
+    """Read one file, strictly."""
+    form = _files.read(path, NodeFile)
+    _check(form, str(path))
+    memory = form.host_memory_gib
+    return Node(
+        name=form.name, accelerator=form.accelerator, accelerators=form.accelerators,
+        inside=_links.link(form.inside), outside=_links.link(form.outside),
+        host_memory_bytes=round(memory * GIB) if memory else None, cpus=form.cpus, storage=form.storage,
+        provider=form.provider, power_watts=form.power_watts,
+        sources={key: Fact(source=fact.source, as_of=fact.as_of) for key, fact in form.sources.items()},
+        why=form.why, note=form.note,
+    )  # fmt: skip
+
+
+def _check(form: NodeFile, where: str) -> None:
+    if not 1 <= form.accelerators <= LARGEST:
+        raise InvalidInput(f"{where}: accelerators must be from 1 to {LARGEST:,}. Got {form.accelerators}.")
+    _links.check(form.inside, f"{where}: inside")
+    _links.check(form.outside, f"{where}: outside")
+    _checks.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")
+    _checks.within(form.power_watts, "watts", f"{where}: power_watts")
+    facts = ("inside", "outside", "host_memory_gib", "power_watts")
+    _checks.sourced([fact for fact in facts if getattr(form, fact) is not None], form.sources, where)

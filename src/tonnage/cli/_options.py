@@ -1,0 +1,166 @@
+"""Options of the command line: one table a verb, from which the parser, the help and the reading of values come."""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput
+from tonnage.units import parse_bytes, parse_count, parse_length
+
+Reader = Callable[[str, str], Any]
+
+
+class Option(Struct, frozen=True):
+    """One option: its long name (the field that it fills), short forms, how its text is read, its unit, help, default."""
+
+    name: str
+    help: str
+    read: Reader | None = None
+    short: tuple[str, ...] = ()
+    unit: str = ""
+    default: str = ""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
+def whole(text: str, what: str) -> int:
+    """A plain whole number, or one with k, M, 万, 亿."""
+    return parse_count(text, what)
+
+
+def word(text: str, what: str) -> str:
+    return text.strip()
+
+
+def number(text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InvalidInput(f"{what} must be a number. Got {text!r}.") from None
+    if not abs(value) < 1e30:
+        raise InvalidInput(f"{what} must be a finite number. Got {text!r}.")
+    return value
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest one."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> Any:
+        raise InvalidInput(f"{message}{self._nearest(message)} See `{self.prog} --help`.")
+
+    def _nearest(self, message: str) -> str:
+        from difflib import get_close_matches
+
+        if not message.startswith("unrecognized arguments: --"):
+            return "."
+        wrong = message.split()[2].partition("=")[0]
+        known = [flag for action in self._actions for flag in action.option_strings]
+        near = get_close_matches(wrong, known, n=2, cutoff=0.5)
+        return f". Did you mean {' or '.join(near)}?" if near else "."
+
+
+def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
+    """Add options as a group; each help line ends with unit and default."""
+    group = parser.add_argument_group(title)
+    for option in options:
+        about = option.help
+        if option.unit:
+            about += f" [{option.unit}]"
+        if option.default:
+            about += f" (default: {option.default})"
+        about = about.replace("%", "%%")
+        if option.read is None:
+            group.add_argument(
+                option.flag,
+                *option.short,
+                dest=option.name,
+                action=argparse.BooleanOptionalAction,
+                default=None,
+                help=about,
+            )
+        else:
+            metavar = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
+            group.add_argument(option.flag, *option.short, dest=option.name, metavar=metavar, help=about)
+
+
+def values(arguments: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
+    """The options that were given, read; an error names the option."""
+    found = {}
+    for option in options:
+        given = getattr(arguments, option.name)
+        if given is not None:
+            found[option.name] = given if option.read is None else option.read(given, option.flag)
+    return found
+
+
+MODEL_OPTIONS = (
+    Option("hidden_size", "width of the residual stream", whole, unit="elements"),
+    Option("num_hidden_layers", "number of layers", whole, ("--num-layers",), "layers"),
+    Option("num_attention_heads", "query heads", whole, unit="heads"),
+    Option("num_key_value_heads", "key/value heads", whole, unit="heads", default="num_attention_heads"),
+    Option("head_dim", "width of a head", whole, unit="elements", default="hidden_size / num_attention_heads"),
+    Option("intermediate_size", "width inside the feed-forward layers", whole, unit="elements"),
+    Option("vocab_size", "rows of the token embedding", whole, unit="tokens"),
+    Option("max_position_embeddings", "context of the model", parse_length, unit="tokens"),
+    Option("tie_word_embeddings", "the head uses the embedding's table"),
+    Option("num_experts", "routed experts a layer", whole, unit="experts"),
+    Option("num_experts_per_tok", "experts that a token goes to", whole, unit="experts"),
+    Option("moe_intermediate_size", "width inside an expert", whole, unit="elements"),
+    Option("family", "model_type that the dimensions belong to", word, default="generic: Llama-like"),
+)
+COMMON = (
+    Option(
+        "on",
+        "cluster: NAME, 8xNAME, nodes x 8 x NAME, a node such as dgx-h100, a TOML file, or local",
+        word,
+        unit="cluster",
+    ),
+    Option("reserve", "memory of each accelerator to leave free", parse_bytes, unit="bytes", default="0"),
+)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """MODEL, and what can be said about it."""
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a name from `tonnage models`, a Hugging Face or ModelScope id or URL, "
+                        "a folder, config.json, .safetensors or .gguf; or none, with dimensions")  # fmt: skip
+    group = parser.add_argument_group("reading the model")
+    group.add_argument("--revision", metavar="REV", help="branch, tag or commit on the Hub (default: main)")
+    group.add_argument(
+        "--offline", action="store_true", default=None, help="never ask the network (default: as HF_HUB_OFFLINE says)"
+    )
+    add(parser, MODEL_OPTIONS, "dimensions: of a model without a name, or changes to the named one")
+
+
+def read_model(arguments: argparse.Namespace) -> Any:
+    """The model that the arguments name."""
+    from tonnage.models import read
+
+    overrides = values(arguments, MODEL_OPTIONS)
+    if "family" in overrides:
+        overrides["model_type"] = overrides.pop("family")
+    return read(arguments.model, overrides=overrides, revision=arguments.revision, offline=arguments.offline)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """--json and --formulas."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    group.add_argument(
+        "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
+    )
+
+
+def required(found: Mapping[str, Any], option: Option) -> Any:
+    """The value of an option that cannot be left out."""
+    if option.name not in found:
+        raise InvalidInput(f"{option.flag} is needed: {option.help}.")
+    return found[option.name]

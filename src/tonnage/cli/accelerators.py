@@ -1,0 +1,134 @@
+"""tonnage accelerators: the catalogue of accelerators and nodes, and one of them in detail."""
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from tonnage import catalogue
+from tonnage.catalogue.nodes import find as find_node
+from tonnage.cli import _options as o
+from tonnage.cli._print import print_json, print_lines
+from tonnage.spec import Accelerator, Link, Node
+from tonnage.units import human
+
+HELP = "the catalogue of accelerators and nodes; one in detail, each figure with its source and date"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="an accelerator, NAME:VARIANT for a slice, a node, or local; none: list all",
+    )
+    o.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.name is None:
+        return _list(arguments.json)
+    thing = _thing(arguments.name)
+    document = {
+        "schema": "tonnage/1",
+        "kind": "node" if isinstance(thing, Node) else "accelerator",
+        **msgspec.to_builtins(thing),
+    }
+    if arguments.json:
+        print_json(document)
+    else:
+        print_lines(_node_lines(thing) if isinstance(thing, Node) else _accelerator_lines(thing))
+    return 0
+
+
+def _thing(name: str) -> Accelerator | Node:
+    if name == "local":
+        return catalogue.cluster("local").accelerator
+    machine = catalogue.cluster(name)  # also reads a user's TOML
+    return machine.node if machine.node is not None and find_node(name) else machine.accelerator
+
+
+def _list(as_json: bool) -> int:
+    chips = [catalogue.accelerator(name) for name in catalogue.accelerator_names()]
+    machines = [catalogue.node(name) for name in catalogue.node_names()]
+    if as_json:
+        print_json(
+            {"schema": "tonnage/1", "accelerators": msgspec.to_builtins(chips), "nodes": msgspec.to_builtins(machines)}
+        )
+        return 0
+    from tonnage.render.text import table_lines
+
+    rows = [(chip.name, chip.vendor, human(chip.memory.usable_bytes, "bytes"), _rate(chip.memory.bytes_per_second, "bytes/s"),
+             _rate(chip.dense_flops.get("bf16") or chip.dense_flops.get("fp16"), "FLOP/s"), ", ".join(chip.variants))
+            for chip in chips]  # fmt: skip
+    header = ("name", "vendor", "memory", "bandwidth", "dense 16 bit", "variants")
+    nodes = [
+        (node.name, f"{node.accelerators}x{node.accelerator}", _link(node.inside), _link(node.outside), node.provider)
+        for node in machines
+    ]
+    print_lines([
+        f"{len(chips)} accelerators, {len(machines)} nodes", "", *table_lines(rows, header), "",
+        *table_lines(nodes, ("node", "accelerators", "inside", "outside", "provider")),
+    ])  # fmt: skip
+    return 0
+
+
+def _accelerator_lines(chip: Accelerator) -> list[str]:
+    memory = chip.memory
+    facts = [("memory.nominal_gib", "memory", human(memory.nominal_bytes, "bytes")),
+             ("memory.bandwidth_gb_per_s", "bandwidth", _rate(memory.bytes_per_second, "bytes/s"))]  # fmt: skip
+    if memory.reported_bytes:
+        facts.insert(1, ("memory.reported_mib", "as the driver reports", human(memory.reported_bytes, "bytes")))
+    if memory.system_bytes:
+        facts.append(("memory.system_gib", "kept by the system", human(memory.system_bytes, "bytes")))
+    facts += [
+        (f"dense_tflops.{name}", f"{name}, dense", human(peak, "FLOP/s")) for name, peak in chip.dense_flops.items()
+    ]
+    facts += [
+        (f"sparse_tflops.{name}", f"{name}, 2:4 sparse", human(peak, "FLOP/s"))
+        for name, peak in chip.sparse_flops.items()
+    ]
+    facts += [
+        (key, key.replace("_", " "), _link(link))
+        for key, link in (("scale_up", chip.scale_up), ("host_link", chip.host_link))
+        if link
+    ]
+    if chip.tdp_watts:
+        facts.append(("tdp_watts", "power", human(chip.tdp_watts, "watts")))
+    lines = [f"{chip.name} ({chip.vendor}, {chip.generation})"]
+    lines += [f"  {label:<24} {value:<24} {_fact(chip.fact(path))}".rstrip() for path, label, value in facts]
+    lines += [f"  why {key}: {reason}" for key, reason in chip.why.items()]
+    return (
+        lines
+        + [f"  variant {chip.name}:{variant}" for variant in chip.variants]
+        + ([f"  note: {chip.note}"] if chip.note else [])
+    )
+
+
+def _node_lines(node: Node) -> list[str]:
+    lines = [f"{node.name}: {node.accelerators} x {node.accelerator}"]
+    facts: list[tuple[str, Any]] = [("inside", _link(node.inside)), ("outside", _link(node.outside)), ("cpus", node.cpus),
+             ("storage", node.storage), ("provider", node.provider)]  # fmt: skip
+    if node.host_memory_bytes:
+        facts.append(("host memory", human(node.host_memory_bytes, "bytes")))
+    if node.power_watts:
+        facts.append(("power", human(node.power_watts, "watts")))
+    lines += [f"  {label:<12} {value}" for label, value in facts if value and value != "-"]
+    lines += [f"  source of {key}: {_fact(fact)}" for key, fact in node.sources.items()]
+    return (
+        lines
+        + [f"  why {key}: {reason}" for key, reason in node.why.items()]
+        + ([f"  note: {node.note}"] if node.note else [])
+    )
+
+
+def _rate(value: float | None, unit: str) -> str:
+    return human(value, unit) if value else "-"
+
+
+def _link(link: Link | None) -> str:
+    return f"{human(link.bytes_per_second, 'bytes/s')} {link.name}" if link else "-"
+
+
+def _fact(fact: Any) -> str:
+    return f"{fact.source} ({fact.as_of})" if fact else ""

@@ -1,0 +1,125 @@
+"""tonnage explain: a formula, a symbol of the formulas, or a source."""
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tonnage import formulas
+from tonnage.cli._options import add_output
+from tonnage.cli._print import print_json, print_lines
+from tonnage.formula import FORMULAS, Formula
+from tonnage.glossary import SYMBOLS, Symbol
+from tonnage.registry import unknown
+
+HELP = "a formula, a symbol of the formulas, or a source: text, unit, meaning, where it comes from"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="a formula, a letter or long name, or a key of the bibliography; none: list all",
+    )
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_formulas()
+    if arguments.name is None:
+        return _list(arguments.json)
+    document = explain(arguments.name)
+    if arguments.json:
+        print_json(document)
+    else:
+        print_lines(_lines(document))
+    return 0
+
+
+def load_formulas() -> None:
+    """Import every file of formulas."""
+    for path in sorted(Path(formulas.__path__[0]).glob("[!_]*.py")):
+        import_module(f"tonnage.formulas.{path.stem}")
+
+
+def explain(name: str) -> dict[str, Any]:
+    """The document about one name."""
+    from tonnage.references import references
+
+    if name in FORMULAS:
+        return _formula(FORMULAS[name])
+    by_long_name = {symbol.name: symbol for symbol in SYMBOLS.values()}
+    if name in SYMBOLS or name in by_long_name:
+        return _symbol(SYMBOLS.get(name) or by_long_name[name])
+    if name in references():
+        return {"schema": "tonnage/1", "kind": "source", "name": name, **_reference(name)}
+    raise unknown("formula, symbol or source", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references()])
+
+
+def _formula(formula: Formula) -> dict[str, Any]:
+    from tonnage.references import cited
+
+    return {
+        "schema": "tonnage/1", "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
+        "meaning": formula.summary, "assumes": formula.assumes, "basis": formula.basis, "source": formula.source,
+        "symbols": [_letter(SYMBOLS[letter]) for letter in formula.symbols],
+        "references": [{"key": key, **_reference(key)} for key in cited(formula.source)],
+    }  # fmt: skip
+
+
+def _symbol(symbol: Symbol) -> dict[str, Any]:
+    users = sorted(formula.name for formula in FORMULAS.values() if symbol.letter in formula.symbols)
+    return {"schema": "tonnage/1", "kind": "symbol", "name": symbol.letter, **_letter(symbol), "formulas": users}
+
+
+def _letter(symbol: Symbol) -> dict[str, Any]:
+    return {"letter": symbol.letter, "long_name": symbol.name, "unit": symbol.unit, "meaning": symbol.meaning}
+
+
+def _reference(key: str) -> dict[str, Any]:
+    import msgspec
+
+    from tonnage.references import reference
+
+    return msgspec.to_builtins(reference(key))
+
+
+def _list(as_json: bool) -> int:
+    from tonnage.references import references
+
+    found = {"formulas": list(FORMULAS), "symbols": list(SYMBOLS), "sources": list(references())}
+    if as_json:
+        print_json({"schema": "tonnage/1", **found})
+    else:
+        print_lines([f"{kind}: {', '.join(names)}" for kind, names in found.items()])
+    return 0
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    lines = [f"{document['name']} ({document['kind']})"]
+    for key in (
+        "text",
+        "long_name",
+        "unit",
+        "meaning",
+        "assumes",
+        "basis",
+        "source",
+        "authors",
+        "title",
+        "year",
+        "where",
+        "checked",
+    ):
+        if document.get(key):
+            lines.append(f"  {key.replace('_', ' '):<10} {document[key]}")
+    for symbol in document.get("symbols", []):
+        lines.append(f"    {symbol['letter']:<8} {symbol['long_name']} [{symbol['unit']}]: {symbol['meaning']}")
+    for reference in document.get("references", []):
+        lines.append(
+            f"    {reference['key']}: {reference['authors']}, {reference['title']}, {reference['year']}, {reference['where']}"
+        )
+    if document.get("formulas"):
+        lines.append(f"  used in    {', '.join(document['formulas'])}")
+    return lines

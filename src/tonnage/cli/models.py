@@ -1,0 +1,128 @@
+"""tonnage models: the catalogue of models, and one model in detail."""
+
+import argparse
+from typing import Any
+
+from tonnage import catalogue
+from tonnage.cli import _options as o
+from tonnage.cli._print import print_json, print_lines
+from tonnage.units import human
+
+HELP = "the catalogue of models; one model in detail: its parameters part by part, its cache, its sources"
+KV_TOKENS = 131_072
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    o.add_model(parser)
+    o.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.model is None and not o.values(arguments, o.MODEL_OPTIONS):
+        return _list(arguments.json)
+    model = o.read_model(arguments)
+    document, terms = describe(model)
+    if arguments.json:
+        print_json(document)
+    else:
+        print_lines(_lines(document, terms, arguments.formulas))
+    return 0
+
+
+def _list(as_json: bool) -> int:
+    from tonnage.architectures import build
+
+    rows: list[dict[str, Any]] = []
+    for name in catalogue.model_names():
+        entry = catalogue.model_file(name)
+        model = build(entry.config, name, entry.name)
+        rows.append({"name": name, "hub": entry.hub, "family": model.family, "parameters": model.num_parameters(),
+                     "active_parameters": model.num_active_parameters(), "layers": model.num_layers, "context": model.context,
+                     "released": entry.released})  # fmt: skip
+    if as_json:
+        print_json({"schema": "tonnage/1", "models": rows})
+        return 0
+    from tonnage.render.text import table_lines
+
+    cells = [(row["name"], human(row["parameters"], "parameters").removesuffix(" parameters"),
+              human(row["active_parameters"], "parameters").removesuffix(" parameters"), row["layers"], row["context"] or "-", row["family"],
+              row["hub"]) for row in rows]  # fmt: skip
+    print_lines(
+        [
+            f"{len(rows)} models",
+            "",
+            *table_lines(cells, ("name", "parameters", "active", "layers", "context", "family", "hub")),
+        ]
+    )
+    return 0
+
+
+def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The document about one model, and the Terms in it."""
+    from tonnage.estimate import parameters as count
+    from tonnage.estimate.serving import serving_memory
+    from tonnage.spec import ServingPlan
+
+    terms = {
+        "parameters": count.parameters(model), "active_parameters": count.active_parameters(model),
+        "embedding_parameters": count.embedding_parameters(model), "non_embedding_parameters": count.non_embedding_parameters(model),
+    }  # fmt: skip
+    drafts = count.draft_parameters(model)
+    if drafts.value:
+        terms["draft_parameters"] = drafts
+    if model.family != "tensors":
+        context = min(model.context or KV_TOKENS, KV_TOKENS)
+        rank = serving_memory(model, ServingPlan(context=context, engine="transformers")).fullest
+        terms["kv_bytes_per_token"] = rank.per_token.named("cache of one more token")
+        terms["kv_bytes_per_request"] = rank.per_request.named(f"cache of one request of {context} tokens")
+    document = {
+        "schema": "tonnage/1", "name": model.name, "family": model.family, "architecture": model.architecture,
+        "hidden_size": model.hidden_size, "num_layers": model.num_layers, "vocab_size": model.vocab_size, "context": model.context,
+        "dtype": model.dtype, "tied": model.tied, "source": model.source,
+        **{name: term.to_dict() for name, term in terms.items()},
+        "branches": [{"name": branch.name, "kind": branch.kind, "layers": branch.num_layers} for branch in model.branches],
+        **_entry(model.name), "warnings": list(model.notes),
+    }  # fmt: skip
+    return document, terms
+
+
+def _entry(name: str) -> dict[str, Any]:
+    """What the catalogue has beside the config: published counts and sources."""
+    import msgspec
+
+    from tonnage.catalogue.models import find
+
+    if find(name) is None:
+        return {}
+    entry = catalogue.model_file(name)
+    return {"hub": entry.hub, "released": entry.released, "license": entry.license, "aliases": entry.aliases,
+            "published": msgspec.to_builtins(entry.published), "sources": msgspec.to_builtins(entry.sources)}  # fmt: skip
+
+
+def _lines(document: dict[str, Any], terms: dict[str, Any], formulas: bool) -> list[str]:
+    from tonnage.render.text import tree_lines
+
+    lines = [f"{document['name']}: {human(terms['parameters'].value, 'parameters')}"]
+    for key in (
+        "architecture",
+        "family",
+        "hub",
+        "source",
+        "released",
+        "license",
+        "hidden_size",
+        "num_layers",
+        "vocab_size",
+        "context",
+        "dtype",
+    ):
+        if document.get(key) not in (None, ""):
+            lines.append(f"  {key:<14} {document[key]}")
+    for term in terms.values():
+        lines += ["", *tree_lines(term, depth=99 if formulas else 1, formulas=formulas)]
+    for published in document.get("published", []):
+        lines.append(
+            f"published: {published['parameters']} ({published['counts']}), {published['source']}, {published['as_of']}"
+        )
+    lines += [f"note: {warning}" for warning in document["warnings"]]
+    return lines

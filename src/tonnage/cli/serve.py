@@ -1,0 +1,41 @@
+"""tonnage serve: memory of a serving replica."""
+
+import argparse
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option, whole, word
+from tonnage.units import parse_length
+
+HELP = "does this model serve these requests, and how many would fit?"
+OPTIONS = (
+    Option("context", "tokens of a request, prompt and answer; 32k is 32768", parse_length, ("--ctx",), "tokens", "the model's own"),
+    Option("concurrency", "requests held at the same time", whole, ("--users",), "requests", "1"),
+    Option("weights", "how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ...", word, ("--quantization",), "precision", "the checkpoint's own"),
+    Option("kv_cache", "how keys and values are stored: bf16, fp8, ...", word, unit="precision", default="as wide as activations"),
+    Option("tensor_parallel_size", "ranks that share each matrix", whole, ("--tp",), "ranks", "the node, as far as heads divide"),
+    Option("pipeline_parallel_size", "pipeline stages", whole, ("--pp",), "ranks", "1"),
+    Option("expert_parallel_size", "ranks that share a layer's experts", whole, ("--ep",), "ranks", "1"),
+    Option("batched_tokens", "tokens of one forward pass", parse_length, unit="tokens", default="the engine's own"),
+    Option("engine", "vllm or transformers", word, unit="name", default="vllm; transformers on CPUs and Apple"),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    o.add_model(parser)
+    o.add(parser, o.COMMON, "machine")
+    o.add(parser, OPTIONS, "serving")
+    o.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tonnage.catalogue import cluster
+    from tonnage.cli._print import print_answer
+    from tonnage.estimate.answers import serve
+    from tonnage.estimate.serving_answer import ServingOptions
+
+    common = o.values(arguments, o.COMMON)
+    options = ServingOptions(**o.values(arguments, OPTIONS))
+    machine = cluster(o.required(common, o.COMMON[0]))
+    answer = serve(o.read_model(arguments), machine, options, reserve_bytes=common.get("reserve", 0))
+    print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
+    return answer.status

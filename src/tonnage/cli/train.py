@@ -1,0 +1,50 @@
+"""tonnage train: memory of a training run."""
+
+import argparse
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option, whole, word
+from tonnage.units import parse_length
+
+HELP = "does this training run fit, and where does its memory go?"
+OPTIONS = (
+    Option("sequence_length", "tokens of a sequence; 32k is 32768", parse_length, ("--seq",), "tokens", "the model's context, at most 4096"),
+    Option("micro_batch_size", "sequences of one forward pass of one replica", whole, ("--mbs",), "sequences", "1"),
+    Option("global_batch_size", "sequences of one step of all replicas", whole, ("--gbs",), "sequences"),
+    Option("num_microbatches", "micro-batches of one replica in a step", whole, unit="micro-batches", default="pipeline stages"),
+    Option("tensor_parallel_size", "ranks that share each matrix", whole, ("--tp",), "ranks", "1"),
+    Option("sequence_parallel", "cut norms and residuals over tensor ranks", default="on with tensor parallelism"),
+    Option("pipeline_parallel_size", "pipeline stages", whole, ("--pp",), "ranks", "1"),
+    Option("virtual_pipeline_size", "interleaved chunks on each stage", whole, ("--vpp",), "chunks", "1"),
+    Option("context_parallel_size", "ranks that share a sequence", whole, ("--cp",), "ranks", "1"),
+    Option("expert_parallel_size", "ranks that share a layer's experts", whole, ("--ep",), "ranks", "1"),
+    Option("expert_tensor_parallel_size", "ranks that share an expert", whole, ("--etp",), "ranks", "tensor_parallel_size, or 1 with experts spread"),
+    Option("data_parallel_size", "replicas that see different sequences", whole, ("--dp",), "ranks", "the rest of the cluster"),
+    Option("zero_stage", "what data-parallel ranks shard: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights", whole, ("--zero",), "stage", "the runtime's own"),
+    Option("recompute", "activations: none, selective (attention's core) or full are recomputed", word, unit="policy", default="none"),
+    Option("attention", "kernel: flash, sdpa or eager", word, unit="kernel", default="the runtime's own"),
+    Option("precision", "training recipe, such as bf16-mixed, bf16, fp32, fp8-te", word, unit="recipe", default="bf16-mixed"),
+    Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ...", word, unit="name", default="adamw"),
+    Option("runtime", "fsdp2, megatron, transformers, ddp or deepspeed", word, unit="name", default="fsdp2; transformers on one accelerator"),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    o.add_model(parser)
+    o.add(parser, o.COMMON, "machine")
+    o.add(parser, OPTIONS, "training")
+    o.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tonnage.catalogue import cluster
+    from tonnage.cli._print import print_answer
+    from tonnage.estimate.answers import train
+    from tonnage.estimate.plans import TrainingOptions
+
+    common = o.values(arguments, o.COMMON)
+    options = TrainingOptions(**o.values(arguments, OPTIONS))
+    machine = cluster(o.required(common, o.COMMON[0]))
+    answer = train(o.read_model(arguments), machine, options, reserve_bytes=common.get("reserve", 0))
+    print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
+    return answer.status

@@ -1,0 +1,41 @@
+"""
+* TonnageError             everything a user can fix or must know; faces print it without a traceback
+  x InvalidInput           a file, a config or an option holds something that cannot be
+  x UnknownName            not in a catalogue or registry; suggests the nearest names
+  x InvalidPlan            the plan contradicts itself, the model or the cluster
+  x MissingDatum           nobody told us this number, and we do not invent it
+    - Unreachable          ... because the network did not answer, or offline mode forbids to ask
+    - AccessDenied         ... because the model is gated or private
+"""
+
+
+class TonnageError(ValueError):
+    """Base of every error that tonnage raises for its users."""
+
+    exit_status = 64
+
+
+class InvalidInput(TonnageError):
+    """A value that a user or a file gave cannot be right; the message names the field and the value."""
+
+
+class UnknownName(TonnageError):
+    """A name that no catalogue or registry knows; the message lists the nearest ones."""
+
+
+class InvalidPlan(TonnageError):
+    """Sizes that do not divide, or do not belong together."""
+
+
+class MissingDatum(TonnageError):
+    """A number is needed that no source gave."""
+
+    exit_status = 4
+
+
+class Unreachable(MissingDatum):
+    """A remote file is needed and cannot be asked for."""
+
+
+class AccessDenied(MissingDatum):
+    """A remote file exists, and this user may not read it."""

@@ -1,0 +1,35 @@
+"""What a process holds beyond its tensors: context, communicators, the allocator's reserve."""
+
+from tonnage.breakdown import Term
+from tonnage.formula import Number
+from tonnage.formulas import memory as f
+from tonnage.spec import Cluster, TrainingPlan
+from tonnage.units import GIB
+
+# Measured by others; issue "Training memory as measured" replaces them by accelerator and version.
+CONTEXT = round(0.51 * GIB)
+COMMUNICATORS = round(1.02 * GIB)
+CONTEXT_SOURCE = "llm-d-planner, issue 194: an H100 before any tensor, 0.51 GiB alone and 1.53 GiB with 2 to 4 ranks"
+RESERVE = 0.040
+RESERVE_SOURCE = "SimuMax, docs/b200: reserved over allocated, median of 43 Megatron runs (1.028 to 1.093)"
+MEASURED_VENDORS = frozenset({"NVIDIA"})
+
+
+def training_overhead(tensors: Number, plan: TrainingPlan, cluster: Cluster | None) -> Term:
+    """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors."""
+    parts = [
+        Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=tensors, rho=RESERVE)
+    ]
+    if cluster is None or cluster.accelerator.vendor in MEASURED_VENDORS:
+        parts.append(Term.of("accelerator context", f.fixed_bytes, basis="measured", source=CONTEXT_SOURCE, M=CONTEXT))
+        parts.append(
+            Term.of(
+                "communicators",
+                f.parallel_bytes,
+                basis="measured",
+                source=CONTEXT_SOURCE,
+                M=COMMUNICATORS,
+                n=plan.world_size,
+            )
+        )
+    return Term.sum("runtime overhead", *parts)

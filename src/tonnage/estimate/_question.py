@@ -1,0 +1,32 @@
+"""The question as it was understood: every input, its value, and where the value came from."""
+
+from typing import Any, Literal
+
+Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue"]
+
+
+class Question:
+    """Collects the inputs of one answer. A value that was not given says why it is what it is."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[str, Any]] = {}
+        self.warnings: list[str] = []
+
+    def take(self, name: str, given: Any, default: Any = None, origin: Origin = "default", why: str = "") -> Any:
+        """The given value, or the default with its reason."""
+        if given is not None:
+            return self.put(name, given, "given")
+        return self.put(name, default, origin, why)
+
+    def put(self, name: str, value: Any, origin: Origin, why: str = "") -> Any:
+        entry: dict[str, Any] = {"value": value, "from": origin}
+        if why:
+            entry["why"] = why
+        self._entries[name] = entry
+        return value
+
+    def warn(self, sentence: str) -> None:
+        self.warnings.append(sentence)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        return dict(self._entries)

@@ -1,0 +1,150 @@
+"""The share of one rank: which parameters a pipeline stage holds, cut by tensor, expert and ZeRO ranks."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from tonnage.architectures import Block, Branch, Model
+from tonnage.breakdown import Term
+from tonnage.formula import Number
+from tonnage.formulas import memory as f
+from tonnage.ops import Embedding, Op, Weight
+
+
+class Group(Struct, frozen=True):
+    """Parameters of a block that are cut in the same way: (split, heads) and how many there are."""
+
+    split: str
+    heads: int
+    count: int
+
+
+class Stage(Struct, frozen=True, eq=False):
+    """One pipeline stage: its rank, the layers of each branch's blocks that it holds, and its loose ops."""
+
+    rank: int
+    layers: tuple[tuple[Block, int], ...]
+    ops: tuple[Op, ...]
+    is_first: bool
+    is_last: bool
+
+
+def layer_bounds(num_layers: int, stages: int) -> list[int]:
+    """First layer of each stage, and the end: as even as can be, the earlier stages with one more."""
+    each, more = divmod(num_layers, stages)
+    bounds = [0]
+    for rank in range(stages):
+        bounds.append(bounds[-1] + each + (1 if rank < more else 0))
+    return bounds
+
+
+@lru_cache(maxsize=256)
+def stages(model: Model, pipeline: int) -> tuple[Stage, ...]:
+    """The pipeline's stages. Towers and encoders other than the main branch run on the first."""
+    main = model.decoder
+    bounds = layer_bounds(main.num_layers, pipeline)
+    return tuple(_stage(model, main, rank, bounds, pipeline) for rank in range(pipeline))
+
+
+def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: int) -> Stage:
+    counts = main.counts(bounds[rank], bounds[rank + 1])
+    layers = [(block, count) for block, count in zip(main.blocks, counts, strict=True) if count]
+    first, last = rank == 0, rank == pipeline - 1
+    ops: list[Op] = []
+    if first:
+        for branch in model.branches:
+            if branch is not main and branch.kind != "draft":
+                layers += [(block, count) for block, count in zip(branch.blocks, branch.counts(), strict=True) if count]
+                ops += branch.before + branch.after
+        ops += main.before
+    if last:
+        ops += main.after
+        if not first and model.tied:
+            # a tied head on another rank than the embedding needs its own copy of the table
+            ops += [Embedding(name="lm_head (copy of the tied embedding)", num_embeddings=model.vocab_size, width=main.hidden_size)]  # fmt: skip
+    return Stage(rank, tuple(layers), tuple(ops), first, last)
+
+
+@lru_cache(maxsize=4096)
+def groups(block: Block) -> tuple[Group, ...]:
+    """A block's parameters by how they are cut."""
+    return _grouped(block.weights())
+
+
+def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
+    totals: dict[tuple[str, int], int] = {}
+    for weight in weights:
+        cut = (weight.split, weight.heads if weight.split == "kv" else 0)
+        totals[cut] = totals.get(cut, 0) + weight.num_parameters
+    return tuple(Group(split, heads, count) for (split, heads), count in totals.items())
+
+
+class Shares(Struct, frozen=True, eq=False):
+    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts."""
+
+    t: Number = 1
+    e: Number = 1
+    q: Number = 1
+    z: Number = 1
+    ze: Number = 1
+
+
+_NAMES = {
+    "replicated": "whole on every tensor rank",
+    "tensor": "cut by tensor parallelism",
+    "kv": "key and value projections",
+    "expert": "routed experts",
+    "vocab": "cut over the vocabulary",
+}
+
+
+def share(group: Group, shares: Shares) -> Term:
+    """One group's parameters on one rank."""
+    name = _NAMES[group.split]
+    if group.split == "expert":
+        return Term.of(name, f.expert_parameters, N=group.count, e=shares.e, q=shares.q, z=shares.ze)
+    if group.split == "kv":
+        return Term.of(name, f.kv_parameters, N=group.count, t=shares.t, k=group.heads, z=shares.z)
+    if group.split == "replicated":
+        return Term.of(name, f.whole_parameters, N=group.count, z=shares.z)
+    return Term.of(name, f.split_parameters, N=group.count, t=shares.t, z=shares.z)
+
+
+def block_parameters(block: Block, shares: Shares) -> Term:
+    """One layer's parameters on one rank."""
+    return Term.sum("one layer", *(share(group, shares) for group in groups(block)))
+
+
+def op_parameters(op: Op, shares: Shares) -> list[Term]:
+    """The parameters of an op outside the layers (table, norm, head) on one rank."""
+    made = []
+    for weight in op.weights():
+        if weight.split == "vocab" and weight.columns > 1:
+            made.append(
+                Term.of(weight.name, f.vocabulary_parameters, V=weight.rows, h=weight.columns, t=shares.t, z=shares.z)
+            )
+        else:
+            split = "tensor" if weight.split == "vocab" else weight.split
+            made.append(share(Group(split, weight.heads, weight.num_parameters), shares).named(weight.name))
+    return made
+
+
+def rank_parameters(stage: Stage, shares: Shares, per_block: Mapping[Block, Term]) -> Term:
+    """All parameters of one rank: loose ops, and each kind of layer as often as the stage has it."""
+    parts = []
+    for op in stage.ops:
+        parts += op_parameters(op, shares)
+    for block, count in stage.layers:
+        parts.append(repeated(block.name, count, per_block[block]))
+    return Term.sum("parameters of this rank", *parts, unit="parameters")
+
+
+def repeated(name: str, count: Number, one: Term) -> Term:
+    """`count` layers of one kind."""
+    return Term.product(name, one.unit, layer_count(count), one)
+
+
+def layer_count(count: Number) -> Term:
+    """A leaf that says how many layers."""
+    return Term.of("layers on this rank", f.layers_on_rank, l=count)

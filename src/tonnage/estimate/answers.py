@@ -1,0 +1,170 @@
+"""Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.breakdown import Term
+from tonnage.document import SCHEMA
+from tonnage.estimate._advice import training_advice
+from tonnage.estimate._question import Question
+from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.flops import training_flops
+from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving_answer import (
+    ServingOptions,
+    serving_advice,
+    serving_figures,
+    serving_plan,
+    serving_slopes,
+)
+from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.spec import Cluster, TrainingPlan
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line."""
+
+    verb: str
+    question: Mapping[str, Any]
+    needed_bytes: int
+    usable_bytes: int
+    memory: Term
+    ranks: tuple[Term, ...]
+    phases: tuple[Term, ...] = ()
+    slopes: Mapping[str, float]
+    flops: Term | None = None
+    checkpoint: Term | None = None
+    serving: Mapping[str, Term] = {}
+    advice: tuple[Mapping[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        return self.needed_bytes <= self.usable_bytes
+
+    @property
+    def status(self) -> int:
+        """0 it fits, 3 it does not; 2 (tight) needs an error band, which issue "Training memory as measured" brings."""
+        return 0 if self.fits else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document, every breakdown opened down to its formulas."""
+        trees: dict[str, Any] = {"memory": self.memory.to_dict(), "ranks": [rank.to_dict() for rank in self.ranks]}
+        if self.phases:
+            trees["phases"] = [phase.to_dict() for phase in self.phases]
+        return self._document(trees, Term.to_dict)
+
+    def summary(self) -> dict[str, Any]:
+        """The document without its breakdowns, and without the cost of their texts."""
+        return self._document({}, lambda term: {"name": term.name, "value": term.value, "unit": term.unit})
+
+    def _document(self, trees: dict[str, Any], figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+        verdict = {
+            "fits": self.fits,
+            "needed_bytes": self.needed_bytes,
+            "usable_bytes": self.usable_bytes,
+            "band": None,
+        }
+        document = {
+            "schema": SCHEMA,
+            "question": dict(self.question),
+            "verdict": verdict,
+            **trees,
+            "slopes": dict(self.slopes),
+        }
+        for key in ("flops", "checkpoint"):
+            if (term := getattr(self, key)) is not None:
+                document[key] = figure(term)
+        if self.serving:
+            document["serving"] = {name: figure(term) for name, term in self.serving.items()}
+        document["advice"] = [dict(move) for move in self.advice]
+        document["warnings"] = list(self.warnings)
+        return document
+
+
+def train(
+    model: Model, cluster: Cluster, options: TrainingOptions = TrainingOptions(), *, reserve_bytes: int = 0
+) -> Answer:
+    """Does this training run fit, and where does its memory go?"""
+    question = _about(model, cluster)
+    plan = training_plan(model, cluster, options, question)
+    usable = _usable(cluster, reserve_bytes, question)
+    made = training_memory(model, plan, cluster)
+    fullest = made.fullest
+    tokens = plan.global_batch_size * plan.sequence_length
+    towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
+    if towers:
+        question.warn(f"{' and '.join(towers)}: weights are counted, activations of images and sounds are not.")
+    return Answer(
+        verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
+        memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}"),
+        ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
+        slopes=_training_slopes(model, plan, cluster, made), flops=training_flops(model, tokens, plan.sequence_length),
+        checkpoint=checkpoint_bytes(model, plan),
+        advice=tuple(training_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
+    )  # fmt: skip
+
+
+def serve(
+    model: Model, cluster: Cluster, options: ServingOptions = ServingOptions(), *, reserve_bytes: int = 0
+) -> Answer:
+    """Does this model serve these requests, and how many would fit?"""
+    question = _about(model, cluster)
+    plan = serving_plan(model, cluster, options, question)
+    usable = _usable(cluster, reserve_bytes, question)
+    made = serving_memory(model, plan, cluster.accelerator)
+    question.put(
+        "weights", made.stored.name, "given" if plan.weights else "model", "" if plan.weights else made.stored.source
+    )
+    stages = len(made.ranks)
+    return Answer(
+        verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
+        memory=made.memory.named("memory of one rank"),
+        ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
+        slopes=serving_slopes(made), serving=serving_figures(model, made, plan, usable),
+        advice=tuple(serving_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
+    )  # fmt: skip
+
+
+def _about(model: Model, cluster: Cluster) -> Question:
+    question = Question()
+    question.put("model", model.name, "given", model.source)
+    question.put(
+        "parameters", model.num_parameters(), "model", f"family {model.family}, {model.architecture}".rstrip(", ")
+    )
+    question.put("on", cluster.name, "given")
+    question.put("accelerators", cluster.size, "cluster")
+    for note in model.notes:
+        question.warn(note)
+    if model.assumed:
+        shown = ", ".join(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
+        question.warn(f"the config leaves these to the family's defaults: {shown}.")
+    return question
+
+
+def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
+    memory = cluster.accelerator.memory
+    question.put("reserve_bytes", reserve_bytes, "given" if reserve_bytes else "default")
+    if memory.reported_bytes is None:
+        question.warn(
+            f"no source says what the driver of {cluster.accelerator.name} reports: its nominal memory is used."
+        )
+    return max(memory.usable_bytes - reserve_bytes, 0)
+
+
+def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
+    return made.ranks[rank].peak.named(f"pipeline stage {rank} of {plan.pipeline_parallel_size}")
+
+
+def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> dict[str, float]:
+    """Documents C5 and C6: what one more sequence in the micro-batch, and one more token in each, add."""
+    wider = training_memory(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), cluster)
+    longer = training_memory(model, replace(plan, sequence_length=plan.sequence_length + 1), cluster)
+    now = made.memory.value
+    return {"bytes_per_sequence": wider.memory.value - now, "bytes_per_token": longer.memory.value - now}

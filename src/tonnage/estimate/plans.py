@@ -1,0 +1,238 @@
+"""From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid choice."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._question import Question
+from tonnage.ops import Attention, LatentAttention, MoE
+from tonnage.optimizers import optimizer
+from tonnage.precisions import TRAINING_RECIPES
+from tonnage.registry import unknown
+from tonnage.runtimes import TrainingRuntime, training_runtime
+from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
+
+DEFAULT_SEQUENCE_LENGTH = 4096
+RECOMPUTE = ("none", "selective", "full")
+ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
+
+
+class TrainingOptions(Struct, frozen=True, kw_only=True):
+    """What the user may say about a training run; None: not said."""
+
+    sequence_length: int | None = None
+    micro_batch_size: int | None = None
+    global_batch_size: int | None = None
+    num_microbatches: int | None = None
+    tensor_parallel_size: int | None = None
+    sequence_parallel: bool | None = None
+    pipeline_parallel_size: int | None = None
+    virtual_pipeline_size: int | None = None
+    context_parallel_size: int | None = None
+    expert_parallel_size: int | None = None
+    expert_tensor_parallel_size: int | None = None
+    data_parallel_size: int | None = None
+    zero_stage: int | None = None
+    recompute: str | None = None
+    attention: str | None = None
+    precision: str | None = None
+    optimizer: str | None = None
+    runtime: str | None = None
+
+
+def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
+    """A complete, checked plan that uses the whole cluster; every default is noted in `question`."""
+    o, q = options, question
+    for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
+                 "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
+                 "expert_tensor_parallel_size", "data_parallel_size"):  # fmt: skip
+        value = getattr(o, name)
+        if value is not None and not 1 <= value <= 2**40:
+            raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
+    runtime = _runtime(cluster, o, q)
+    sizes = _parallel_sizes(model, cluster, o, q)
+    _check_parallel(model, runtime, sizes)
+    length = _sequence_length(model, o, q)
+    if length % sizes["context_parallel_size"]:
+        raise InvalidPlan(_divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
+    micro, count = _batch(sizes, o, q)
+    stage = q.take("zero_stage", o.zero_stage, runtime.default_zero_stage, "runtime", f"{runtime.name}'s own")
+    if stage not in runtime.zero_stages:
+        choices = ", ".join(map(str, runtime.zero_stages))
+        raise InvalidPlan(f"runtime {runtime.name} has ZeRO stages {choices}. Got zero_stage {stage}.")
+    return TrainingPlan(
+        sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
+        sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
+                                 "default", "on with tensor parallelism"),
+        recompute=_choice("recompute", q.take("recompute", o.recompute, "none"), RECOMPUTE),
+        attention=_attention(runtime, o, q),
+        precision=TRAINING_RECIPES[q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")].name,
+        optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
+        runtime=runtime.name,
+    )  # fmt: skip
+
+
+def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
+    alone = cluster.size == 1
+    name = q.take("runtime", o.runtime, "transformers" if alone else "fsdp2", "default",
+                  "one accelerator" if alone else "more than one accelerator")  # fmt: skip
+    runtime = training_runtime(name)
+    q.put("runtime_version", runtime.version, "runtime", runtime.source)
+    return runtime
+
+
+def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Question) -> dict[str, int]:
+    world = cluster.size
+    sizes: dict[str, int] = {}
+    for name in ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size"):
+        sizes[name] = q.take(name, getattr(o, name), 1)
+    used = sizes["tensor_parallel_size"] * sizes["pipeline_parallel_size"] * sizes["context_parallel_size"]
+    if world % used:
+        raise InvalidPlan(
+            f"tensor x pipeline x context parallel sizes must divide the cluster's {world} accelerators. "
+            f"Got {sizes['tensor_parallel_size']} x {sizes['pipeline_parallel_size']} x {sizes['context_parallel_size']} = {used}. "
+            f"Nearest: {_near_divisors(world, used)}."
+        )
+    sizes["data_parallel_size"] = q.take(
+        "data_parallel_size", o.data_parallel_size, world // used, "cluster", "uses all accelerators"
+    )
+    if sizes["data_parallel_size"] * used != world:
+        raise InvalidPlan(
+            f"data_parallel_size must be {world // used} to use the cluster's {world} accelerators with tensor x pipeline x "
+            f"context = {used}. Got {sizes['data_parallel_size']}."
+        )
+    sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
+    default = sizes["tensor_parallel_size"] if sizes["expert_parallel_size"] == 1 else 1
+    why = (
+        "experts are cut like everything else"
+        if sizes["expert_parallel_size"] == 1
+        else "experts stay whole under expert parallelism"
+    )
+    sizes["expert_tensor_parallel_size"] = q.take(
+        "expert_tensor_parallel_size", o.expert_tensor_parallel_size, default, "default", why
+    )
+    return sizes
+
+
+def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]) -> None:
+    t, p, v = sizes["tensor_parallel_size"], sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
+    c, e, q = sizes["context_parallel_size"], sizes["expert_parallel_size"], sizes["expert_tensor_parallel_size"]
+    abilities = (("tensor_parallel_size", t, runtime.tensor_parallel), ("pipeline_parallel_size", p, runtime.pipeline),
+                 ("context_parallel_size", c, runtime.context_parallel), ("expert_parallel_size", e, runtime.expert_parallel))  # fmt: skip
+    for name, size, able in abilities:
+        if size > 1 and not able:
+            raise InvalidPlan(
+                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. fsdp2 and megatron have it."
+            )
+    check_tensor_parallel(model, t)
+    check_experts(model, e, q, sizes["data_parallel_size"] * c * t)
+    layers = model.num_layers
+    if p > layers:
+        raise InvalidPlan(f"pipeline_parallel_size may be at most the {layers} layers of {model.name}. Got {p}.")
+    if v > 1 and (p == 1 or layers % (p * v)):
+        raise InvalidPlan(
+            f"virtual_pipeline_size x pipeline_parallel_size must divide the {layers} layers of {model.name}, with more than one "
+            f"pipeline stage. Got {v} x {p}."
+        )
+
+
+def check_tensor_parallel(model: Model, t: int) -> None:
+    """Tensor parallelism must divide the query heads, and divide or be a multiple of the key/value heads."""
+    if t == 1:
+        return
+    for block in model.decoder.blocks:
+        for op in block.ops:
+            if isinstance(op, Attention | LatentAttention) and op.heads % t:
+                raise InvalidPlan(_divide("tensor_parallel_size", t, f"num_attention_heads of {model.name}", op.heads))
+            if isinstance(op, Attention) and op.kv_heads % t and t % op.kv_heads:
+                raise InvalidPlan(
+                    f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({op.kv_heads}) or be a multiple of "
+                    f"it. Got {t}."
+                )
+
+
+def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
+    """Expert parallelism must divide the experts, and fit among the ranks that share a layer."""
+    if e == 1 and q == 1:
+        return
+    counts = {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
+    if e > 1 and not counts:
+        raise InvalidPlan(f"{model.name} has no experts, so expert_parallel_size must be 1. Got {e}.")
+    for count in counts:
+        if count % e:
+            raise InvalidPlan(_divide("expert_parallel_size", e, f"num_experts of {model.name}", count))
+    if counts and ranks % (e * q):
+        raise InvalidPlan(
+            f"expert_parallel_size x expert_tensor_parallel_size must divide the {ranks} ranks of a pipeline stage. Got {e} x {q}."
+        )
+
+
+def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
+    context = model.context or DEFAULT_SEQUENCE_LENGTH
+    why = f"the model's context, at most {DEFAULT_SEQUENCE_LENGTH}" if model.context else "the model names no context"
+    length = q.take("sequence_length", o.sequence_length, min(context, DEFAULT_SEQUENCE_LENGTH), "model", why)
+    if model.context and length > model.context:
+        q.warn(f"sequence_length {length} is beyond the {model.context} tokens that {model.name} was made for.")
+    return length
+
+
+def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int, int]:
+    micro = q.take("micro_batch_size", o.micro_batch_size, 1)
+    data, stages = sizes["data_parallel_size"], sizes["pipeline_parallel_size"]
+    if o.global_batch_size is not None:
+        if o.global_batch_size % (micro * data):
+            raise InvalidPlan(
+                f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {micro * data}. Got "
+                f"{o.global_batch_size}. Nearest: {_near_multiples(o.global_batch_size, micro * data)}."
+            )
+        implied = o.global_batch_size // (micro * data)
+        if o.num_microbatches not in (None, implied):
+            raise InvalidPlan(
+                f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got {o.num_microbatches}."
+            )
+        q.put("global_batch_size", o.global_batch_size, "given")
+        return micro, q.put(
+            "num_microbatches", implied, "default", "global_batch_size / (micro_batch_size x data_parallel_size)"
+        )
+    why = "as many as pipeline stages, to fill the pipeline" if stages > 1 else "no gradient accumulation"
+    count = q.take("num_microbatches", o.num_microbatches, stages, "default", why)
+    q.put(
+        "global_batch_size", micro * count * data, "default", "micro_batch_size x num_microbatches x data_parallel_size"
+    )
+    return micro, count
+
+
+def _attention(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> AttentionKernel:
+    chosen = q.take("attention", o.attention, runtime.kernels.attention, "runtime", f"{runtime.name}'s own")
+    found: AttentionKernel | None = ATTENTION.get(chosen)
+    if found is None:
+        raise unknown("choice for attention", chosen, ATTENTION)
+    return found
+
+
+def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise unknown(f"choice for {name}", value, choices)
+    return value
+
+
+def _divide(name: str, value: int, of: str, whole: int) -> str:
+    return f"{name} must divide {of} ({whole}). Got {value}. Nearest: {_near_divisors(whole, value)}."
+
+
+def _near_divisors(whole: int, value: int) -> str:
+    below = next((n for n in range(min(value, whole), 0, -1) if whole % n == 0), 1)
+    above = next((n for n in range(value, whole + 1) if whole % n == 0), None)
+    return f"{below} or {above}" if above and above != below else str(below)
+
+
+def _near_multiples(value: int, step: int) -> str:
+    below = value // step * step
+    return f"{below} or {below + step}" if below else str(step)
+
+
+def as_dict(options: Struct) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: getattr(options, name) for name in options.__struct_fields__ if getattr(options, name) is not None}

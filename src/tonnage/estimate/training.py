@@ -1,0 +1,206 @@
+"""Memory of one training step: every pipeline stage, every phase. Branches on names happen here, never in a formula."""
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.breakdown import Term
+from tonnage.estimate import _activations as act
+from tonnage.estimate._optimizer import optimizer_states
+from tonnage.estimate._overhead import training_overhead
+from tonnage.estimate._rank import Shares, Stage, block_parameters, layer_count, rank_parameters, stages
+from tonnage.formula import Number
+from tonnage.formulas import memory as f
+from tonnage.ops import Head, Kernels, Saved, SavedSplit
+from tonnage.precisions import TRAINING_RECIPES
+from tonnage.runtimes import TrainingRuntime, training_runtime
+from tonnage.runtimes._base import State
+from tonnage.spec import Cluster, TrainingPlan
+
+
+class RankMemory(Struct, frozen=True, eq=False):
+    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them."""
+
+    rank: int
+    phases: tuple[Term, ...]
+
+    @property
+    def peak(self) -> Term:
+        return max(self.phases, key=lambda phase: phase.value)
+
+
+class TrainingMemory(Struct, frozen=True, eq=False):
+    """All rank groups; `memory` is the peak phase of the fullest one."""
+
+    ranks: tuple[RankMemory, ...]
+
+    @property
+    def fullest(self) -> RankMemory:
+        return max(self.ranks, key=lambda rank: rank.peak.value)
+
+    @property
+    def memory(self) -> Term:
+        return self.fullest.peak
+
+    @property
+    def needed(self) -> Number:
+        """Bytes of the fullest rank's peak; an array if the plan's sizes are arrays."""
+        return Term.max("needed", *(phase for rank in self.ranks for phase in rank.phases)).value
+
+
+def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
+    """Peak bytes of one training step, by pipeline stage and phase.
+
+    The plan must have been checked (estimate.plans); its sizes may be arrays with one entry per plan.
+    """
+    return _Step(model, plan, cluster).walk()
+
+
+class _Step:
+    """The walk of one step: what all stages share is computed once."""
+
+    def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
+        self.model, self.plan, self.cluster = model, plan, cluster
+        self.runtime = training_runtime(plan.runtime)
+        self.recipe = TRAINING_RECIPES[plan.precision]
+        self.kernels = _kernels(self.runtime, plan)
+        dense = plan.data_parallel_size * plan.context_parallel_size
+        experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
+        self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
+        self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
+        self.stages = stages(model, plan.pipeline_parallel_size)
+        self.blocks = {block for stage in self.stages for block, _ in stage.layers}
+        self.held = {block: block_parameters(block, self.whole) for block in self.blocks}
+        self.shard = {block: block_parameters(block, self.sharded) for block in self.blocks}
+        sequence_parallel = plan.sequence_parallel and self.runtime.sequence_parallel
+        self.batch = act.Batch(plan.sequence_length, plan.micro_batch_size, plan.context_parallel_size,
+                               plan.tensor_parallel_size, self.recipe.activation_bytes, sequence_parallel)  # fmt: skip
+        self.layers = {
+            block: act.layer_activations(block, self.batch, self.kernels, plan.recompute, model.hidden_size)
+            for block in self.blocks
+        }
+
+    def walk(self) -> TrainingMemory:
+        return TrainingMemory(tuple(RankMemory(stage.rank, self.phases(stage)) for stage in self.stages))
+
+    def phases(self, stage: Stage) -> tuple[Term, ...]:
+        """The four moments that can be the peak: the loss, the first and the last layer of backward, the optimizer's step."""
+        held = rank_parameters(stage, self.whole, self.held)
+        shard = rank_parameters(stage, self.sharded, self.shard)
+        weights = self._states("weights", self.runtime.weights, held, shard)
+        gradients = self._states("gradients", self.runtime.gradients, held, shard)
+        optimizer = self._optimizer(held, shard)
+        carried = gradients if self.runtime.gradients_persist else self._carried(gradients)
+        kept = self._kept(stage)
+        logits = self._logits(stage)
+        nothing = Term.sum("temporary", unit="bytes")
+        flowing = Term.sum("temporary", act.backward_gradients(stage, self.batch, self.kernels, self.model.hidden_size),
+                           *self._casts(held))  # fmt: skip
+        gathered, reduced = (
+            self._communication(stage, held, reducing=False),
+            self._communication(stage, held, reducing=True),
+        )
+        no_activations = Term.sum("activations", unit="bytes")
+        last_layer = Term.sum("activations", act.brought_back(stage, self.layers), self._one_layer(stage))
+        moments = (
+            ("loss", carried, Term.sum("activations", *kept, logits), Term.sum("temporary", *self._casts(held), unit="bytes"), gathered),
+            ("first layer of backward", carried, Term.sum("activations", *kept, act.brought_back(stage, self.layers)), flowing, reduced),
+            ("last layer of backward", gradients, last_layer, flowing, reduced),
+            ("optimizer step", gradients, no_activations, nothing, self._communication(stage, held, stepping=True)),
+        )  # fmt: skip
+        return tuple(
+            self._phase(name, weights, grads, optimizer, activations, temporary, communication)
+            for name, grads, activations, temporary, communication in moments
+        )
+
+    def _phase(self, name: str, *parts: Term) -> Term:
+        tensors = sum(part.value for part in parts)
+        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.cluster))
+
+    def _states(self, name: str, states: tuple[State, ...], held: Term, shard: Term) -> Term:
+        parts = [self._state(state, held, shard) for state in states]
+        return Term.sum(name, *parts, unit="bytes")
+
+    def _state(self, state: State, held: Term, shard: Term) -> Term:
+        w = {
+            "compute": self.recipe.compute_bytes,
+            "master": self.recipe.update_bytes,
+            "gradient": self.recipe.main_gradient_bytes,
+        }[state.copy]
+        parameters = shard if self.plan.zero_stage >= state.sharded_from else held
+        return copies(state.name, w, parameters)
+
+    def _optimizer(self, held: Term, shard: Term) -> Term:
+        masters = self.runtime.masters if self.recipe.master_bytes else ()
+        is_sharded = self.plan.zero_stage >= self.runtime.optimizer_sharded_from
+        parts = [self._state(state, held, shard) for state in masters]
+        parts += optimizer_states(self.plan.optimizer, self.recipe, self.model, shard if is_sharded else held)
+        return Term.sum("optimizer", *parts, unit="bytes")
+
+    def _carried(self, gradients: Term) -> Term:
+        held = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=self.plan.num_microbatches)
+        return Term.product("gradients", "bytes", held, gradients)
+
+    def _kept(self, stage: Stage) -> list[Term]:
+        parts = [act.stage_activations(stage, self.layers, self._in_flight(stage))]
+        loose = act.loose_activations(stage, self.batch, self.kernels)
+        return [*parts, loose] if loose.children else parts
+
+    def _in_flight(self, stage: Stage) -> Term:
+        p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
+        if v > 1:
+            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=stage.rank, m=m, v=v)
+        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=stage.rank, m=m)
+
+    def _one_layer(self, stage: Stage) -> Term:
+        terms = [self.layers[block].kept for block, _ in stage.layers]
+        return Term.max("first layer", *terms) if terms else Term.sum("first layer", unit="bytes")
+
+    def _logits(self, stage: Stage) -> Term:
+        parts = []
+        head = next((op for op in stage.ops if isinstance(op, Head)), None) if stage.is_last else None
+        if head is not None:
+            split: SavedSplit = "tensor" if self.runtime.logits_split else "whole"
+            whole = act.Batch(self.batch.s, self.batch.b, self.batch.c, self.batch.t, self.batch.w, False)
+            for copy in self.runtime.logits:
+                saved = Saved(copy.name, head.vocab_size, split, copy.bytes_per_element)
+                parts.append(act.saved_term(saved, whole))
+        return Term.sum("logits and loss", *parts, unit="bytes")
+
+    def _casts(self, held: Term) -> list[Term]:
+        if not self.runtime.casts or not self.recipe.master_bytes:
+            return []
+        return [copies("weights cast for the matrix products", self.recipe.compute_bytes, held)]
+
+    def _communication(self, stage: Stage, held: Term, reducing: bool = False, stepping: bool = False) -> Term:
+        """Units gathered by ZeRO-3, gradients on their way, flat buckets."""
+        parts = []
+        runtime, plan = self.runtime, self.plan
+        units = [self.held[block] for block, _ in stage.layers]
+        if units and not stepping and plan.zero_stage == 3:
+            unit = Term.max("largest layer", *units)
+            gathered = copies("gathered weights of one layer", self.recipe.compute_bytes, unit)
+            parts.append(Term.product("gathered layers", "bytes", layer_count(runtime.gathers), gathered))
+        if units and reducing and plan.zero_stage >= 2:
+            unit = Term.max("largest layer", *units)
+            parts += [copies(copy.name, copy.bytes_per_element, unit) for copy in runtime.reduces]
+        for copy in range(runtime.bucket_copies):
+            parts.append(self._bucket(held, copy))
+        return Term.sum("communication buffers", *parts, unit="bytes")
+
+    def _bucket(self, held: Term, copy: int) -> Term:
+        if not self.runtime.bucket_elements:
+            return copies("gradient buckets", self.recipe.main_gradient_bytes, held)
+        size = Term.of("reduce bucket", f.bucket_parameters, N=held.value, x=self.runtime.bucket_elements)
+        return copies("reduce bucket", self.recipe.compute_bytes, size)
+
+
+def copies(name: str, w: float, parameters: Term) -> Term:
+    """w bytes for each of these parameters."""
+    return Term.product(name, "bytes", Term.of("bytes per parameter", f.bytes_per_parameter, w=w), parameters)
+
+
+def _kernels(runtime: TrainingRuntime, plan: TrainingPlan) -> Kernels:
+    if plan.attention is None:
+        return runtime.kernels
+    return Kernels(attention=plan.attention, fused_norm=runtime.kernels.fused_norm,
+                   fused_activation=runtime.kernels.fused_activation, dropout=runtime.kernels.dropout)  # fmt: skip

@@ -1,0 +1,29 @@
+"""Bytes that ranks send each other."""
+
+from tonnage.formula import formula
+
+
+@formula(
+    unit="bytes",
+    source="Shoeybi2019, sec. 3; Thakur2005, sec. 4",
+    assumes="ring all-reduce of the residual stream, twice forward and twice backward a layer",
+)
+def tensor_parallel_traffic(L, s, b, h, w, t, m):
+    """What one rank sends in a step for tensor parallelism."""
+    return 4 * L * (2 * (t - 1) / t) * s * b * h * w * m
+
+
+@formula(
+    unit="bytes",
+    source="Shoeybi2019, sec. 3; Korthikanti2022, sec. 5",
+    assumes="as without recomputation, and the forward pass once more",
+)
+def tensor_parallel_recompute_traffic(L, s, b, h, w, t, m):
+    """What one rank sends in a step for tensor parallelism with full recomputation."""
+    return 6 * L * (2 * (t - 1) / t) * s * b * h * w * m
+
+
+@formula(unit="bytes/s", source="Thakur2005, sec. 3")
+def link_rate(W):
+    """Bytes a second that a link moves in one direction."""
+    return W

@@ -1,0 +1,39 @@
+"""Arithmetic: a multiply-add is two FLOP."""
+
+from tonnage.formula import formula, minimum
+
+
+@formula(unit="FLOP", source="Kaplan2020, sec. 2.1")
+def matrix_flops(Na, T):
+    """Forward matrix products of T tokens: two FLOP a parameter that multiplies them."""
+    return 2 * Na * T
+
+
+@formula(unit="FLOP", source="Kaplan2020, table 1", assumes="causal: a token attends to half the sequence on average")
+def causal_attention_flops(y, L, T, s):
+    """Scores and weighted values of T tokens in sequences of s, y FLOP for each token and key."""
+    return y * L * T * (s + 1) / 2
+
+
+@formula(unit="FLOP", source="Vaswani2017, table 1")
+def full_attention_flops(y, L, T, s):
+    """Scores and weighted values of T tokens, each attending to all s of its sequence."""
+    return y * L * T * s
+
+
+@formula(unit="FLOP", source="Beltagy2020, sec. 3.1", assumes="causal")
+def windowed_attention_flops(y, L, T, s, r):
+    """Scores and weighted values of T tokens in sequences of s, each seeing itself and at most r - 1 tokens before it."""
+    return y * L * T * (minimum(s, r) - minimum(s, r) * (minimum(s, r) - 1) / (2 * s))
+
+
+@formula(unit="FLOP", source="Kaplan2020, sec. 2.1")
+def token_flops(y, L, T):
+    """Arithmetic that depends on tokens alone: recurrences, tied heads."""
+    return y * L * T
+
+
+@formula(unit="", source="Kaplan2020, sec. 2.1", assumes="backward costs twice forward")
+def passes(x):
+    """Forward passes that a step's arithmetic amounts to: 3 without recomputation."""
+    return x

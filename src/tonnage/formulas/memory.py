@@ -1,0 +1,192 @@
+"""Bytes, and the numbers that one rank holds."""
+
+from tonnage.formula import ceil_div, formula, minimum
+
+# ---- the share of one rank ----
+
+
+@formula(unit="parameters", source="Rajbhandari2020, sec. 5")
+def whole_parameters(N, z):
+    """Parameters that tensor parallelism copies to every rank (norms, routers, biases of row-parallel layers)."""
+    return N / z
+
+
+@formula(unit="parameters", source="Shoeybi2019, sec. 3")
+def split_parameters(N, t, z):
+    """Parameters that tensor parallelism cuts, by rows or by columns."""
+    return N / (t * z)
+
+
+@formula(unit="parameters", source="Shoeybi2019, sec. 3", assumes="a rank holds at least one key/value head")
+def kv_parameters(N, t, k, z):
+    """Key and value projections: with more ranks than heads, heads are copied."""
+    return N / (minimum(t, k) * z)
+
+
+@formula(unit="parameters", source="Shoeybi2019, sec. 3", assumes="rows padded to a multiple of the ranks")
+def vocabulary_parameters(V, h, t, z):
+    """A token table or a head, cut over the vocabulary."""
+    return ceil_div(V, t) * h / z
+
+
+@formula(unit="parameters", source="Lepikhin2020, sec. 3", assumes="every expert rank holds the same number of experts")
+def expert_parameters(N, e, q, z):
+    """Routed experts, spread over expert-parallel ranks and cut inside by expert-tensor-parallel ranks."""
+    return N / (e * q * z)
+
+
+@formula(unit="layers", source="Narayanan2021, sec. 2.2")
+def layers_on_rank(l):
+    """Layers of one kind on a pipeline stage."""
+    return l
+
+
+@formula(unit="bytes per parameter", source="Rajbhandari2020, sec. 3.1")
+def bytes_per_parameter(w):
+    """Bytes that one copy or one state keeps for each parameter."""
+    return w
+
+
+@formula(unit="bytes", source="Rajbhandari2020, sec. 3.1")
+def state_bytes(N, w):
+    """N numbers of w bytes: weights, gradients, or one state of the optimizer."""
+    return N * w
+
+
+@formula(unit="bytes per parameter", source="Rajbhandari2020, sec. 3.1")
+def mean_bytes_per_parameter(M, N):
+    """What N parameters take on average, when not every tensor takes the same."""
+    return M / N
+
+
+@formula(
+    unit="", source="Rajbhandari2020, sec. 7.1", assumes="gradients of earlier micro-batches wait for the last one"
+)
+def gradients_carried(m):
+    """1 when gradients of earlier micro-batches are held while another one runs, 0 with a single micro-batch."""
+    return minimum(m - 1, 1)
+
+
+@formula(
+    unit="parameters",
+    source="DeepSpeed, config-json: reduce_bucket_size, allgather_bucket_size",
+    assumes="a bucket is never larger than what it carries",
+)
+def bucket_parameters(N, x):
+    """Elements of a flat communication bucket of at most x."""
+    return minimum(N, x)
+
+
+# ---- activations ----
+
+
+@formula(unit="bytes", source="Korthikanti2022, sec. 4.1")
+def saved_bytes(x, w, s, b, c):
+    """A tensor kept for backward on every tensor-parallel rank: x numbers a token."""
+    return x * w * s * b / c
+
+
+@formula(unit="bytes", source="Korthikanti2022, sec. 4.2")
+def saved_split_bytes(x, w, s, b, c, t):
+    """A tensor kept for backward, cut over tensor-parallel ranks (by features, or by tokens: sequence parallelism)."""
+    return x * w * s * b / (c * t)
+
+
+@formula(unit="bytes", source="Korthikanti2022, sec. 4.1")
+def saved_scores_bytes(x, w, s, b, c, t):
+    """Attention scores kept for backward: x numbers for each pair of a token and a key."""
+    return x * w * s * s * b / (c * t)
+
+
+@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1", assumes="1F1B schedule")
+def microbatches_in_flight(p, i, m):
+    """Micro-batches that stage i has run forward and not yet backward, at most."""
+    return minimum(p - i, m)
+
+
+@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.2", assumes="interleaved 1F1B, m a multiple of p")
+def interleaved_microbatches_in_flight(p, i, m, v):
+    """Micro-batches' worth of a rank's layers in flight, counted in chunks of 1/v of its layers."""
+    return minimum(m * v, 2 * (p - 1 - i) + (v - 1) * p + 1) / v
+
+
+# ---- serving ----
+
+
+@formula(unit="bytes", source="Pope2023, sec. 2.1", assumes="a rank holds at least one key/value head")
+def token_cache_bytes(x, w, s, r, j, t, k):
+    """What a layer keeps of one request: x numbers for every j tokens in its window."""
+    return x * w * (minimum(s, r) // j) / minimum(t, k)
+
+
+@formula(
+    unit="bytes", source="Gu2023, sec. 3.3", assumes="states are cut over tensor-parallel ranks as far as heads go"
+)
+def state_cache_bytes(x, w, t, k):
+    """What a layer keeps of one request, whatever its length."""
+    return x * w / minimum(t, k)
+
+
+@formula(unit="bytes", source="PyTorch, torch.cuda memory management notes")
+def reserve_bytes(M, rho):
+    """What the caching allocator holds beyond the tensors: rho of them."""
+    return M * rho
+
+
+@formula(unit="bytes", source="NCCL, user guide: communicators allocate buffers on each rank")
+def parallel_bytes(M, n):
+    """An amount that is there as soon as there is more than one rank."""
+    return M * minimum(n - 1, 1)
+
+
+@formula(unit="bytes", source="PyTorch, torch.cuda memory management notes")
+def fixed_bytes(M):
+    """An amount that was measured or documented, used as it stands."""
+    return M
+
+
+# ---- whole-model closed forms of the papers, beside which the walk over operations is checked ----
+
+
+@formula(unit="bytes", source="Korthikanti2022, eq. 1", assumes="GPT layer, 16 bit, dropout, eager attention")
+def gpt_activation_bytes(L, s, b, h, a):
+    """Activations of all layers without parallelism."""
+    return L * s * b * h * (34 + 5 * a * s / h)
+
+
+@formula(unit="bytes", source="Korthikanti2022, eq. 2", assumes="GPT layer, 16 bit, dropout, eager attention")
+def gpt_tensor_parallel_activation_bytes(L, s, b, h, a, t):
+    """Activations of all layers with tensor parallelism and without sequence parallelism."""
+    return L * s * b * h * (10 + 24 / t + 5 * a * s / (h * t))
+
+
+@formula(unit="bytes", source="Korthikanti2022, eq. 4", assumes="GPT layer, 16 bit, dropout, eager attention")
+def gpt_sequence_parallel_activation_bytes(L, s, b, h, a, t):
+    """Activations of all layers with tensor and sequence parallelism."""
+    return L * s * b * h * (34 / t + 5 * a * s / (h * t))
+
+
+@formula(unit="bytes", source="Korthikanti2022, sec. 5", assumes="GPT layer, 16 bit, dropout")
+def gpt_selective_activation_bytes(L, s, b, h, t):
+    """Activations of all layers with tensor and sequence parallelism and selective recomputation."""
+    return L * 34 * s * b * h / t
+
+
+@formula(
+    unit="bytes", source="Korthikanti2022, sec. 5", assumes="16 bit; one layer's input is kept, the rest recomputed"
+)
+def full_recompute_activation_bytes(L, s, b, h):
+    """Inputs of all layers."""
+    return 2 * s * b * h * L
+
+
+@formula(unit="bytes", source="Korthikanti2022, sec. 4.2.3")
+def interleaved_memory_factor(M, p, v):
+    """Activations of the first stage under the interleaved schedule, from those under 1F1B."""
+    return M * (1 + (p - 1) / (p * v))
+
+
+@formula(unit="bytes", source="Pope2023, sec. 2.1", assumes="every layer attends to the whole context")
+def kv_cache_bytes(L, k, dh, s, R, w):
+    """Keys and values of R requests of s tokens."""
+    return 2 * L * k * dh * s * R * w

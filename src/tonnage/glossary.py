@@ -1,0 +1,76 @@
+"""One letter, one meaning: every formula argument is declared here and nowhere else."""
+
+from msgspec import Struct
+
+
+class Symbol(Struct, frozen=True):
+    """A letter of the formulas: its long name everywhere else, its unit, its meaning."""
+
+    letter: str
+    name: str
+    unit: str
+    meaning: str
+
+
+SYMBOLS: dict[str, Symbol] = {
+    symbol.letter: symbol
+    for symbol in (
+        # sizes of a model
+        Symbol("N", "num_parameters", "parameters", "parameters that a figure is about"),
+        Symbol("Na", "num_active_parameters", "parameters", "parameters that one token passes through"),
+        Symbol("L", "num_layers", "layers", "transformer layers, or the layers of one kind"),
+        Symbol("h", "hidden_size", "elements", "width of the residual stream"),
+        Symbol("a", "num_attention_heads", "heads", "query heads"),
+        Symbol("k", "num_key_value_heads", "heads", "key/value heads, or the heads that a cache can be split over"),
+        Symbol("dh", "head_dim", "elements", "width of one attention head"),
+        Symbol("V", "vocab_size", "tokens", "rows of the token embedding"),
+        Symbol("n_out", "out_features", "elements", "rows of a tensor: output features"),
+        Symbol("n_in", "in_features", "elements", "columns of a tensor: input features"),
+        Symbol("n_copies", "num_copies", "tensors", "equal tensors in one layer, such as experts"),
+        Symbol("x", "elements_per_token", "elements", "numbers kept or computed for each token"),
+        Symbol("y", "flops_per_token", "FLOP", "arithmetic for each token, or for each token and key"),
+        Symbol("r", "cache_window", "tokens", "tokens that a layer's cache keeps at most"),
+        Symbol("j", "cache_stride", "tokens", "tokens that share one entry of a layer's cache; 1: each has its own"),
+        # the batch
+        Symbol("s", "sequence_length", "tokens", "tokens per sequence"),
+        Symbol("b", "micro_batch_size", "sequences", "sequences per forward pass of one replica"),
+        Symbol("m", "num_microbatches", "micro-batches", "micro-batches of one replica in one step"),
+        Symbol("D", "num_tokens", "tokens", "training tokens"),
+        Symbol("T", "num_batched_tokens", "tokens", "tokens in one forward pass of a serving engine"),
+        Symbol("R", "num_requests", "requests", "requests held at the same time"),
+        # how it is spread
+        Symbol("t", "tensor_parallel_size", "ranks", "tensor-parallel ranks"),
+        Symbol("p", "pipeline_parallel_size", "ranks", "pipeline stages"),
+        Symbol("v", "virtual_pipeline_size", "chunks", "model chunks that a pipeline rank interleaves"),
+        Symbol("i", "pipeline_rank", "", "pipeline stage, counted from 0"),
+        Symbol("c", "context_parallel_size", "ranks", "context-parallel ranks"),
+        Symbol("e", "expert_parallel_size", "ranks", "expert-parallel ranks"),
+        Symbol("q", "expert_tensor_parallel_size", "ranks", "tensor-parallel ranks inside an expert"),
+        Symbol("z", "num_shards", "ranks", "ranks over which ZeRO shards this state; 1: every rank keeps it"),
+        Symbol("l", "layers_on_rank", "layers", "layers of one kind that a rank holds"),
+        Symbol("n", "num_accelerators", "accelerators", "accelerators that work together"),
+        # storage and rates
+        Symbol("w", "bytes_per_element", "bytes", "bytes of one stored number, its share of scales included"),
+        Symbol("Q", "bits_per_weight", "bits", "bits of one stored weight"),
+        Symbol("M", "bytes_in_question", "bytes", "an amount of memory that a rule starts from"),
+        Symbol("U", "accelerator_memory", "bytes", "memory of one accelerator"),
+        Symbol("P", "peak_flops_per_second", "FLOP/s", "dense peak of one accelerator"),
+        Symbol("u", "utilization", "", "share of the peak, or of the memory, that is used"),
+        Symbol("C", "compute", "FLOP", "training compute"),
+        Symbol("W", "bandwidth", "bytes/s", "bytes a second that a link or a disk moves"),
+        Symbol("tau", "duration", "seconds", "time available or taken"),
+        Symbol("rho", "overhead_factor", "", "what a rule adds on top, as a factor"),
+        # scaling laws
+        Symbol("E_inf", "irreducible_loss", "nats", "loss of a perfect model of the text"),
+        Symbol("A_N", "model_loss_scale", "nats", "scale of the loss that more parameters remove"),
+        Symbol("B_D", "data_loss_scale", "nats", "scale of the loss that more data removes"),
+        Symbol("alpha", "model_loss_exponent", "", "exponent of the loss over parameters"),
+        Symbol("beta", "data_loss_exponent", "", "exponent of the loss over tokens"),
+        # money
+        Symbol("USD_buy", "purchase_price", "USD", "price of buying the machine"),
+        Symbol("USD_rent", "rent_per_second", "USD", "rent of the same machine for one second"),
+        Symbol("USD_kwh", "electricity_price", "USD", "price of a kilowatt-hour"),
+        Symbol("pw", "power", "watts", "electric power drawn"),
+        Symbol("pue", "power_usage_effectiveness", "", "power drawn by the building for each watt of the machines"),
+    )
+}

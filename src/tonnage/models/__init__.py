@@ -1,0 +1,127 @@
+"""Reading a model from whatever names it: a file, a catalogue name, a repository of a model hub, or its dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput, UnknownName
+from tonnage.models import local, names
+from tonnage.models.contents import Contents
+from tonnage.models.names import Reference
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+def read(
+    text: str | None,
+    *,
+    overrides: Mapping[str, Any] = _NOTHING,
+    revision: str | None = None,
+    offline: bool | None = None,
+) -> Model:
+    """The model that `text` names.
+
+    In this order: a folder or file of this machine; a URL, or hf: and modelscope: names; a name of the catalogue, which
+    never touches the network; owner/name of the Hugging Face Hub. Without text, `overrides` are the model's dimensions.
+    `revision` is a branch, tag or commit of a hub; `offline` forbids, or allows, what HF_HUB_OFFLINE says otherwise.
+    """
+    from tonnage.models.reconcile import assemble
+
+    if not isinstance(overrides, Mapping):
+        raise InvalidInput(f"overrides must map fields of config.json to values. Got {type(overrides).__name__}.")
+    if text is None:
+        return _of_dimensions(overrides)
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"a model is named by a text. Got {text!r}.")
+    return assemble(_contents(text.strip(), revision, offline), overrides)
+
+
+def kind(text: str) -> str:
+    """Where `read` would look: "path", "hub", "modelscope", "catalogue" or "unknown". Asks no network."""
+    if local.looks_like_path(text) or local.find(text) is not None:
+        return "path"
+    reference = names.explicit(text)
+    if reference is not None:
+        return reference.site
+    if _catalogued(text) is not None:
+        return "catalogue"
+    return "hub" if names.repository(text) is not None else "unknown"
+
+
+def _contents(text: str, revision: str | None, offline: bool | None) -> Contents:
+    if len(text) > names.LONGEST:
+        raise InvalidInput(f"a model's name has at most {names.LONGEST} characters. Got {len(text)}.")
+    path = local.find(text)
+    if path is not None:
+        _no_revision(revision, f"the local path {text!r}")
+        return local.contents(path)
+    reference = names.explicit(text)
+    if reference is None and revision is None:
+        found = _catalogued(text)
+        if found is not None:
+            return found
+    reference = reference or names.repository(text)
+    if reference is not None:
+        return _remote(reference, revision, offline)
+    if _catalogued(text) is not None:
+        _no_revision(revision, f"the catalogue's {text!r}")
+    raise _unknown(text)
+
+
+def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
+    from tonnage.models.reconcile import assemble
+
+    if not overrides:
+        raise InvalidInput("name a model, or give its dimensions: hidden_size, num_hidden_layers and so on.")
+    fields = dict(overrides)
+    if not fields.get("architectures") and not fields.get("model_type"):
+        fields["architectures"] = ["GenericDecoder"]
+    found = Contents(name="unnamed model", source="the dimensions given", where="the dimensions given", fields=fields)
+    return assemble(found, {})
+
+
+def _catalogued(text: str) -> Contents | None:
+    from tonnage.catalogue import models as catalogue
+
+    found = catalogue.find(text) if "\0" not in text else None
+    if found is None:
+        return None
+    form = catalogue.load(found)
+    notes = [form.note] if form.note else []
+    return Contents(
+        name=form.name,
+        source=f"catalogue entry {found.stem}",
+        where=str(found.name),
+        fields=dict(form.config),
+        notes=notes,
+    )
+
+
+def _remote(reference: Reference, revision: str | None, offline: bool | None) -> Contents:
+    if revision is not None:
+        if reference.revision not in (None, revision):
+            raise InvalidInput(f"{reference.text} names a revision already. Got revision={revision!r} too.")
+        reference = names.checked(Reference(reference.site, reference.repository, revision, reference.file))
+    if reference.site == "hub":
+        from tonnage.models.hub import contents
+    else:
+        from tonnage.models.modelscope import contents
+    return contents(reference, offline)
+
+
+def _no_revision(revision: str | None, what: str) -> None:
+    if revision is not None:
+        raise InvalidInput(f"revision belongs to a repository of a model hub, and {what} has none. Got {revision!r}.")
+
+
+def _unknown(text: str) -> UnknownName | InvalidInput:
+    from tonnage.catalogue import aliases, model_names
+    from tonnage.registry import unknown
+
+    held = local.held_back(text)
+    if held is not None:
+        return InvalidInput(str(held))
+    found = unknown("model", text[:200], [*model_names(), *aliases("models")])
+    return UnknownName(
+        f"{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name."
+    )

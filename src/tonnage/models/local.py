@@ -1,0 +1,136 @@
+"""A model on this machine: a folder, or one file of it."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tonnage.errors import InvalidInput, TonnageError
+from tonnage.models.contents import Contents
+
+if TYPE_CHECKING:
+    from tonnage.models.location import File
+
+MOST_FILES = 100_000
+_ENDINGS = (".json", ".safetensors", ".gguf", ".toml")
+
+
+class Folder:
+    """The files of one folder; those below it are not looked at."""
+
+    def __init__(self, path: Path, only: str | None = None):
+        self.path, self.label = path, str(path)
+        self.name = path.name or str(path.resolve().name)
+        self.names: Sequence[str] = [only] if only else _names(path)
+
+    def small(self, name: str, largest: int) -> bytes:
+        opened = self.open(name)
+        size = opened.size or 0
+        if size > largest:
+            raise InvalidInput(f"{self.path / name} has {size:,} bytes; more than {largest:,} are not read.")
+        return opened.read(0, size)
+
+    def open(self, name: str) -> "File":
+        from tonnage.models.location import File
+
+        path = self.path / name
+        if not path.is_file():
+            raise InvalidInput(f"{path} is no regular file.")
+        return File(_reader(path), path.stat().st_size)
+
+    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+        return [read(name) for name in names]
+
+
+def _names(path: Path) -> list[str]:
+    with os.scandir(path) as entries:
+        names = [entry.name for _, entry in zip(range(MOST_FILES), entries, strict=False) if entry.is_file()]
+    return sorted(names)
+
+
+def _reader(path: Path) -> Callable[[int, int], bytes]:
+    def part(start: int, length: int) -> bytes:
+        try:
+            with path.open("rb") as file:
+                file.seek(start)
+                return file.read(length)
+        except OSError as error:
+            raise InvalidInput(f"cannot read {path}: {error.strerror}.") from None
+
+    return part
+
+
+def find(text: str) -> Path | None:
+    """The path that the text means: one that is there and holds a model, or one that can be nothing but a path."""
+    if "\0" in text or len(text) > 4096:
+        return None
+    try:
+        path = Path(text).expanduser() if text.startswith("~") else Path(text)
+        there = path.exists()
+        if there and ((path.is_file() and path.suffix in _ENDINGS) or (path.is_dir() and _holds_model(path))):
+            return path
+    except RuntimeError as error:  # no home folder
+        raise InvalidInput(f"cannot read {text[:200]!r}: {error}") from None
+    except OSError as error:
+        raise InvalidInput(f"cannot read {text[:200]!r}: {error.strerror}.") from None
+    if not looks_like_path(text):
+        return None
+    if not there:
+        raise InvalidInput(f"there is no file or folder {text!r}.")
+    return path
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether a text is written as a path and as nothing else."""
+    return text.startswith(("/", "./", "../", "~", ".\\", "..\\")) or text in (".", "..") or text[1:3] in (":\\", ":/")
+
+
+def _holds_model(path: Path) -> bool:
+    return any(
+        name.endswith((".safetensors", ".gguf", ".safetensors.index.json")) or name == "config.json"
+        for name in _names(path)
+    )
+
+
+def contents(path: Path) -> Contents:
+    """What the files at `path` tell."""
+    try:
+        return _contents(path)
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}.") from None
+
+
+def _contents(path: Path) -> Contents:
+    from tonnage.models.location import read
+
+    if path.is_dir():
+        return read(Folder(path))
+    if not path.is_file():
+        raise InvalidInput(f"{path} is no regular file.")
+    if path.suffix == ".toml":
+        return _from_toml(path)
+    if path.suffix not in _ENDINGS:
+        raise InvalidInput(f"a model's file ends with {', '.join(_ENDINGS)}. Got {path.name!r}.")
+    if path.suffix == ".json" and not path.name.endswith(".index.json"):
+        found = read(Folder(path.parent, only=path.name), path.name)
+        found.name = path.absolute().parent.name if path.name == "config.json" else path.stem
+        return found
+    return read(Folder(path.parent), path.name)
+
+
+def _from_toml(path: Path) -> Contents:
+    from tonnage.catalogue.models import load
+
+    form = load(path)
+    return Contents(name=form.name, source=f"model file {path}", where=str(path), fields=dict(form.config))
+
+
+def held_back(text: str) -> TonnageError | None:
+    """Why a folder of this name was not taken, for the error that says that nothing was found."""
+    path = Path(text)
+    try:
+        if "\0" not in text and path.is_dir():
+            return InvalidInput(f"the folder {text!r} holds no config.json, no safetensors and no GGUF file.")
+    except OSError:
+        return None
+    return None

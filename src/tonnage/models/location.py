@@ -1,0 +1,263 @@
+"""A place that holds a model's files - a folder, a repository - and which of its files make the model."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, MissingDatum, Unreachable
+from tonnage.models import config_json, gguf, safetensors
+from tonnage.models.contents import Contents
+from tonnage.models.tensors import Tensor
+
+LARGEST_INDEX = 64_000_000  # bytes of a model.safetensors.index.json; DeepSeek-V3's has 9 MB
+_SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)")
+_ASIDE = ("mmproj", "imatrix", "adapter_model", "training_args", "optimizer", "scheduler", "consolidated")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+MOST_SHARDS = 2_000
+
+
+class File(Struct, frozen=True):
+    """A file that can be read in parts; `size` in bytes, None where nobody knows it."""
+
+    read: Callable[[int, int], bytes]
+    size: int | None
+
+
+class Location(Protocol):
+    """`names` are the paths of all files in it, with / between folders."""
+
+    name: str
+    label: str
+    names: Sequence[str]
+
+    def small(self, name: str, largest: int) -> bytes: ...
+
+    def open(self, name: str) -> File: ...
+
+    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]: ...
+
+
+class Choice(Struct, frozen=True):
+    """The files that make the model: its config, the index of its shards, its weights."""
+
+    config: str | None = None
+    index: str | None = None
+    weights: tuple[str, ...] = ()
+    form: Literal["safetensors", "gguf"] = "safetensors"
+    pickles: bool = False
+    adapter: str | None = None
+
+
+def read(location: Location, file: str | None = None) -> Contents:
+    """Everything that the headers and the config of the model at `location` tell."""
+    choice = choose(location.names, file, location.label)
+    contents = Contents(name=location.name, source=location.label, where=location.label)
+    if choice.form == "gguf":
+        _read_gguf(location, choice, contents)
+        return contents
+    if choice.config:
+        contents.where = f"{location.label}: {choice.config}"
+        contents.fields = config_json.parse(location.small(choice.config, config_json.LARGEST), contents.where)
+        _add_quantization(location, choice, contents)
+    try:
+        read_weights(location, choice, contents)
+    except Unreachable as error:
+        if contents.fields is None:
+            raise
+        contents.notes.append(
+            f"The headers of the weights could not be read, so the counts come from the config alone: {error}"
+        )
+    if contents.fields is None and contents.tensors is None:
+        raise MissingDatum(_no_model(location, choice))
+    return contents
+
+
+def read_weights(location: Location, choice: Choice, contents: Contents) -> None:
+    """The tensors of the safetensors files, by their index where they have one."""
+    shards: dict[str, str] | None = None
+    files = choice.weights
+    if choice.index:
+        where = f"{location.label}: {choice.index}"
+        shards = safetensors.parse_index(location.small(choice.index, LARGEST_INDEX), where)
+        folder = choice.index.rpartition("/")[0]
+        files = tuple(sorted({f"{folder}/{file}" if folder else file for file in shards.values()}))
+    else:
+        files = tuple(sorted({part for file in files for part in expected_shards(file)}))
+    missing = sorted(set(files).difference(location.names))
+    if missing:
+        _lacks(location, choice, contents, missing, len(files))
+        return
+    if len(files) > MOST_SHARDS:
+        raise InvalidInput(f"{location.label} has {len(files):,} shards; more than {MOST_SHARDS:,} are not read.")
+    if files:
+        contents.tensors = _joined(location, files, shards)
+        contents.files = len(files)
+    elif choice.pickles:
+        contents.notes.append(
+            "The weights are pickle files, which tonnage does not open; the counts come from the config."
+        )
+
+
+def _lacks(location: Location, choice: Choice, contents: Contents, missing: list[str], total: int) -> None:
+    text = f"{location.label} lacks {len(missing)} of {total} weight files ({missing[0]})"
+    if contents.fields is None:
+        raise MissingDatum(f"{text}, and has no config.json.")
+    contents.notes.append(f"{text}: the counts come from the config alone.")
+
+
+def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | None) -> list[Tensor]:
+    """The tensors of all files, each of them once."""
+
+    def header(item: str) -> list[Tensor]:
+        number, _, name = item.partition(" ")
+        opened = location.open(name)
+        return safetensors.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+
+    found: dict[str, Tensor] = {}
+    count = 0
+    for tensors in location.each([f"{number} {name}" for number, name in enumerate(files)], header):
+        count += len(tensors)
+        found.update((tensor.name, tensor) for tensor in tensors)
+    if count != len(found):
+        raise InvalidInput(f"{location.label}: {count - len(found)} tensors are stored in two files.")
+    if shards is not None and (absent := next((name for name in shards if name not in found), None)) is not None:
+        raise InvalidInput(
+            f"{location.label}: the index places {absent[:80]!r} in {shards[absent]}, which does not hold it."
+        )
+    return list(found.values()) if shards is None else [tensor for name, tensor in found.items() if name in shards]
+
+
+def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
+    from tonnage.models.gguf_config import config_of, name_of
+
+    def header(item: str) -> gguf.Header:
+        number, _, name = item.partition(" ")
+        opened = location.open(name)
+        return gguf.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+
+    headers = location.each([f"{number} {name}" for number, name in enumerate(choice.weights)], header)
+    contents.where = f"{location.label}: {choice.weights[0]}"
+    contents.form, contents.files = "gguf", len(headers)
+    contents.tensors = [tensor for found in headers for tensor in found.tensors]
+    if len({tensor.name for tensor in contents.tensors}) != len(contents.tensors):
+        raise InvalidInput(f"{location.label}: the parts of {choice.weights[0]} hold a tensor twice.")
+    contents.fields, notes = config_of(headers[0].metadata, contents.tensors, contents.where)
+    contents.notes += notes
+    contents.name = name_of(headers[0].metadata) or contents.name
+    contents.source = contents.where
+
+
+def _add_quantization(location: Location, choice: Choice, contents: Contents) -> None:
+    """ModelOpt's older exports say how they are quantised in a file of their own."""
+    fields = contents.fields or {}
+    folder = (choice.config or "").rpartition("/")[0]
+    name = f"{folder}/hf_quant_config.json" if folder else "hf_quant_config.json"
+    if fields.get("quantization_config") is not None or name not in location.names:
+        return
+    extra = config_json.parse(location.small(name, config_json.LARGEST), f"{location.label}: {name}").get(
+        "quantization"
+    )
+    if isinstance(extra, dict):
+        contents.fields = {**fields, "quantization_config": {"quant_method": "modelopt", **extra}}
+
+
+def choose(names: Sequence[str], file: str | None, label: str) -> Choice:
+    """The files to read: what `file` names, else the safetensors of the top folder, else its one GGUF file."""
+    if file and file not in names and not any(name.startswith(f"{file}/") for name in names):
+        return _gguf_choice(names, file, label)
+    if file and file in names and file.endswith(".gguf"):
+        return Choice(form="gguf", weights=shards_of(file, names, label))
+    folder = file if file and file not in names else (file or "").rpartition("/")[0]
+    here = [name for name in names if name.rpartition("/")[0] == folder]
+    chosen = _safetensors_choice(here, file)
+    if not chosen.weights and not chosen.index and any(_is_gguf(name) for name in here):
+        return _gguf_choice(here if folder else names, None, label)
+    if not chosen.config and not chosen.weights and not chosen.index and any(_is_gguf(name) for name in names):
+        return _gguf_choice(names, None, label)
+    return chosen
+
+
+def _safetensors_choice(here: list[str], file: str | None) -> Choice:
+    base = {name.rpartition("/")[2]: name for name in here}
+    adapter = base.get("adapter_config.json")
+    config = base.get("config.json") or (
+        file if file and file.endswith(".json") and not file.endswith("index.json") else None
+    )
+    pickles = any(name.endswith(_PICKLES) for name in here)
+    if file and file.endswith(".safetensors") and not _SHARD.fullmatch(file):
+        return Choice(config, None, (file,), adapter=adapter)
+    indexes = [name for name in here if name.endswith(".safetensors.index.json")]
+    single = base.get("model.safetensors") if file not in indexes else None
+    index = (
+        file
+        if file in indexes
+        else base.get("model.safetensors.index.json") or (indexes[0] if len(indexes) == 1 else None)
+    )
+    if single:  # transformers takes the one file before the shards
+        return Choice(config, None, (single,), adapter=adapter)
+    stored = [name for name in here if name.endswith(".safetensors") and "adapter_model" not in name]
+    weights = tuple(sorted(name for name in stored if not _aside(name)) or sorted(stored))
+    return Choice(config, index, weights, pickles=pickles, adapter=adapter)
+
+
+def _gguf_choice(names: Sequence[str], wanted: str | None, label: str) -> Choice:
+    """The one GGUF model among the names, or the one of the wanted quantisation."""
+    found = [name for name in names if _is_gguf(name)]
+    firsts = [name for name in found if not (shard := _SHARD.fullmatch(name)) or int(shard[2]) == 1]
+    matching = [name for name in firsts if wanted is None or _has_tag(name, wanted)]
+    if len(matching) > 1 and wanted is not None:
+        matching = [name for name in matching if not re.search(rf"UD-{re.escape(wanted)}", name, re.I)] or matching
+    if len(matching) == 1:
+        return Choice(form="gguf", weights=shards_of(matching[0], names, label))
+    if wanted is not None and not firsts:
+        raise InvalidInput(f"{label} has no file or folder {wanted!r}.")
+    what = f"no GGUF file {wanted!r}" if not matching else f"{len(matching)} GGUF models"
+    raise InvalidInput(f"{label} has {what}. Say which with NAME:FILE: {_some(matching or firsts)}.")
+
+
+def expected_shards(name: str) -> tuple[str, ...]:
+    """The names of all files of a model that is split as -00001-of-00003, or the name alone."""
+    shard = _SHARD.fullmatch(name)
+    if not shard or int(shard[3]) < 2:
+        return (name,)
+    stem, total, ending = shard[1], int(shard[3]), shard[4]
+    if total > MOST_SHARDS:
+        raise InvalidInput(f"{name} says that it is one of {total:,} files; more than {MOST_SHARDS:,} are not read.")
+    return tuple(f"{stem}-{number:05}-of-{total:05}.{ending}" for number in range(1, total + 1))
+
+
+def shards_of(name: str, names: Iterable[str], label: str) -> tuple[str, ...]:
+    """All files that the file is a part of, the file alone if it is whole; MissingDatum where some are not there."""
+    wanted = expected_shards(name)
+    missing = sorted(set(wanted).difference(names))
+    if missing:
+        raise MissingDatum(f"{label} lacks {len(missing)} of the {len(wanted)} files of {name}: {_some(missing)}.")
+    return wanted
+
+
+def _is_gguf(name: str) -> bool:
+    return name.endswith(".gguf") and not _aside(name)
+
+
+def _aside(name: str) -> bool:
+    """Whether a file is not the model's own weights: projectors, adapters, optimizer states, second copies."""
+    return name.rpartition("/")[2].lower().startswith(_ASIDE) or "mmproj" in name.lower()
+
+
+def _has_tag(name: str, tag: str) -> bool:
+    return re.search(rf"(?:^|[-._/]){re.escape(tag)}(?=[-./]|$)", name.removesuffix(".gguf"), re.I) is not None
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _no_model(location: Location, choice: Choice) -> str:
+    text = f"{location.label} has no config.json, no safetensors and no GGUF file"
+    if choice.adapter:
+        return f"{text}; it is an adapter: ask for the model that its adapter_config.json names."
+    if any(name.rpartition("/")[2] == "model_index.json" for name in location.names):
+        return f"{text}; it is a diffusion pipeline, which tonnage does not estimate."
+    return f"{text}, so nothing says what the model is."

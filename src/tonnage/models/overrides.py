@@ -1,0 +1,119 @@
+"""Fields that the user puts in place of a config's own, in the section that holds them and under the name used there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.errors import InvalidInput
+
+_SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
+# One quantity under the names that configs give it; the first is ours.
+_NAMES = (
+    ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    ("hidden_size", "n_embd", "d_model"),
+    ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    ("intermediate_size", "n_inner", "ffn_dim", "d_ff"),
+    ("vocab_size", "padded_vocab_size"),
+    ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length", "n_ctx"),
+    ("num_experts", "num_local_experts", "n_routed_experts"),
+    ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "top_k_experts"),
+)
+_LAYERS = _NAMES[0]
+
+
+def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The fields with the overrides in their place, and what was done to lists with one entry for each layer."""
+    made, notes = dict(fields), []
+    for key, value in overrides.items():
+        if not isinstance(key, str) or not key:
+            raise InvalidInput(f"an override is named by a field of config.json. Got {key!r}.")
+        path = _path(made, key)
+        section = _copied(made, path[:-1])
+        before = section.get(path[-1])
+        section[path[-1]] = value
+        if path[-1] in _LAYERS and isinstance(before, int) and isinstance(value, int) and value != before:
+            notes += _fit_layers(section, before, value, overrides)
+    return made, notes
+
+
+def put(fields: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """The fields with one of them replaced."""
+    return apply(fields, {key: value})[0]
+
+
+def get(fields: Mapping[str, Any], key: str) -> Any:
+    """The field, wherever the config keeps it and however it calls it; None where it has none."""
+    found: Any = fields
+    for part in _path(fields, key):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _path(fields: Mapping[str, Any], key: str) -> list[str]:
+    """Where a field is: as the user wrote it (text_config.num_hidden_layers), else where the config has it, else on top."""
+    if "." in key:
+        return key.split(".")
+    aliases = next((names for names in _NAMES if key in names), (key,))
+    for name in (key, *aliases):
+        if fields.get(name) is not None:
+            return [name]
+        for section in _sections(fields):
+            if _at(fields, section).get(name) is not None:
+                return [*section, name]
+    return [key]
+
+
+def _sections(fields: Mapping[str, Any]) -> list[list[str]]:
+    found = [[name] for name in _SECTIONS if isinstance(fields.get(name), Mapping)]
+    return found + [
+        [*outer, "text_config"] for outer in found if isinstance(_at(fields, outer).get("text_config"), Mapping)
+    ]
+
+
+def _at(fields: Mapping[str, Any], path: list[str]) -> Mapping[str, Any]:
+    for name in path:
+        fields = fields[name]
+    return fields
+
+
+def _copied(fields: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    """The section at `path`, copied on the way so that the original stays as it is."""
+    for name in path:
+        inner = fields.get(name)
+        if inner is not None and not isinstance(inner, Mapping):
+            raise InvalidInput(f"{name} is no section of this config, so {'.'.join(path)} cannot be set in it.")
+        fields[name] = dict(inner or {})
+        fields = fields[name]
+    return fields
+
+
+def _fit_layers(section: dict[str, Any], before: int, after: int, overrides: Mapping[str, Any]) -> list[str]:
+    """Cut, or go on with, the lists that have one entry for each layer."""
+    notes = []
+    for key, value in list(section.items()):
+        if (
+            isinstance(value, list | str)
+            and len(value) == before
+            and key not in overrides
+            and _is_per_layer(key, value)
+        ):
+            section[key] = value[:after] if after < before else _continued(value, after, key)
+            done = "cut" if after < before else "continued"
+            notes.append(f"{key} was {done} from {before} to {after} entries, one for each layer.")
+    return notes
+
+
+def _is_per_layer(key: str, value: list[Any] | str) -> bool:
+    if isinstance(value, str):
+        return key.endswith("pattern")
+    return not (key == "architectures" or key.endswith(("_token_id", "_tokens", "_ids", "_labels")))
+
+
+def _continued(value: list[Any] | str, length: int, key: str) -> list[Any] | str:
+    """The pattern that the entries repeat, repeated further; refused where they repeat none."""
+    size = len(value)
+    period = next((p for p in range(1, size // 2 + 1) if all(value[i] == value[i % p] for i in range(size))), None)
+    if period is None:
+        raise InvalidInput(
+            f"num_hidden_layers={length} needs {key} with {length} entries: its {size} repeat no pattern to go on with."
+        )
+    return (value[:period] * -(-length // period))[:length]

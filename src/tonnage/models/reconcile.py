@@ -1,0 +1,200 @@
+"""Config and tensors, brought together: what the tensors say beats what the config says, and a note tells both figures."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model, TensorSummary, build
+from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.models import overrides as fields_of
+from tonnage.models.contents import Contents
+from tonnage.ops import Head
+
+if TYPE_CHECKING:  # imported when there are tensors: a name of the catalogue needs none of it
+    from tonnage.models.observe import Facts
+
+
+def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
+    """The Model of what was read, with the user's own fields in place of the config's."""
+    if not overrides:
+        return _told(_read(contents), contents)
+    fields, notes = fields_of.apply(contents.fields or {}, overrides)
+    try:
+        before = _read(contents)
+    except TonnageError:  # the overrides may give what the config lacks
+        return _told(_read(_with_fields(contents, fields, notes)), contents)
+    if before.family == "tensors":
+        made = _read(_with_fields(contents, fields, notes))
+        if made.family == "tensors":
+            raise InvalidInput(f"{contents.where}: its layers are known from its tensors alone, so {', '.join(overrides)} "
+                               "cannot be changed.")  # fmt: skip
+        return _told(made, contents)
+    fields, notes = fields_of.apply(before.config, overrides)
+    return _told(_overridden(before, fields, notes, overrides, contents), contents)
+
+
+def _with_fields(contents: Contents, fields: dict[str, Any], notes: list[str]) -> Contents:
+    return replace(contents, fields=fields, notes=[*contents.notes, *notes])
+
+
+def _told(model: Model, contents: Contents) -> Model:
+    return replace(model, source=contents.source)
+
+
+def _overridden(
+    before: Model, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any], contents: Contents
+) -> Model:
+    """The changed model; what its files hold stays with it only while it has as many parameters."""
+    made = build(fields, contents.name, contents.where)
+    told = (*before.notes, f"Given instead of what the config says: {', '.join(sorted(overrides))}.", *notes)
+    if before.tensors is None:
+        return replace(made, notes=told)
+    if all(branch.kind != "draft" for branch in before.branches):  # promised by the config, and not stored
+        made = replace(made, branches=tuple(branch for branch in made.branches if branch.kind != "draft"))
+    if made.num_parameters(True) == before.num_parameters(True):
+        return replace(made, notes=told, tensors=before.tensors)
+    return replace(made, notes=(*told, "The stored tensors are of the unchanged model, so they are left aside."))
+
+
+def _read(contents: Contents) -> Model:
+    if contents.fields is None:
+        return _of_tensors(contents, "there is no config.json")
+    try:
+        made = build(contents.fields, contents.name, contents.where)
+    except TonnageError as error:
+        # A GGUF file's fields are our translation: where no family takes them, the tensors still tell the weights.
+        if contents.tensors is None or not (isinstance(error, MissingDatum) or contents.form == "gguf"):
+            raise
+        return _of_tensors(contents, str(error).split(". ")[0])
+    if contents.tensors is None:
+        return replace(made, notes=(*made.notes, *contents.notes))
+    return _reconciled(made, contents)
+
+
+def _of_tensors(contents: Contents, why: str) -> Model:
+    from tonnage.models.bare import model_of_tensors
+
+    return model_of_tensors(contents, contents.fields or {}, why)
+
+
+def _reconciled(model: Model, contents: Contents) -> Model:
+    from tonnage.models.observe import observe
+    from tonnage.models.tensors import describe, packed_bits, summarize
+
+    items = describe(contents.tensors or [], packed_bits(model.config))
+    facts = observe(items)
+    model, notes = _corrected(model, facts, contents)
+    summary = summarize(items, contents.form, contents.files, facts.model_layers or None)
+    model, more = _drafts(model, summary)
+    notes += more + _heads(model, facts) + _totals(model, summary, facts)
+    model, more = _dtype(model, summary)
+    return replace(model, tensors=summary, notes=(*model.notes, *contents.notes, *notes, *more))
+
+
+def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model, list[str]]:
+    """Fields of the config that the tensors contradict, replaced where the count comes closer to what is stored."""
+    notes: list[str] = []
+    for key, value, text in _contradictions(model, facts, contents.fields or {}):
+        try:
+            other = build(fields_of.put(model.config, key, value), contents.name, contents.where)
+        except TonnageError:
+            other = model
+        believed = _distance(other, facts) < _distance(model, facts)
+        model = other if believed else model
+        notes.append(f"{text} The tensors are believed." if believed else text)
+    return model, notes
+
+
+def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
+    """(field, value of the tensors, what disagrees)."""
+    found: list[tuple[str, Any, str]] = []
+    layers = fields_of.get(fields, "num_hidden_layers")
+    stored = facts.model_layers
+    if stored and isinstance(layers, int) and stored != layers and not fields.get("is_encoder_decoder"):
+        found.append(("num_hidden_layers", stored, f"The config says {layers} layers, the tensors have {stored}."))
+    width = fields_of.get(fields, "hidden_size")
+    if facts.width and isinstance(width, int) and facts.width != width:
+        found.append(
+            ("hidden_size", facts.width, f"The config says hidden_size {width}, the tensors have {facts.width}.")
+        )
+    rows = fields_of.get(fields, "vocab_size")
+    if facts.rows and isinstance(rows, int) and facts.rows != rows:
+        found.append(
+            ("vocab_size", facts.rows, f"The config says vocab_size {rows}, the embedding has {facts.rows} rows.")
+        )
+    if facts.rows and not facts.head and not model.tied and _has_head(model):
+        found.append(
+            ("tie_word_embeddings", True, "The config does not tie the head to the embedding, and no head is stored.")
+        )
+    return found
+
+
+def _has_head(model: Model) -> bool:
+    return any(isinstance(op, Head) for op in model.decoder.after)
+
+
+def _distance(model: Model, facts: "Facts") -> int:
+    """How far the family's count is from what is stored, drafts and a second copy of a tied head aside."""
+    return abs(model.num_parameters() - _expected(model, facts))
+
+
+def _expected(model: Model, facts: "Facts") -> int:
+    """The stored parameters that transformers would load into this model."""
+    drafts = facts.drafts_behind(model.num_layers)
+    return facts.parameters - drafts - (facts.head_parameters if model.tied and facts.head else 0)
+
+
+def _drafts(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
+    """Multi-token-prediction layers that the config promises and nobody stored."""
+    counted = model.num_parameters(True) - model.num_parameters()
+    stored = summary.parameters_by_part.get("draft", 0)
+    if counted and not stored:
+        kept = tuple(branch for branch in model.branches if branch.kind != "draft")
+        return replace(model, branches=kept), [
+            "The config names multi-token-prediction layers, and none are stored; they are left out."
+        ]
+    if counted != stored:
+        return model, [
+            f"The multi-token-prediction layers hold {stored:,} parameters, and the family {model.family} counts {counted:,}."
+        ]
+    return model, []
+
+
+def _heads(model: Model, facts: "Facts") -> list[str]:
+    if model.tied and facts.head and facts.head_parameters:
+        return [
+            f"The head is tied to the embedding and stored all the same: {facts.head_parameters:,} parameters that loading drops."
+        ]
+    return []
+
+
+def _totals(model: Model, summary: TensorSummary, facts: "Facts") -> list[str]:
+    counted, stored = model.num_parameters(), _expected(model, facts)
+    if counted == stored:
+        return []
+    towers = ", ".join(
+        f"{part}: {count:,}"
+        for part, count in sorted(summary.parameters_by_part.items())
+        if part in ("vision", "audio")
+    )
+    of_it = f" (of it {towers})" if towers else ""
+    return [
+        f"The files hold {stored:,} parameters{of_it}, and the family {model.family} counts {counted:,}: {stored - counted:+,}."
+    ]
+
+
+def _dtype(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
+    """The type that most parameters are stored in, where they are stored as plain floats."""
+    from tonnage.models.bare import dominant_float
+
+    by_type = summary.parameters_by_dtype
+    stored = max(by_type, key=by_type.__getitem__, default="")
+    found = dominant_float(summary)
+    if found is None:
+        odd = model.quantization is None and stored and summary.format == "safetensors"
+        return model, [f"Most weights are stored as {stored}, and the config names no quantization."] if odd else []
+    if model.quantization is not None or model.dtype == found:
+        return model, []
+    notes = [f"The config says dtype {model.dtype}, most weights are stored as {found}."] if model.dtype else []
+    return replace(model, dtype=found), notes

@@ -1,0 +1,173 @@
+"""Headers of safetensors files: 8 bytes of length, then JSON that says where each tensor lies.
+
+The format's own rules hold (README of huggingface/safetensors): a header of at most 100 MB, an object without
+duplicate keys, offsets that cover the file without hole or overlap.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from tonnage.errors import InvalidInput
+from tonnage.models.names import plain_path
+from tonnage.models.tensors import Tensor
+
+LARGEST_HEADER = 100_000_000
+LARGEST_FILE = 2**62
+MOST_TENSORS = 500_000  # DeepSeek-V3 has 92,000 in all its files together
+MOST_COMMAS = 4_000_000
+SLOW_LIMIT = 32_000_000  # bytes of a header that is worth the search for duplicate keys
+# Bits of an element; safetensors 0.8, Dtype.
+BITS = {
+    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32,
+    "C64": 64, "F64": 64, "I64": 64, "U64": 64,
+}  # fmt: skip
+FIRST_READ = 65_536
+Read = Callable[[int, int], bytes]
+
+
+class _Entry(msgspec.Struct, gc=False):
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data_offsets: tuple[int, int] | None = None
+
+
+_HEADER = msgspec.json.Decoder(dict[str, _Entry])
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ENTRY = msgspec.json.Decoder(_Entry)
+
+
+def read_header(read: Read, size: int | None, where: str, file: int = 0) -> list[Tensor]:
+    """The tensors of a file that `read(start, length)` gives; `size` is the file's, None where nobody knows it."""
+    first = read(0, FIRST_READ if size is None else min(FIRST_READ, size))
+    length = header_length(first, size, where)
+    if 8 + length > len(first):
+        first += read(len(first), 8 + length - len(first))
+    if len(first) < 8 + length:
+        raise InvalidInput(f"{where} ends inside its header.")
+    return parse(first[8 : 8 + length], None if size is None else size - 8 - length, where, file)
+
+
+def header_length(first: bytes, size: int | None, where: str) -> int:
+    """The length that the first 8 bytes state, checked."""
+    if len(first) < 8:
+        raise InvalidInput(
+            f"{where} is no safetensors file: it has {len(first)} bytes, and the header's length takes 8."
+        )
+    length = int.from_bytes(first[:8], "little")
+    if length > LARGEST_HEADER:
+        raise InvalidInput(
+            f"{where} is no safetensors file: its header would take {length:,} bytes, and 100 MB is the limit."
+        )
+    if length < 2 or (size is not None and 8 + length > size):
+        raise InvalidInput(
+            f"{where} is no safetensors file: a header of {length:,} bytes does not fit a file of {size} bytes."
+        )
+    return length
+
+
+def parse(header: bytes, data_bytes: int | None, where: str, file: int = 0) -> list[Tensor]:
+    """The tensors of a header; `data_bytes` is what follows it in the file."""
+    if not header.startswith(b"{"):
+        raise InvalidInput(f"{where}: the header does not begin with an object.")
+    if header.count(b"{") > MOST_TENSORS or header.count(b",") > MOST_COMMAS:
+        raise InvalidInput(f"{where}: the header lists more than {MOST_TENSORS:,} tensors.")
+    entries = _entries(header, where)
+    tensors, spans = [], []
+    for name, entry in entries.items():
+        tensor, begin = _tensor(name, entry, where, file)
+        tensors.append(tensor)
+        spans.append((begin, begin + tensor.bytes, name))
+    _check_spans(spans, data_bytes, where)
+    return tensors
+
+
+def _entries(header: bytes, where: str) -> dict[str, _Entry]:
+    try:
+        try:
+            entries = _HEADER.decode(header)
+        except msgspec.ValidationError:  # metadata may hold keys of an entry's names
+            entries = {name: _entry(name, raw, where) for name, raw in _RAW.decode(header).items()}
+    except RecursionError:
+        raise InvalidInput(f"{where}: the header is nested too deep.") from None
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"{where}: the header is not JSON of safetensors' form: {error}.") from None
+    entries.pop("__metadata__", None)
+    # The fast decoder keeps the last of two equal keys. One of them shows as one data_offsets too many, or is escaped.
+    if header.count(b'"data_offsets"') != len(entries) or b"\\u" in header:
+        _refuse_duplicates(header, where)
+    return entries
+
+
+def _entry(name: str, raw: msgspec.Raw, where: str) -> _Entry:
+    try:
+        if name == "__metadata__":
+            return _Entry()
+        return _ENTRY.decode(raw)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{where}: tensor {name[:80]!r}: {error}.") from None
+
+
+def _refuse_duplicates(header: bytes, where: str) -> None:
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise InvalidInput(f"{where}: the header holds a key twice.")
+
+    if len(header) > SLOW_LIMIT:
+        raise InvalidInput(f"{where}: the header of {len(header):,} bytes holds a key twice, or escapes in its names.")
+    try:
+        json.loads(header, object_pairs_hook=once)
+    except (RecursionError, UnicodeDecodeError):
+        raise InvalidInput(f"{where}: the header is nested too deep or no UTF-8.") from None
+
+
+def _tensor(name: str, entry: _Entry, where: str, file: int) -> tuple[Tensor, int]:
+    bits = BITS.get(entry.dtype)
+    if bits is None:
+        raise InvalidInput(
+            f"{where}: tensor {name[:80]!r} is of type {entry.dtype[:20]!r}. Known types: {', '.join(BITS)}."
+        )
+    if entry.data_offsets is None:
+        raise InvalidInput(f"{where}: tensor {name[:80]!r} lacks data_offsets.")
+    elements = 1
+    for size in entry.shape:
+        if size < 0:
+            raise InvalidInput(f"{where}: tensor {name[:80]!r} has a size below 0 in its shape.")
+        elements *= size
+        if elements > LARGEST_FILE:
+            raise InvalidInput(f"{where}: tensor {name[:80]!r} has a shape that no file can hold.")
+    begin, end = entry.data_offsets
+    if begin < 0 or (end - begin) * 8 != elements * bits:
+        raise InvalidInput(f"{where}: tensor {name[:80]!r}: {entry.dtype} of shape {list(entry.shape)[:8]} does not take "
+                           f"the {end - begin} bytes that data_offsets give it.")  # fmt: skip
+    return Tensor(name, entry.dtype, entry.shape, end - begin, file), begin
+
+
+def _check_spans(spans: list[tuple[int, int, str]], data_bytes: int | None, where: str) -> None:
+    spans.sort()
+    at = 0
+    for begin, end, name in spans:
+        if begin != at:
+            word = "overlaps the one before it" if begin < at else "leaves a hole before it"
+            raise InvalidInput(f"{where}: tensor {name[:80]!r} {word} (byte {begin}, expected {at}).")
+        at = end
+    if data_bytes is not None and at != data_bytes:
+        word = "the file is cut off" if at > data_bytes else "the file holds more than that"
+        raise InvalidInput(f"{where}: the header places {at:,} bytes of tensors, and {data_bytes:,} follow it: {word}.")
+
+
+def parse_index(data: bytes, where: str) -> dict[str, str]:
+    """model.safetensors.index.json -> the shard of each tensor."""
+    try:
+        index = msgspec.json.decode(data, type=Mapping[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidInput(f"{where} is not JSON: {error}.") from None
+    shards = index.get("weight_map")
+    if not isinstance(shards, dict) or not shards or not all(isinstance(file, str) for file in shards.values()):
+        raise InvalidInput(f"{where}: weight_map must name a file for each tensor.")
+    for file in set(shards.values()):
+        plain_path(file, f"{where}: a shard's name")
+    return shards

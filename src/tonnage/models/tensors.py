@@ -1,0 +1,250 @@
+"""Tensors of a checkpoint: what part of the model each belongs to, and how many parameters it really holds.
+
+Quantised checkpoints pack several values into one stored number and add scales; both are undone here from names, types
+and shapes alone.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from tonnage.architectures import TensorGroup, TensorSummary
+from tonnage.models.parts import part_of
+
+Role = Literal["weight", "scale", "buffer"]
+_LAYERS = re.compile(r"(?:^|\.)(?:layers|h|blk|blocks|block|layer)\.(N)\.")
+_NUMBER = re.compile(r"(?<![0-9A-Za-z_])\d+(?![0-9A-Za-z_])")
+
+
+class Tensor(Struct, frozen=True, array_like=True, gc=False):
+    """One stored tensor: rows first in `shape`, as PyTorch has them; `bytes` as the file stores it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    file: int = 0
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+
+# Names that only quantisers give to what they store beside a weight.
+_SCALES = frozenset({
+    "weight_scale_inv", "weight_scale", "weight_scale_2", "weight_global_scale", "weight_zero_point", "weight_g_idx",
+    "weight_shape", "weight_scales", "input_scale", "input_scale_inv", "input_global_scale", "input_zero_point",
+    "output_scale", "k_scale", "v_scale", "q_scale", "kv_scale", "pre_quant_scale", "activation_scale",
+    "gate_up_proj_scale", "down_proj_scale", "gate_up_proj_scale_2", "down_proj_scale_2",
+    "gate_up_proj_scale_inv", "down_proj_scale_inv", "gate_up_proj_input_scale", "down_proj_input_scale",
+    "gate_up_proj_scales", "down_proj_scales", "gate_up_proj_weight_scale", "down_proj_weight_scale",
+    "qzeros", "g_idx", "absmax", "quant_map", "nested_absmax", "nested_quant_map", "SCB", "weight_format",
+    "q_scale_max", "q_groups", "q_perm", "q_invperm", "suh", "svh", "mcg", "mul1", "su", "sv", "codebooks", "qscales",
+    "_scale", "_scale_and_zero", "_zero_point",
+})  # fmt: skip
+# Names that are a quantiser's only beside a weight that it packed or rounded.
+_BESIDE = frozenset({"scale", "scales", "biases", "zeros", "meta"})
+_BUFFERS = frozenset({
+    "inv_freq", "original_inv_freq", "masked_bias", "position_ids", "num_batches_tracked", "running_mean", "running_var",
+    "relative_position_index", "relative_coords_table", "cos_cached", "sin_cached", "causal_mask", "attn_mask",
+})  # fmt: skip
+# The projection that joins hidden state and embedding, and its norms.
+_JOINS = (".eh_proj.", ".enorm.", ".hnorm.", ".nextn.", ".shared_head.")
+_GGUF_BUFFERS = frozenset({"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
+_FLOAT8 = frozenset({"F8_E4M3", "F8_E8M0", "F8_E5M2"})
+_PACKED = frozenset({
+    "qweight", "weight_packed", "q_weight", "trellis", "W_q", "gate_up_proj_blocks", "down_proj_blocks", "codes",
+})  # fmt: skip
+
+
+class Item(Struct, frozen=True, gc=False):
+    """A tensor with what it is: `layer` is its number in the language model's stack of layers, None outside of it;
+    `draft` says that it is called multi-token prediction, `joins` that only a layer of multi-token prediction has it."""
+
+    tensor: Tensor
+    part: str
+    role: Role
+    parameters: int
+    layer: int | None
+    draft: bool
+    joins: bool
+
+
+class _Known(Struct, frozen=True):
+    """What a name tells when its numbers are left out."""
+
+    part: str
+    last: str
+    role: Role | None
+    draft: bool
+    joins: bool
+    stack: str
+
+
+def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
+    """Each tensor with its part, its role, and the model's parameters in it. `bits`: of packed weights, if the config says."""
+    by_name = {tensor.name: tensor for tensor in tensors}
+    known = [_of_pattern(_NUMBER.sub("N", tensor.name)) for tensor in tensors]
+    stack = _main_stack(tensors, known)
+    made = []
+    for tensor, told in zip(tensors, known, strict=True):
+        role = told.role or _role(tensor, told.last, by_name)
+        count = logical(tensor, told.last, by_name, bits) if role == "weight" else 0
+        layer = _number_after(tensor.name, stack) if told.stack and tensor.name.startswith(stack) else None
+        made.append(Item(tensor, told.part, role, count, layer, told.draft, told.joins))
+    return made
+
+
+def summarize(
+    items: Iterable[Item], form: Literal["safetensors", "gguf"], files: int, layers: int | None = None
+) -> TensorSummary:
+    """Tensors added up by part, type and role. `layers`: those of the model proper; later ones are multi-token prediction."""
+    sums: dict[tuple[str, str, Role], list[int]] = {}
+    for item in items:
+        behind = layers is not None and item.layer is not None and item.layer >= layers
+        found = sums.setdefault(
+            ("draft" if behind or item.draft else item.part, item.tensor.dtype, item.role), [0, 0, 0, 0]
+        )
+        found[0] += 1
+        found[1] += item.tensor.elements
+        found[2] += item.parameters
+        found[3] += item.tensor.bytes
+    groups = (TensorGroup(*key, *values) for key, values in sorted(sums.items()))
+    return TensorSummary(format=form, files=files, groups=tuple(groups))
+
+
+@lru_cache(maxsize=4096)
+def _of_pattern(pattern: str) -> _Known:
+    head, _, last = pattern.rpartition(".")
+    part = part_of(pattern)
+    role: Role | None = None
+    if last in _SCALES or (last.endswith("_scales") and "_proj" in last) or ".quant_state." in pattern:
+        part, role = part_of(head or pattern), "scale"
+    elif last in _BUFFERS or pattern in _GGUF_BUFFERS or "rope_factors" in pattern:
+        role = "buffer"
+    found = _LAYERS.search(pattern)
+    stack = (
+        pattern[: found.start(1)]
+        if found and part not in ("vision", "audio") and "N" not in pattern[: found.start(1)]
+        else ""
+    )
+    joins = any(word in pattern for word in _JOINS)
+    return _Known(part, last, role, _is_draft(pattern), joins, stack)
+
+
+def _main_stack(tensors: Sequence[Tensor], known: Sequence[_Known]) -> str:
+    """The prefix of the language model's layers: of all stacks, the one with the most bytes that is no tower's or draft's."""
+    sizes: dict[str, int] = {}
+    for tensor, told in zip(tensors, known, strict=True):
+        if told.stack and not told.draft:
+            sizes[told.stack] = sizes.get(told.stack, 0) + tensor.bytes + 1
+    return max(sizes, key=sizes.__getitem__, default="")
+
+
+def _number_after(name: str, stack: str) -> int | None:
+    number = name[len(stack) :].partition(".")[0]
+    return int(number) if number.isdecimal() and len(number) < 7 else None
+
+
+def _is_draft(pattern: str) -> bool:
+    """Whether a tensor is called multi-token prediction."""
+    return pattern.startswith(("mtp.", "model.mtp.", "mtp_", "model.mtp_")) or ".mtp." in pattern or ".mtp_" in pattern
+
+
+def _role(tensor: Tensor, last: str, by_name: Mapping[str, Tensor]) -> Role:
+    if last in _BESIDE and _partner(tensor.name, by_name) is not None:
+        return "scale"
+    if last == "bias" and len(tensor.shape) == 4 and tensor.shape[:2] == (1, 1):
+        return "buffer"  # GPT-2 and GPT-NeoX store their causal mask as attn.bias
+    return "weight"
+
+
+def _partner(name: str, by_name: Mapping[str, Tensor]) -> Tensor | None:
+    """The rounded or packed weight that a `scales` belongs to."""
+    stem = name.rpartition(".")[0]
+    for last in ("weight", "qweight", "W_q", "codes"):
+        found = by_name.get(f"{stem}.{last}")
+        if found is not None and (found.dtype in _FLOAT8 or found.dtype[0] in "UI"):
+            return found
+    return None
+
+
+def logical(tensor: Tensor, last: str, by_name: Mapping[str, Tensor], bits: int | None) -> int:
+    """How many of the model's parameters a stored weight holds."""
+    if last in _PACKED or tensor.dtype in ("U8", "I8", "U32", "I32"):
+        return _unpacked(tensor, last, by_name, bits)
+    return tensor.elements
+
+
+def _unpacked(tensor: Tensor, last: str, by_name: Mapping[str, Tensor], bits: int | None) -> int:
+    stem = tensor.name.rpartition(".")[0]
+    found = _from_neighbours(tensor, last, stem, by_name)
+    if found is not None:
+        return found
+    if last.endswith("_blocks") or f"{tensor.name}.absmax" in by_name:
+        return 2 * tensor.elements  # MXFP4 of gpt-oss, and 4-bit bitsandbytes: two values a byte
+    if tensor.dtype in ("U32", "I32"):
+        packed = last in _PACKED or f"{stem}.scales" in by_name
+        return tensor.elements * 32 // (bits or 4) if packed else tensor.elements  # GPTQ, MLX, compressed-tensors
+    if last in _PACKED:
+        return 2 * tensor.elements  # compressed-tensors' nvfp4 and mxfp4, HQQ
+    scale = next((near for name in _scale_names(tensor.name, stem) if (near := by_name.get(name)) is not None), None)
+    # One 8-bit float for a block of 16 or 32 values: NVFP4 and MXFP4, two values a byte. int8 has wider scales.
+    return (
+        2 * tensor.elements if scale is not None and scale.dtype in _FLOAT8 and scale.elements > 1 else tensor.elements
+    )
+
+
+def _from_neighbours(tensor: Tensor, last: str, stem: str, by_name: Mapping[str, Tensor]) -> int | None:
+    """Inputs x outputs, where the tensors beside a packed weight tell them whatever its number of bits."""
+    near = lambda name: by_name.get(f"{stem}.{name}")  # noqa: E731
+    if last == "qweight" and len(tensor.shape) == 2 and (scales := near("scales")) is not None and scales.shape:
+        if (order := near("g_idx")) is not None:
+            return order.elements * scales.shape[-1]  # GPTQ
+        if tensor.shape[-1] != scales.shape[-1]:
+            return tensor.shape[0] * scales.shape[-1]  # AWQ packs the outputs, so its rows are the inputs
+    if last == "q_weight" and tensor.shape and (inverse := near("q_invperm")) is not None:
+        return inverse.elements * tensor.shape[-1]  # EXL2
+    if last == "trellis" and (into := near("suh")) is not None and (out := near("svh")) is not None:
+        return into.elements * out.elements  # EXL3
+    if (
+        last == "codes"
+        and (books := near("codebooks")) is not None
+        and len(books.shape) == 4
+        and len(tensor.shape) == 3
+    ):
+        return tensor.shape[0] * tensor.shape[1] * books.shape[2] * books.shape[3]  # AQLM
+    return None
+
+
+def _scale_names(name: str, stem: str) -> tuple[str, ...]:
+    return f"{stem}.weight_scale", f"{stem}.scale", f"{name}_scale", f"{name}_scale_inv", f"{name}_weight_scale"
+
+
+def packed_bits(config: Mapping[str, Any]) -> int | None:
+    """Bits of packed integer weights, as quantization_config says in one of its forms."""
+    text = config.get("text_config")
+    inner = text if isinstance(text, Mapping) else {}
+    for section in (config, inner):
+        for key in ("quantization_config", "compression_config", "quantization"):
+            found = _bits(section.get(key))
+            if found is not None:
+                return found
+    return None
+
+
+def _bits(section: Any) -> int | None:
+    if not isinstance(section, Mapping):
+        return None
+    groups = section.get("config_groups")
+    weights = (
+        [group.get("weights") for group in groups.values() if isinstance(group, Mapping)]
+        if isinstance(groups, Mapping)
+        else []
+    )
+    given = [section.get("bits"), section.get("w_bit"), *(w.get("num_bits") for w in weights if isinstance(w, Mapping))]
+    return next((bits for bits in given if isinstance(bits, int) and 1 <= bits <= 16), None)

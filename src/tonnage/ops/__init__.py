@@ -1,0 +1,35 @@
+"""What a layer is made of. Adding a kind of operation is adding one class here, with its formulas in `formulas/`."""
+
+from tonnage.ops._base import Core as Core
+from tonnage.ops._base import Kernels as Kernels
+from tonnage.ops._base import Op as Op
+from tonnage.ops._base import Saved as Saved
+from tonnage.ops._base import SavedSplit as SavedSplit
+from tonnage.ops._base import StateCache as StateCache
+from tonnage.ops._base import TokenCache as TokenCache
+from tonnage.ops._base import Weight as Weight
+from tonnage.ops._base import matrix as matrix
+from tonnage.ops.attention import Attention as Attention
+from tonnage.ops.attention import LatentAttention as LatentAttention
+from tonnage.ops.basic import Convolution as Convolution
+from tonnage.ops.basic import Embedding as Embedding
+from tonnage.ops.basic import Head as Head
+from tonnage.ops.basic import Linear as Linear
+from tonnage.ops.basic import Norm as Norm
+from tonnage.ops.basic import Parameter as Parameter
+from tonnage.ops.compressed import CompressedAttention as CompressedAttention
+from tonnage.ops.compressed import HyperConnection as HyperConnection
+from tonnage.ops.kda import KimiDeltaAttention as KimiDeltaAttention
+from tonnage.ops.mixers import GatedDeltaNet as GatedDeltaNet
+from tonnage.ops.mixers import LightningAttention as LightningAttention
+from tonnage.ops.mixers import Mamba as Mamba
+from tonnage.ops.mixers import Mamba2 as Mamba2
+from tonnage.ops.mixers import ShortConvolution as ShortConvolution
+from tonnage.ops.mlp import MLP as MLP
+from tonnage.ops.mlp import MoE as MoE
+from tonnage.ops.recurrent import ChannelMixing as ChannelMixing
+from tonnage.ops.recurrent import GatedRecurrence as GatedRecurrence
+from tonnage.ops.recurrent import TimeMixing as TimeMixing
+from tonnage.ops.routed import RoutedAttention as RoutedAttention
+from tonnage.ops.shared import Reused as Reused
+from tonnage.ops.sparse import BlockSparseAttention as BlockSparseAttention

@@ -1,0 +1,111 @@
+"""Embedding, norm, linear, head, convolution, and loose parameters."""
+
+from typing import Literal
+
+from tonnage.ops._base import Core, Kernels, Op, Part, Saved, Split, Weight, matrix
+
+
+class Embedding(Op, frozen=True, eq=False, kw_only=True):
+    """A table with one row per token, position or type: `num_embeddings` x `width`."""
+
+    name: str = "embed_tokens"
+    num_embeddings: int
+    width: int
+    split: Split = "vocab"
+
+    def weights(self) -> tuple[Weight, ...]:
+        return (Weight(f"{self.name}.weight", self.num_embeddings, self.width, split=self.split, part="embedding"),)
+
+
+class Norm(Op, frozen=True, eq=False, kw_only=True):
+    """LayerNorm ("layer", with a bias unless `bias` says no) or RMSNorm ("rms") over `width`; `weight=False`: no parameters."""
+
+    name: str
+    width: int
+    kind: Literal["rms", "layer"] = "rms"
+    bias: bool | None = None
+    weight: bool = True
+    keeps: bool = True  # False: another op keeps the same input, as the first of two norms side by side does
+
+    def weights(self) -> tuple[Weight, ...]:
+        if not self.weight:
+            return ()
+        has_bias = self.kind == "layer" if self.bias is None else self.bias
+        weight = Weight(f"{self.name}.weight", self.width, part="norm")
+        return (weight, Weight(f"{self.name}.bias", self.width, part="norm")) if has_bias else (weight,)
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        return norm_saved(self.name, self.width, self.kind, kernels) if self.keeps else ()
+
+
+class Linear(Op, frozen=True, eq=False, kw_only=True):
+    """A single linear layer, `in_features` -> `out_features`."""
+
+    name: str
+    in_features: int
+    out_features: int
+    bias: bool = False
+    split: Split = "replicated"
+    part: Part = "other"
+    keeps_input: bool = True
+
+    def weights(self) -> tuple[Weight, ...]:
+        return matrix(self.name, self.in_features, self.out_features, bias=self.bias, split=self.split, part=self.part)
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        return (Saved(f"{self.name} input", self.in_features),) if self.keeps_input else ()
+
+
+class Head(Op, frozen=True, eq=False, kw_only=True):
+    """The output projection to the vocabulary; `tied`: it uses the embedding's table and adds no parameters but a bias."""
+
+    name: str = "lm_head"
+    width: int
+    vocab_size: int
+    bias: bool = False
+    tied: bool = False
+
+    def weights(self) -> tuple[Weight, ...]:
+        both = matrix(self.name, self.width, self.vocab_size, bias=self.bias, split="vocab", part="head")
+        return both[1:] if self.tied else both
+
+    def core(self) -> tuple[Core, ...]:
+        return (Core(self.name, 2 * self.width * self.vocab_size),) if self.tied else ()  # else its weight says so
+
+
+class Convolution(Op, frozen=True, eq=False, kw_only=True):
+    """A convolution as a patch embedding or a depthwise filter: `out_channels` x (`in_channels` x `kernel` taps)."""
+
+    name: str
+    in_channels: int
+    out_channels: int
+    kernel: int
+    bias: bool = False
+    split: Split = "replicated"
+    part: Part = "other"
+
+    def weights(self) -> tuple[Weight, ...]:
+        columns = self.in_channels * self.kernel
+        return matrix(self.name, columns, self.out_channels, bias=self.bias, split=self.split, part=self.part)
+
+
+class Parameter(Op, frozen=True, eq=False, kw_only=True):
+    """A loose parameter of `elements` numbers: a class token, a scale, a decay."""
+
+    name: str
+    elements: int
+    split: Split = "replicated"
+    part: Part = "other"
+
+    def weights(self) -> tuple[Weight, ...]:
+        return (Weight(self.name, self.elements, split=self.split, part=self.part),)
+
+
+def norm_saved(name: str, width: int, kind: str, kernels: Kernels) -> tuple[Saved, ...]:
+    """A fused norm keeps its input (its statistics, one or two numbers a token, are left out).
+
+    Unfused RMSNorm as transformers writes it keeps the input in fp32 and the normalised copy before the weight.
+    """
+    if kernels.fused_norm or kind == "layer":
+        return (Saved(f"{name} input", width),)
+    return (Saved(f"{name} input in fp32", width, bytes_per_element=4), Saved(f"{name} normalised", width))

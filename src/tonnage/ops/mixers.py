@@ -1,0 +1,297 @@
+"""Token mixers whose memory does not grow with the context: gated DeltaNet, Mamba, lightning attention, convolutions.
+
+Shapes are those of transformers 5.23 (models/mamba, mamba2, qwen3_next, minimax, lfm2). A convolution keeps the
+`conv_kernel` - 1 last inputs: vLLM's layout (vllm-project/vllm vllm/model_executor/layers/mamba/mamba_utils.py);
+transformers keeps one column more. What is kept for backward is what the fused kernels of state-spaces/mamba keep.
+"""
+
+from typing import Any
+
+from tonnage.ops._base import Core, Kernels, Op, Saved, Split, StateCache, Weight, matrix
+
+FP32 = 4
+SSD_FLOPS = 7  # a channel and state number: NVIDIA/Megatron-LM megatron/training/training.py, mamba_layer_flops
+
+
+class GatedDeltaNet(Op, frozen=True, eq=False, kw_only=True):
+    """Linear attention with the gated delta rule (Qwen3-Next, Qwen3.5): a state of key_dim x value_dim a value head.
+
+    `inputs` names the input projections and what each makes: q, k, v, z (the output gate), b and a (write strength,
+    decay). `state_bytes`: see Mamba.
+    """
+
+    name: str = "linear_attn"
+    hidden_size: int
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    conv_kernel: int
+    inputs: tuple[tuple[str, str], ...] = (("in_proj_qkvz", "qkvz"), ("in_proj_ba", "ba"))
+    norm_name: str = "norm"
+    out_name: str = "out_proj"
+    state_bytes: float | None = FP32
+
+    @property
+    def _keys(self) -> int:
+        return self.key_heads * self.key_dim
+
+    @property
+    def _values(self) -> int:
+        return self.value_heads * self.value_dim
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, n, keys, values = self.hidden_size, self.name, self._keys, self._values
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        widths = {"q": keys, "k": keys, "v": values, "z": values, "b": self.value_heads, "a": self.value_heads}
+        made: tuple[Weight, ...] = ()
+        for name, parts in self.inputs:
+            made += matrix(f"{n}.{name}", h, sum(widths[part] for part in parts), **cut)
+        made += (Weight(f"{n}.conv1d.weight", 2 * keys + values, self.conv_kernel, split="tensor", part="mixer"),)
+        made += (Weight(f"{n}.A_log", self.value_heads, split="tensor", part="mixer"),)
+        made += (Weight(f"{n}.dt_bias", self.value_heads, split="tensor", part="mixer"),)
+        made += (Weight(f"{n}.{self.norm_name}.weight", self.value_dim, part="norm"),)
+        return made + matrix(f"{n}.{self.out_name}", values, h, **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        state = self.value_heads * self.key_dim * self.value_dim
+        window = (2 * self._keys + self._values) * (self.conv_kernel - 1)
+        return (
+            StateCache("recurrent state", state, self.value_heads, self.state_bytes),
+            StateCache("convolution state", window, self.key_heads),
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        mixed = 2 * self._keys + self._values
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("before convolution", mixed, "tensor"),
+            Saved("queries, keys and values", mixed, "tensor"),
+            Saved("decay and beta in fp32", 2 * self.value_heads, "tensor", FP32),
+            Saved("output gate", self._values, "tensor"),
+            Saved("before norm", self._values, "tensor"),
+            Saved("mixer output", self._values, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        # a token writes to and reads from the state: k v^T, the delta correction k^T S, and q^T S, 2 FLOP each
+        return (
+            Core("delta rule", 6 * self.value_heads * self.key_dim * self.value_dim),
+            Core("short convolution", 2 * self.conv_kernel * (2 * self._keys + self._values)),
+        )
+
+
+class Mamba(Op, frozen=True, eq=False, kw_only=True):
+    """Selective state space of Mamba 1: a state of `state_size` a channel, step sizes of rank `dt_rank`.
+
+    `norms`: Jamba normalises the step, B and C with weights; FalconMamba does so without. `joiner`: x_proj.weight,
+    which Zamba writes x_proj_weight and Hymba x_proj.0.weight. `state_bytes`: what the config says of the recurrent
+    state's type; None where it says nothing, and the engine decides (vLLM: the type of the activations; transformers
+    and SGLang: fp32).
+    """
+
+    name: str = "mixer"
+    hidden_size: int
+    inner_size: int
+    state_size: int
+    conv_kernel: int
+    dt_rank: int
+    bias: bool = False
+    conv_bias: bool = True
+    norms: bool = False
+    norm_names: tuple[str, str, str] = ("dt_layernorm", "b_layernorm", "c_layernorm")
+    joiner: str = "."
+    state_bytes: float | None = None
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, n, d, state = self.hidden_size, self.name, self.inner_size, self.state_size
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        made = matrix(f"{n}.in_proj", h, 2 * d, bias=self.bias, **cut)
+        made += _convolution(n, d, self.conv_kernel, self.conv_bias)
+        made += (Weight(f"{n}.x_proj{self.joiner}weight", self.dt_rank + 2 * state, d, linear=True, **cut),)
+        made += (Weight(f"{n}.dt_proj{self.joiner}weight", d, self.dt_rank, linear=True, **cut),)
+        made += (Weight(f"{n}.dt_proj{self.joiner}bias", d, **cut),)
+        index = self.joiner.rstrip("._")
+        made += (Weight(f"{n}.A_log{index}", d, state, **cut), Weight(f"{n}.D{index}", d, **cut))
+        if self.norms:
+            for name, width in zip(self.norm_names, (self.dt_rank, state, state), strict=True):
+                made += (Weight(f"{n}.{name}.weight", width, part="norm"),)
+        return made + matrix(f"{n}.out_proj", d, h, bias=self.bias, bias_split="replicated", **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        return (
+            StateCache("recurrent state", self.inner_size * self.state_size, self.inner_size, self.state_bytes),
+            StateCache("convolution state", self.inner_size * (self.conv_kernel - 1), self.inner_size),
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        """What mamba_ssm's MambaInnerFn keeps: the convolution and the step sizes are computed again in backward."""
+        d, state = self.inner_size, self.state_size
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("x and gate", 2 * d, "tensor"),
+            Saved("step, B and C", self.dt_rank + 2 * state),
+            Saved("B and C as the scan reads them", 2 * state),
+            Saved("scan output", d, "tensor"),
+            Saved("states between chunks in fp32", 2 * state * d / 2048, "tensor", FP32),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        # dt A, dt B x, a h + b, and the product with C: 6 FLOP a channel and state number (the exponential not counted)
+        return (
+            Core("selective scan", 6 * self.inner_size * self.state_size),
+            Core("short convolution", 2 * self.conv_kernel * self.inner_size),
+        )
+
+
+class Mamba2(Op, frozen=True, eq=False, kw_only=True):
+    """State space duality of Mamba 2: `heads` heads of `head_dim`, B and C shared by `groups` groups.
+
+    in_proj makes gate, x, B, C and the step in one matrix. A tensor rank holds at least one whole group, so B and C are
+    cut as keys and values are (vLLM extra_groups_for_head_shards; Megatron-LM megatron/core/ssm/mamba_mixer.py requires
+    that the ranks divide the groups). `state_bytes`: see Mamba.
+    """
+
+    name: str = "mixer"
+    hidden_size: int
+    heads: int
+    head_dim: int
+    state_size: int
+    groups: int
+    conv_kernel: int
+    bias: bool = False
+    out_bias: bool | None = None
+    conv_bias: bool = True
+    norm: bool = True
+    state_bytes: float | None = None
+
+    @property
+    def _inner(self) -> int:
+        return self.heads * self.head_dim
+
+    @property
+    def _shared(self) -> int:
+        """B and C."""
+        return 2 * self.groups * self.state_size
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, n = self.hidden_size, self.name
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        grouped: dict[str, Any] = {"split": "kv", "heads": self.groups, "part": "mixer"}
+        made = matrix(f"{n}.in_proj", h, 2 * self._inner + self.heads, bias=self.bias, **cut)
+        made += matrix(f"{n}.in_proj", h, self._shared, bias=self.bias, **grouped)
+        made += _convolution(n, self._inner, self.conv_kernel, self.conv_bias)
+        made += _convolution(n, self._shared, self.conv_kernel, self.conv_bias, "kv", self.groups)
+        made += tuple(Weight(f"{n}.{name}", self.heads, **cut) for name in ("dt_bias", "A_log", "D"))
+        if self.norm:
+            made += (Weight(f"{n}.norm.weight", self._inner, split="tensor", part="norm"),)
+        out_bias = self.bias if self.out_bias is None else self.out_bias
+        return made + matrix(f"{n}.out_proj", self._inner, h, bias=out_bias, bias_split="replicated", **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        kept = self.conv_kernel - 1
+        return (
+            StateCache("recurrent state", self._inner * self.state_size, self.heads, self.state_bytes),
+            StateCache("convolution state", self._inner * kept, self.heads),
+            StateCache("convolution state of B and C", self._shared * kept, self.groups),
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        """What mamba_ssm's MambaSplitConv1dScanCombinedFn keeps, and the input of out_proj."""
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("gate, x, B, C and step", 2 * self._inner + self._shared + self.heads, "tensor"),
+            Saved("scan output", self._inner, "tensor"),
+            Saved("mixer output", self._inner, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        return (
+            Core("state space duality", SSD_FLOPS * self._inner * self.state_size),
+            Core("short convolution", 2 * self.conv_kernel * (self._inner + self._shared)),
+        )
+
+
+class LightningAttention(Op, frozen=True, eq=False, kw_only=True):
+    """Linear attention with a fixed decay a head (MiniMax-01): a state of head_dim x head_dim a head; an output gate.
+
+    `decays`: transformers keeps tables of decays for blocks of this many tokens as buffers in the model, which
+    checkpoints of the original code do not hold. `state_bytes`: see Mamba.
+    """
+
+    name: str = "self_attn"
+    hidden_size: int
+    heads: int
+    head_dim: int
+    decays: int = 0
+    state_bytes: float | None = None
+
+    @property
+    def _inner(self) -> int:
+        return self.heads * self.head_dim
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, n, block = self.hidden_size, self.name, self.decays
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        made = matrix(f"{n}.qkv_proj", h, 3 * self._inner, **cut)
+        made += matrix(f"{n}.output_gate", h, self._inner, **cut)
+        made += (Weight(f"{n}.norm.weight", self._inner, split="tensor", part="norm"),)
+        if block:
+            made += (Weight(f"{n}.slope_rate", self.heads, **cut), Weight(f"{n}.query_decay", self.heads, block, **cut))
+            made += (Weight(f"{n}.key_decay", self.heads, block, **cut),)
+            made += (Weight(f"{n}.diagonal_decay", self.heads, block * block, **cut),)
+        return made + matrix(f"{n}.out_proj", self._inner, h, **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        return (StateCache("recurrent state", self.heads * self.head_dim**2, self.heads, self.state_bytes),)
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("queries, keys and values", 3 * self._inner, "tensor"),
+            Saved("output gate", 2 * self._inner, "tensor"),
+            Saved("before norm", self._inner, "tensor"),
+            Saved("mixer output", self._inner, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        return (Core("lightning attention", 4 * self.heads * self.head_dim**2),)
+
+
+class ShortConvolution(Op, frozen=True, eq=False, kw_only=True):
+    """A gated convolution over `conv_kernel` tokens (LFM2): in_proj makes B, C and x, and C * conv(B * x) goes out."""
+
+    name: str = "conv"
+    hidden_size: int
+    conv_kernel: int
+    bias: bool = False
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, n = self.hidden_size, self.name
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        made = matrix(f"{n}.in_proj", h, 3 * h, bias=self.bias, **cut)
+        made += _convolution(n, h, self.conv_kernel, self.bias, conv="conv")
+        return made + matrix(f"{n}.out_proj", h, h, bias=self.bias, bias_split="replicated", **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        return (StateCache("convolution state", self.hidden_size * (self.conv_kernel - 1), self.hidden_size),)
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("B, C and x", 3 * self.hidden_size, "tensor"),
+            Saved("before convolution", self.hidden_size, "tensor"),
+            Saved("after convolution", self.hidden_size, "tensor"),
+            Saved("mixer output", self.hidden_size, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        return (Core("short convolution", 2 * self.conv_kernel * self.hidden_size),)
+
+
+def _convolution(
+    name: str, width: int, kernel: int, bias: bool, split: Split = "tensor", heads: int = 0, conv: str = "conv1d"
+) -> tuple[Weight, ...]:  # fmt: skip
+    """A depthwise convolution: one filter a channel."""
+    weight = Weight(f"{name}.{conv}.weight", width, kernel, split=split, heads=heads, part="mixer")
+    return (weight, Weight(f"{name}.{conv}.bias", width, split=split, heads=heads, part="mixer")) if bias else (weight,)

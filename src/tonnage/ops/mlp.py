@@ -1,0 +1,141 @@
+"""Feed-forward layers: plain, gated, and mixtures of experts."""
+
+from typing import Any
+
+from tonnage.ops._base import Kernels, Op, Saved, SavedSplit, Weight, matrix
+
+
+class MLP(Op, frozen=True, eq=False, kw_only=True):
+    """`hidden_size` -> `intermediate_size` -> `hidden_size`; `gated`: act(gate) * up in between."""
+
+    name: str = "mlp"
+    hidden_size: int
+    intermediate_size: int
+    gated: bool = True
+    bias: bool = False
+    out_bias: bool | None = None
+    names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+    keeps_input: bool = True  # False: attention beside it reads the same tensor and keeps it
+
+    def weights(self) -> tuple[Weight, ...]:
+        gate, up, down = (f"{self.name}.{name}" if self.name else name for name in self.names)
+        cut: dict[str, Any] = {"split": "tensor", "part": "mlp"}
+        made: tuple[Weight, ...] = matrix(gate, self.hidden_size, self.intermediate_size, bias=self.bias, **cut) if self.gated else ()  # fmt: skip
+        made += matrix(up, self.hidden_size, self.intermediate_size, bias=self.bias, **cut)
+        out_bias = self.bias if self.out_bias is None else self.out_bias
+        return made + matrix(
+            down, self.intermediate_size, self.hidden_size, bias=out_bias, bias_split="replicated", **cut
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        made = inner_saved("mlp", self.intermediate_size, self.gated, "tensor", kernels)
+        if self.keeps_input:
+            made = (Saved("mlp input", self.hidden_size), *made)
+        if kernels.dropout:
+            made += (Saved("mlp dropout mask", self.hidden_size, bytes_per_element=1),)
+        return made
+
+
+class MoE(Op, frozen=True, eq=False, kw_only=True):
+    """A router that sends each token to `top_k` of `num_experts` feed-forward experts, beside experts that all tokens share.
+
+    `shared_size` is the intermediate size of all shared experts together; `shared_gate` a learned scalar gate on them;
+    `correction_bias` one number an expert that only the choice sees; `latent_size`: experts work in a smaller width, with
+    projections in and out of it, and a norm before the way out if `latent_norm` names one. An empty `name` puts the weights
+    beside those of the layer's other parts.
+    """
+
+    name: str = "mlp"
+    hidden_size: int
+    num_experts: int
+    top_k: int
+    intermediate_size: int
+    gated: bool = True
+    bias: bool = False
+    router_name: str = "gate"
+    router_bias: bool = False
+    correction_bias: bool = False
+    shared_size: int = 0
+    shared_gated: bool | None = None
+    shared_gate: bool = False
+    shared_name: str = "shared_experts"
+    shared_names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+    shared_bias: bool = False
+    latent_size: int | None = None
+    extra_router: int = 0  # scales and the like: numbers beside the router's matrix
+    experts_name: str = "experts"
+    expert_names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+    correction_name: str = ""  # empty: e_score_correction_bias of the router
+    latent_names: tuple[str, str] = ("fc1_latent_proj", "fc2_latent_proj")
+    latent_norm: str = ""
+
+    def _at(self, name: str) -> str:
+        return f"{self.name}.{name}" if self.name else name
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, router = self.hidden_size, self._at(self.router_name)
+        made: tuple[Weight, ...] = (Weight(f"{router}.weight", self.num_experts, h, part="router", linear=True),)
+        if self.router_bias:
+            made += (Weight(f"{router}.bias", self.num_experts, part="router"),)
+        if self.correction_bias:
+            name = self._at(self.correction_name) if self.correction_name else f"{router}.e_score_correction_bias"
+            made += (Weight(name, self.num_experts, part="router"),)
+        if self.extra_router:
+            made += (Weight(f"{router}.scale", self.extra_router, part="router"),)
+        made += self._experts() + self._latent()
+        if self.shared_size:
+            gated = self.gated if self.shared_gated is None else self.shared_gated
+            shared = MLP(name=self._at(self.shared_name), hidden_size=h, intermediate_size=self.shared_size, gated=gated,
+                         names=self.shared_names, bias=self.shared_bias)  # fmt: skip
+            made += shared.weights()
+        if self.shared_gate:
+            made += (Weight(self._at("shared_expert_gate.weight"), 1, h, part="router"),)
+        return made
+
+    def _experts(self) -> tuple[Weight, ...]:
+        width, f = self.latent_size or self.hidden_size, self.intermediate_size
+        gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
+        each: dict[str, Any] = {
+            "copies": self.num_experts,
+            "active": self.top_k,
+            "split": "expert",
+            "part": "experts",
+            "bias": self.bias,
+        }
+        made: tuple[Weight, ...] = matrix(gate, width, f, **each) if self.gated else ()
+        return made + matrix(up, width, f, **each) + matrix(down, f, width, **each)
+
+    def _latent(self) -> tuple[Weight, ...]:
+        if not self.latent_size:
+            return ()
+        into, out = (self._at(name) for name in self.latent_names)
+        made = matrix(into, self.hidden_size, self.latent_size, part="mlp")
+        made += matrix(out, self.latent_size, self.hidden_size, part="mlp")
+        if self.latent_norm:
+            made += (Weight(f"{self._at(self.latent_norm)}.weight", self.latent_size, part="norm"),)
+        return made
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        width, k = self.latent_size or self.hidden_size, self.top_k
+        made: tuple[Saved, ...] = (
+            Saved("mixture input", self.hidden_size),
+            Saved("router scores in fp32", 2 * self.num_experts, bytes_per_element=4),
+            Saved("tokens sent to experts", k * width, "expert"),
+        )
+        made += inner_saved("experts", k * self.intermediate_size, self.gated, "expert", kernels)
+        made += (Saved("experts' outputs", k * width, "expert"),)
+        if self.shared_size:
+            gated = self.gated if self.shared_gated is None else self.shared_gated
+            made += inner_saved("shared experts", self.shared_size, gated, "tensor", kernels)
+        return made
+
+
+def inner_saved(name: str, width: int, gated: bool, split: SavedSplit, kernels: Kernels) -> tuple[Saved, ...]:
+    """Between the two matrix products: the activation's inputs, and the input of the last product."""
+    last = Saved(f"{name} down input", width, split)
+    if not gated:
+        return Saved(f"{name} activation input", width, split), last
+    made: tuple[Saved, ...] = (Saved(f"{name} gate", width, split), Saved(f"{name} up", width, split))
+    if not kernels.fused_activation:
+        made += (Saved(f"{name} activated gate", width, split),)
+    return (*made, last)

@@ -1,0 +1,323 @@
+"""Quantised checkpoints: what a GGUF file type or a Hugging Face quantization_config stores each tensor in.
+
+A GGUF file type such as Q4_K_M is a mixture: `llama-quantize` gives each tensor a type by its role, its layer and the
+model's shape. `tensor_type` restates that choice (llama.cpp, src/llama-quant.cpp, read at commit 007dbbf on 2026-11-21),
+without Falcon's exceptions. Whether an importance matrix was at hand changes some of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.precisions import PRECISIONS, Precision, grouped, precision
+from tonnage.registry import Registry
+
+SOURCE = "llama.cpp, src/llama-quant.cpp"
+
+
+class FileType(Struct, frozen=True, kw_only=True):
+    """A GGUF file type: the type of most tensors, and of embedding and head where the publisher fixes them (`_L` files)."""
+
+    name: str
+    base: str
+    tables: str = ""
+    mixture: str = ""  # the file type whose rules hold, where the name adds only `tables`
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """What the rules ask of a model. `groups`: query heads a KV head; `tied`: no output matrix of its own."""
+
+    num_layers: int
+    groups: int = 1
+    num_experts: int = 0
+    tied: bool = False
+    imatrix: bool = False
+
+    @property
+    def is_70b(self) -> bool:
+        """llama.cpp knows Llama's 70B by its 80 layers and grouped attention."""
+        return self.num_layers == 80 and self.groups > 1
+
+
+class Tensor(Protocol):
+    """What this module reads of ops.Weight."""
+
+    name: str
+    rows: int
+    columns: int
+    copies: int
+    part: Any
+
+
+FILE_TYPES: Registry[FileType] = Registry("GGUF file type")
+_BASES = {
+    "f32": "fp32", "f16": "fp16", "bf16": "bf16", "q4_0": "q4_0", "q4_1": "q4_1", "q5_0": "q5_0", "q5_1": "q5_1", "q8_0": "q8_0",
+    "q2_k": "q2_k", "q2_k_s": "q2_k", "q3_k_s": "q3_k", "q3_k_m": "q3_k", "q3_k_l": "q3_k", "q4_k_s": "q4_k", "q4_k_m": "q4_k",
+    "q5_k_s": "q5_k", "q5_k_m": "q5_k", "q6_k": "q6_k", "iq1_s": "iq1_s", "iq1_m": "iq1_m", "iq2_xxs": "iq2_xxs",
+    "iq2_xs": "iq2_xs", "iq2_s": "iq2_xs", "iq2_m": "iq2_s", "iq3_xxs": "iq3_xxs", "iq3_xs": "iq3_s", "iq3_s": "iq3_s",
+    "iq3_m": "iq3_s", "iq4_nl": "iq4_nl", "iq4_xs": "iq4_xs", "tq1_0": "tq1_0", "tq2_0": "tq2_0", "q1_0": "q1_0", "q2_0": "q2_0",
+    "mxfp4_moe": "mxfp4",
+}  # fmt: skip
+for _name, _base in _BASES.items():
+    FILE_TYPES.add(_name, FileType(name=_name, base=_base))
+_LARGE = {"q2_k_l": "q2_k", "q3_k_xl": "q3_k_l", "q4_k_l": "q4_k_m", "q5_k_l": "q5_k_m", "q6_k_l": "q6_k"}
+for _name, _like in _LARGE.items():
+    FILE_TYPES.add(_name, FileType(name=_name, base=_BASES[_like], tables="q8_0", mixture=_like))
+ALIASES = {"q3_k": "q3_k_m", "q4_k": "q4_k_m", "q5_k": "q5_k_m", "fp16": "f16", "fp32": "f32", "mxfp4": "mxfp4_moe"}
+
+
+def file_type(name: str) -> FileType:
+    """The file type of this name: Q4_K_M, q4-k-m, MOSTLY_Q4_K_M."""
+    plain = name.strip().lower().replace("-", "_").removeprefix("mostly_").removeprefix("all_")
+    return FILE_TYPES[ALIASES.get(plain, plain)]
+
+
+def role(name: str, part: str, columns: int) -> str:
+    """GGUF's name for a tensor of an op (ops.Weight), as far as the rules tell them apart; "plain" stays fp32.
+
+    The rules treat gate and up alike, so "ffn_up" stands for both; what they do not know is "other".
+    """
+    parts = name.removesuffix(".weight").split(".")
+    stem = parts[-2] if parts[-1] == "proj" and len(parts) > 2 else parts[-1]
+    if columns == 1 or part in ("norm", "router") or "conv1d" in name or not name.endswith(".weight"):
+        return "plain"
+    if part in ("mlp", "experts"):
+        return "ffn_down" if stem in _DOWN else "ffn_up"
+    if part == "attention":
+        return _ATTENTION.get(stem, "other")
+    return {"embedding": "token_embd", "head": "output"}.get(part, "other")
+
+
+_DOWN = ("down_proj", "w2", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "output_linear", "linear_2", "wo")
+_ATTENTION = {
+    **dict.fromkeys(("q_proj", "q", "query", "q_lin"), "attn_q"),
+    **dict.fromkeys(("k_proj", "k", "key", "k_lin"), "attn_k"),
+    **dict.fromkeys(("v_proj", "v", "value", "v_lin"), "attn_v"),
+    **dict.fromkeys(("qkv_proj", "query_key_value", "Wqkv", "c_attn", "qkv"), "attn_qkv"),
+    **dict.fromkeys(("o_proj", "out_proj", "dense", "c_proj", "wo", "Wo", "out_lin", "output"), "attn_output"),
+}
+_VALUES = ("attn_v", "attn_qkv", "attn_kv_b")
+_LOW = ("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m")
+_FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "tq1_0": "q4_0", "tq2_0": "q4_0", "q2_0": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1",
+             "q6_k": "q8_0"}  # fmt: skip
+
+
+def tensor_type(
+    kind: FileType, what: str, layer: int, shape: Shape, columns: int = 256, experts: bool = False
+) -> Precision:
+    """The precision of a tensor of role `what` in the `layer`-th layer that has one."""
+    if what == "plain":
+        return PRECISIONS["fp32"]
+    if kind.base in ("fp32", "fp16", "bf16"):
+        return PRECISIONS[kind.base]
+    fixed = kind.tables if what in ("token_embd", "output") else ""
+    chosen = fixed or _mixture(kind, what, layer, shape, columns, experts)
+    block = PRECISIONS[chosen].block
+    if columns % block:
+        chosen = _FALLBACK.get(chosen, "iq4_nl")
+        chosen = "fp16" if columns % PRECISIONS[chosen].block else chosen
+    return PRECISIONS[chosen]
+
+
+def _mixture(kind: FileType, what: str, layer: int, shape: Shape, columns: int, experts: bool) -> str:
+    name = kind.mixture or kind.name
+    if what == "output" or (what == "token_embd" and shape.tied):
+        return _output(name, kind.base, columns)
+    if name == "mxfp4_moe":
+        return "mxfp4" if experts else "q8_0"
+    if what == "token_embd":
+        return _EMBEDDING.get(name, kind.base)
+    if name in _LOW:
+        return _low(name, kind.base, what, layer, shape)
+    if what in _VALUES:
+        return _values(name, kind.base, what, layer, shape)
+    if what == "ffn_down":
+        return _down(name, kind.base, layer, shape)
+    if what == "attn_output":
+        return _attention_output(name, kind.base, shape)
+    if what in ("attn_q", "attn_k"):
+        return _queries(name, kind.base, what, shape)
+    middle = shape.num_layers // 8 <= layer < 7 * shape.num_layers // 8
+    return "iq3_xxs" if name == "iq3_xs" and what == "ffn_up" and middle else kind.base
+
+
+_EMBEDDING = {"iq1_s": "q2_k", "iq1_m": "q2_k", "iq2_xxs": "q2_k", "iq2_xs": "q2_k", "iq2_s": "iq3_s", "iq2_m": "iq3_s",
+              "iq3_xxs": "iq3_s", "tq1_0": "q4_k", "tq2_0": "q4_k", "q2_0": "q4_k"}  # fmt: skip
+
+
+def more_bits(layer: int, layers: int) -> bool:
+    """The layers that the _M mixtures spend more bits on: the first and last eighth, and every third between."""
+    return layer < layers // 8 or layer >= 7 * layers // 8 or (layer - layers // 8) % 3 == 2
+
+
+def _output(name: str, base: str, columns: int) -> str:
+    if name == "mxfp4_moe" or base == "q8_0" or columns % PRECISIONS[base].block:
+        return "q8_0"
+    return "q5_k" if name in (*_LOW, "iq3_xxs") else "q6_k"
+
+
+def _low(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
+    """File types below three bits."""
+    wide = "iq3_s" if name in ("iq2_s", "iq2_m") else "q2_k"
+    if what in _VALUES:
+        return "q4_k" if shape.groups >= 4 or shape.num_experts >= 4 else wide
+    if what == "attn_k":
+        return "q4_k" if shape.num_experts == 8 else base
+    if what == "ffn_down":
+        return wide if layer < shape.num_layers // 8 else base
+    if what == "attn_output":
+        if shape.num_experts == 8:
+            return "q5_k"
+        return {"iq1_s": "iq2_xxs", "iq1_m": "iq2_xxs", "iq2_s": "iq3_s", "iq2_m": "iq3_s"}.get(name, base)
+    return base
+
+
+def _values(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
+    """attn_v, small under grouped attention and sensitive, gets more bits than the rest."""
+    wide = shape.groups >= 4
+    chosen = {
+        "q2_k": "q4_k" if wide else "q3_k",
+        "q2_k_s": "q4_k" if wide else base,
+        "q3_k_m": "q5_k" if layer < 2 else "q4_k",
+        "q3_k_l": "q5_k",
+        "q4_k_s": "q5_k" if layer < 4 else base,
+        "q4_k_m": "q6_k" if more_bits(layer, shape.num_layers) else base,
+        "q5_k_m": "q6_k" if more_bits(layer, shape.num_layers) else base,
+        "iq3_xxs": "q4_k" if wide else "iq3_xxs" if shape.imatrix else "iq3_s",
+        "iq3_xs": "q4_k" if wide else base,
+        "iq3_s": "q4_k" if wide else base,
+        "iq3_m": "q4_k",
+        "iq4_nl": "q5_k" if wide else base,
+        "iq4_xs": "q5_k" if wide else base,
+    }.get(name, base)
+    if shape.is_70b and chosen in ("q3_k", "q4_k"):
+        chosen = "q5_k"
+    return "q8_0" if shape.num_experts == 8 else chosen
+
+
+def _down(name: str, base: str, layer: int, shape: Shape) -> str:
+    """ffn_down, the other sensitive matrix, in the first eighth of the layers or in most."""
+    first, most = layer < shape.num_layers // 8, more_bits(layer, shape.num_layers)
+    plain = not shape.imatrix
+    if name == "iq3_m" and not first and shape.num_experts == 8 and most:
+        return "q4_k"
+    return {
+        "q2_k": "q3_k",
+        "q2_k_s": "q4_k" if first else base,
+        "iq3_xxs": ("q4_k" if first else "q3_k") if plain else base,
+        "q3_k_m": "q5_k" if layer < shape.num_layers // 16 else "q4_k",
+        "q3_k_l": "q5_k",
+        "iq3_m": "q4_k" if first else base,
+        "q4_k_m": "q6_k" if most else base,
+        "q5_k_m": "q6_k" if most else base,
+        "q4_k_s": "q5_k" if first else base,
+        "iq4_nl": "q5_k" if first and plain else base,
+        "iq4_xs": "q5_k" if first and plain else base,
+        "q4_0": "q4_1" if first and shape.imatrix else base,
+        "q5_0": "q5_1" if first and shape.imatrix else base,
+    }.get(name, base)
+
+
+def _attention_output(name: str, base: str, shape: Shape) -> str:
+    if shape.num_experts == 8:
+        return "q5_k" if name in _EIGHT_EXPERTS else base
+    return {"q2_k": "q3_k", "iq3_xxs": "iq3_s", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_m": "q4_k"}.get(name, base)
+
+
+_EIGHT_EXPERTS = ("q2_k", "iq3_xs", "iq3_xxs", "q3_k_s", "q3_k_m", "iq4_nl", "q4_k_s", "q4_k_m", "iq3_s", "iq3_m",
+                  "iq4_xs")  # fmt: skip
+
+
+def _queries(name: str, base: str, what: str, shape: Shape) -> str:
+    if what == "attn_k" and shape.num_experts == 8:
+        return "q8_0"
+    return {"iq3_xs": "iq3_xxs", "iq3_xxs": "iq2_s"}.get(name, base)
+
+
+def gguf_tensors(
+    kind: FileType, outside: Iterable[Tensor], layers: Iterable[Iterable[Tensor]], shape: Shape
+) -> Iterator[tuple[Tensor, Precision]]:
+    """Each tensor with its precision: those outside of the layers, then those of each layer."""
+    for tensor in outside:
+        yield tensor, tensor_type(kind, role(tensor.name, tensor.part, tensor.columns), 0, shape, tensor.columns)
+    values = 0
+    for index, layer in enumerate(layers):
+        seen = False
+        for tensor in layer:
+            what = role(tensor.name, tensor.part, tensor.columns)
+            seen = seen or what in _VALUES
+            where = values if what in _VALUES else index
+            yield tensor, tensor_type(kind, what, where, shape, tensor.columns, tensor.part == "experts")
+        values += seen
+
+
+def gguf_bytes(kind: FileType, branch: Any, shape: Shape) -> int:
+    """Bytes of the tensors of an architectures.Branch in a GGUF file; its metadata (vocabulary, a few MB) come on top."""
+    outside = [weight for op in (*branch.before, *branch.after) for weight in op.weights()]
+    blocks = [list(block.weights()) for block in branch.blocks]
+    tensors = gguf_tensors(kind, outside, (blocks[index] for index in branch.layers), shape)
+    return sum(int(stored.bytes(tensor.rows, tensor.columns, tensor.copies)) for tensor, stored in tensors)
+
+
+def checkpoint_precision(config: Mapping[str, Any]) -> Precision:
+    """What the quantised matrices of a Hugging Face checkpoint are stored in, from its quantization_config."""
+    method = str(config.get("quant_method", "")).lower()
+    if method in ("gptq", "awq"):
+        bits = config.get("bits", config.get("w_bit"))
+        group = config.get("group_size", config.get("q_group_size", 128))
+        if not isinstance(bits, int) or not isinstance(group, int):
+            raise InvalidInput(
+                f"quantization_config: bits and group_size must be whole numbers. Got {bits!r} and {group!r}."
+            )
+        return grouped(method, bits, group)
+    if method == "bitsandbytes":
+        kind = str(config.get("bnb_4bit_quant_type", "fp4")) + (
+            "-double" if config.get("bnb_4bit_use_double_quant") else ""
+        )
+        return precision(kind if config.get("load_in_4bit") else "int8")
+    if method in ("fp8", "fbgemm_fp8", "mxfp4"):
+        plain = (
+            "fp8-block" if config.get("weight_block_size") else "fp8-channel" if method == "fbgemm_fp8" else "fp8-e4m3"
+        )
+        return precision("mxfp4" if method == "mxfp4" else plain)
+    if method == "compressed-tensors":
+        return _compressed(config)
+    algorithm = str(config.get("quant_algo", ""))
+    if method in ("modelopt", "") and algorithm in _MODELOPT:
+        return precision(_MODELOPT[algorithm])
+    what = f"quant_method {config.get('quant_method')!r}" + (f" with quant_algo {algorithm!r}" if algorithm else "")
+    raise MissingDatum(f"quantization_config: {what} does not say one precision for the matrices that it stores.")
+
+
+_MODELOPT = {"NVFP4": "nvfp4", "FP8": "fp8-e4m3", "MXFP8": "mxfp8", "W4A16_AWQ": "awq-4bit-128g"}
+
+
+def _compressed(config: Mapping[str, Any]) -> Precision:
+    """compressed-tensors: one scheme for all groups of layers, or it is not one precision."""
+    groups = config.get("config_groups")
+    listed = list(groups.values()) if isinstance(groups, Mapping) else []
+    schemes = [
+        scheme for group in listed if isinstance(group, Mapping) and isinstance(scheme := group.get("weights"), Mapping)
+    ]
+    kinds = {
+        (scheme.get("type"), scheme.get("num_bits"), scheme.get("strategy"), scheme.get("group_size"))
+        for scheme in schemes
+    }
+    if len(kinds) != 1:
+        raise MissingDatum(
+            f"quantization_config: config_groups hold {len(kinds)} different schemes, not one precision."
+        )
+    kind, bits, strategy, group = kinds.pop()
+    if (kind, bits) == ("float", 4):
+        return precision("nvfp4" if group == 16 else "mxfp4")
+    if (kind, bits) == ("float", 8):
+        return precision(
+            {"channel": "fp8-channel", "block": "fp8-block"}.get(str(strategy), "mxfp8" if group == 32 else "fp8-e4m3")
+        )
+    if (kind, bits) == ("int", 8):
+        return precision("int8")
+    if (kind, bits) == ("int", 4) and group in (32, 64, 128, None):
+        return precision({128: "int4", None: "int4-channel"}.get(group, f"int4-{group}g"))
+    raise MissingDatum(f"quantization_config: no precision stores {kind} weights of {bits} bits by {strategy} {group}.")

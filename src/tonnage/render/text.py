@@ -1,0 +1,120 @@
+"""Answers as lines of text. A renderer reads Terms and documents and computes nothing but the layout."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tonnage.breakdown import Term
+from tonnage.units import human
+
+NAME_WIDTH = 46
+LONGEST_REASON = 80  # the whole of it is in the document
+HIDDEN = frozenset({"runtime_version", "engine_version"})
+
+
+def answer_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool = False) -> list[str]:
+    """The verdict, the inputs that decided it, the breakdown, the next best move."""
+    lines = [verdict_line(document), ""]
+    lines += _inputs(document["question"])
+    lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
+    lines += _figures(document)
+    if document["advice"]:
+        lines += ["", "next moves, each estimated again:"]
+        lines += [_advice(move) for move in document["advice"]]
+    lines += [f"note: {warning}" for warning in document["warnings"]]
+    return lines
+
+
+def verdict_line(document: Mapping[str, Any]) -> str:
+    """One sentence: whether it fits, what it needs, what there is."""
+    verdict, question = document["verdict"], document["question"]
+    needed, usable = verdict["needed_bytes"], verdict["usable_bytes"]
+    what = f"{question['model']['value']} on {question['on']['value']}"
+    sizes = f"{human(needed, 'bytes')} of {human(usable, 'bytes')} on the fullest accelerator"
+    if verdict["fits"]:
+        return f"fits: {what} needs {sizes} ({100 * needed / usable:.0f} %)"
+    return f"does not fit: {what} needs {sizes} ({human(needed - usable, 'bytes')} too much)"
+
+
+def tree_lines(term: Term, *, depth: int, formulas: bool = False, level: int = 0) -> list[str]:
+    """A breakdown, indented; with `formulas` each leaf shows its formula with the numbers put in, and its source.
+
+    What is nothing is left out, with all that is under it.
+    """
+    name = "  " * level + term.name
+    line = f"{name:<{NAME_WIDTH}} {human(term.value, term.unit):>16}"
+    lines = [f"{line}  {why(term)}" if formulas else line]
+    if level < depth:
+        for child in term.children:
+            if child.value:
+                lines += tree_lines(child, depth=depth, formulas=formulas, level=level + 1)
+    return lines
+
+
+def why(node: Term) -> str:
+    """How a node's value came about, on one line."""
+    if node.formula:
+        return f"= {node.formula.substituted(node.inputs)}   [{node.basis}; {node.formula.name}; {node.source}]"
+    if node.method:
+        return f"by {node.method['procedure']}   [{node.basis}; {node.source}]"
+    return f"({node.combine}; {node.basis})"
+
+
+def table_lines(rows: Iterable[Sequence[str]], header: Sequence[str]) -> list[str]:
+    """Columns as wide as their widest cell; numbers to the right."""
+    body = [list(map(str, row)) for row in rows]
+    widths = [max(len(row[i]) for row in [list(header), *body]) for i in range(len(header))]
+    right = [
+        bool(body) and all(row[i][:1].isdigit() or row[i] in ("", "-") for row in body) for i in range(len(header))
+    ]
+
+    def line(row: Sequence[str]) -> str:
+        cells = (
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        )
+        return "  ".join(cells).rstrip()
+
+    return [line(header), "  ".join("-" * width for width in widths), *map(line, body)]
+
+
+def _inputs(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for name, entry in question.items():
+        if name in HIDDEN or (name == "reserve_bytes" and not entry["value"]):
+            continue
+        value = human(entry["value"], "bytes") if name.endswith("_bytes") else _shown(entry["value"])
+        lines.append(f"  {name:<28} {value:<24} {_origin(entry)}".rstrip())
+    return lines
+
+
+def _origin(entry: Mapping[str, Any]) -> str:
+    if entry["from"] == "given":
+        return ""
+    why = str(entry.get("why", ""))
+    why = why if len(why) <= LONGEST_REASON else f"{why[: LONGEST_REASON - 3]}..."
+    return f"{entry['from']}: {why}" if why else str(entry["from"])
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _figures(document: Mapping[str, Any]) -> list[str]:
+    slopes = document["slopes"]
+    sequence, token = human(slopes["bytes_per_sequence"], "bytes"), human(slopes["bytes_per_token"], "bytes")
+    more = (
+        ("request", "of its context") if "serving" in document else ("sequence in the micro-batch", "in each sequence")
+    )
+    lines = ["", f"one more {more[0]} adds {sequence}, one more token {more[1]} {token}, on the fullest accelerator"]
+    for key in ("flops", "checkpoint"):
+        if key in document:
+            lines.append(f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}")
+    lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
+    return lines
+
+
+def _advice(move: Mapping[str, Any]) -> str:
+    verdict = "fits" if move["fits"] else "does not fit yet"
+    freed = move["freed_bytes"]
+    change = f"frees {human(freed, 'bytes')}" if freed >= 0 else f"uses {human(-freed, 'bytes')} more"
+    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}: {verdict}"

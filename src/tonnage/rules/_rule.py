@@ -1,0 +1,108 @@
+"""A rule of thumb: what a document says, worked on the document's own example or on any model, beside the exact figure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.breakdown import Term
+from tonnage.formula import Formula
+from tonnage.ops import Attention, LatentAttention
+from tonnage.registry import Registry
+
+
+class Numbers(Struct, frozen=True, kw_only=True):
+    """What a rule starts from. `model` is a catalogue name, or a Model that the user gave; the exact figure is about it.
+
+    `N` may be a document's nominal count (6e9), which is not the model's own.
+    """
+
+    model: str | Model
+    N: float
+    L: int = 0
+    h: int = 0
+    a: int = 0
+    k: int = 0
+    dh: int = 0
+    V: int = 0
+    s: int = 2048
+    b: int = 1
+    D: float = 300e9
+
+    def read(self) -> Model:
+        """The model itself."""
+        if isinstance(self.model, Model):
+            return self.model
+        from tonnage.models import read
+
+        return read(self.model)
+
+    def of(self, model: Model) -> "Numbers":
+        """The same rule asked of another model: sizes from it, batch and tokens as the document has them."""
+        attention = next(
+            (op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention | LatentAttention)),
+            None,
+        )
+        heads = attention.heads if attention else 0
+        kv_heads = attention.kv_heads if isinstance(attention, Attention) else heads
+        width = attention.head_dim if isinstance(attention, Attention) else attention.v_head_dim if attention else 0
+        return replace(self, model=model, N=model.num_parameters(), L=model.num_layers, h=model.hidden_size, a=heads, k=kv_heads,
+                       dh=width, V=model.vocab_size)  # fmt: skip
+
+
+class Worked(Struct, frozen=True, kw_only=True):
+    """A rule worked: its figure, the row's other figures by label, and how to get the exact one (which costs more)."""
+
+    value: Term
+    exact: Callable[[], Term]
+    values: Mapping[str, float] = {}
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """One row of the documents. `printed` is what the document says; `erratum` what is wrong with that; `note` what it leaves open."""
+
+    name: str
+    title: str
+    example: Numbers
+    printed: str
+    erratum: str | None
+    note: str
+    work: Callable[[Numbers], Worked]
+
+    def worked(self, model: Model | None = None) -> Worked:
+        """On the document's own example, or on a model."""
+        return self.work(self.example if model is None else self.example.of(model))
+
+    def to_dict(self, model: Model | None = None) -> dict[str, Any]:
+        """The rule's document."""
+        worked = self.worked(model)
+        formula = worked.value.formula
+        assert formula is not None  # a rule's own figure is always a formula's
+        return {
+            "name": self.name, "title": self.title, "formula": formula.name, "text": formula.text, "source": worked.value.source,
+            "value": worked.value.value, "unit": worked.value.unit, "values": dict(worked.values), "printed": self.printed,
+            "erratum": self.erratum, "note": self.note, "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs),
+        }  # fmt: skip
+
+
+RULES: Registry[Rule] = Registry("rule")
+
+
+def rule(
+    name: str, title: str, example: Numbers, printed: str, *, erratum: str | None = None, note: str = ""
+) -> Callable[[Callable[[Numbers], Worked]], Rule]:
+    """Register the decorated function, which works the rule on Numbers."""
+
+    def declare(work: Callable[[Numbers], Worked]) -> Rule:
+        return RULES.add(
+            name, Rule(name=name, title=title, example=example, printed=printed, erratum=erratum, note=note, work=work)
+        )
+
+    return declare
+
+
+def by_rule(name: str, formula: Formula, **inputs: Any) -> Term:
+    """A figure that a rule gives, whatever formula it borrows."""
+    return Term.of(name, formula, basis="rule", **inputs)

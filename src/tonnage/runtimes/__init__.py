@@ -1,0 +1,28 @@
+"""How frameworks spend memory, one file each. Adding a runtime is adding a file that registers it, and its line here."""
+
+from importlib import import_module
+
+from tonnage.registry import unknown
+from tonnage.runtimes._base import SERVING_RUNTIMES as SERVING_RUNTIMES
+from tonnage.runtimes._base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
+from tonnage.runtimes._base import ServingRuntime as ServingRuntime
+from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
+
+TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed")
+SERVING = ("vllm", "transformers")
+
+
+def training_runtime(name: str) -> TrainingRuntime:
+    """The training runtime of this name; its file is imported only now."""
+    if name not in TRAINING:
+        raise unknown("training runtime", name, TRAINING)
+    import_module(f"tonnage.runtimes.{name}")
+    return TRAINING_RUNTIMES[name]
+
+
+def serving_runtime(name: str) -> ServingRuntime:
+    """The serving engine of this name; its file is imported only now."""
+    if name not in SERVING:
+        raise unknown("serving engine", name, SERVING)
+    import_module(f"tonnage.runtimes.{name}")
+    return SERVING_RUNTIMES[name]

@@ -1,0 +1,18 @@
+"""PyTorch DistributedDataParallel: every rank keeps everything, and gradients once more in flat buckets."""
+
+from msgspec.structs import replace
+
+from tonnage.runtimes import training_runtime
+from tonnage.runtimes._base import TRAINING_RUNTIMES
+
+TRAINING_RUNTIMES.add(
+    "ddp",
+    replace(
+        training_runtime("transformers"),
+        name="ddp",
+        version="torch 2.13",
+        source="torch 2.13, nn/parallel/distributed.py: gradient_as_bucket_view is False by default",
+        bucket_copies=1,
+        gradients_persist=False,
+    ),
+)

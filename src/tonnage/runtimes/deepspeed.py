@@ -1,0 +1,34 @@
+"""DeepSpeed ZeRO 0 to 3: 16-bit weights and gradients, fp32 master and moments, flat buckets."""
+
+from tonnage.ops import Kernels
+from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime, Transient
+
+TRAINING_RUNTIMES.add(
+    "deepspeed",
+    TrainingRuntime(
+        name="deepspeed",
+        version="DeepSpeed 0.19",
+        source="DeepSpeed, docs/_pages/config-json.md: buckets of 5e8 elements, overlap_comm",
+        weights=(State("weights", "compute", 3),),
+        gradients=(State("gradients", "compute", 2),),
+        masters=(State("master weights", "master", 1),),
+        optimizer_sharded_from=1,
+        default_zero_stage=2,
+        zero_stages=(0, 1, 2, 3),
+        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
+        gradients_persist=True,
+        logits=(
+            Transient("logits", 2),
+            Transient("log-probabilities in fp32", 4),
+            Transient("gradient of log-probabilities in fp32", 4),
+            Transient("gradient of logits in fp32", 4),
+        ),
+        logits_split=False,
+        gathers=2,
+        reduces=(Transient("gradients of one unit", 2),),
+        bucket_elements=500_000_000,
+        bucket_copies=1,
+        pipeline=False,
+        context_parallel=False,
+    ),
+)

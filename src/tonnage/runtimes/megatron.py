@@ -1,0 +1,24 @@
+"""Megatron-LM with its distributed optimizer: 16-bit weights, fp32 main gradients, fp32 master and moments sharded."""
+
+from tonnage.ops import Kernels
+from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime, Transient
+
+TRAINING_RUNTIMES.add(
+    "megatron",
+    TrainingRuntime(
+        name="megatron",
+        version="megatron-core 0.19",
+        source="Megatron-LM, docs on the distributed optimizer: 18 bytes a parameter, 6 + 12/d with it",
+        weights=(State("weights", "compute", NEVER),),
+        gradients=(State("main gradients", "gradient", NEVER),),
+        masters=(State("master weights", "master", 1),),
+        optimizer_sharded_from=1,
+        default_zero_stage=1,
+        zero_stages=(0, 1),
+        kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True),
+        gradients_persist=True,
+        # vocab_parallel_cross_entropy: the 16-bit logits, and their fp32 copy that becomes the softmax and then the gradient
+        logits=(Transient("logits", 2), Transient("softmax in fp32", 4)),
+        logits_split=True,
+    ),
+)

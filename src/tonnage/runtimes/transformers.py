@@ -1,0 +1,60 @@
+"""Hugging Face transformers: the Trainer on one accelerator (fp32 weights under autocast), and plain generation."""
+
+from tonnage.ops import Kernels
+from tonnage.runtimes._base import (
+    NEVER,
+    SERVING_RUNTIMES,
+    TRAINING_RUNTIMES,
+    ServingRuntime,
+    State,
+    TrainingRuntime,
+    Transient,
+)
+from tonnage.units import MIB
+
+TRAINING_RUNTIMES.add(
+    "transformers",
+    TrainingRuntime(
+        name="transformers",
+        version="transformers 5.23",
+        source="transformers 5.23, trainer.py and loss/loss_utils.py",
+        weights=(State("weights", "master", NEVER),),
+        gradients=(State("gradients", "gradient", NEVER),),
+        optimizer_sharded_from=NEVER,
+        default_zero_stage=0,
+        zero_stages=(0,),
+        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
+        gradients_persist=False,
+        # ForCausalLMLoss upcasts; outputs.logits stays alive through backward
+        logits=(
+            Transient("logits", 2),
+            Transient("log-probabilities in fp32", 4),
+            Transient("gradient of log-probabilities in fp32", 4),
+            Transient("gradient of logits in fp32", 4),
+        ),
+        logits_split=False,
+        casts=True,
+        tensor_parallel=False,
+        pipeline=False,
+        context_parallel=False,
+        expert_parallel=False,
+        sequence_parallel=False,
+    ),
+)
+
+SERVING_RUNTIMES.add(
+    "transformers",
+    ServingRuntime(
+        name="transformers",
+        version="transformers 5.23",
+        source="transformers 5.23, generation with DynamicCache",
+        memory_share=1.0,
+        tiers=((0, 0, 0),),  # the whole prompts of all requests at once
+        block_tokens=1,
+        overhead_single={"CUDA context": 512 * MIB},
+        overhead_parallel={"CUDA context": 512 * MIB},
+        overhead_source="llm-d-planner issue 194: context of an H100 before any tensor, 0.51 GiB",
+        state_bytes=4,
+        logits_bytes=6,  # the last token's logits, in 16 bit and upcast
+    ),
+)

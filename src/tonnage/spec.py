@@ -1,0 +1,173 @@
+"""What the user asks about: accelerators, nodes, a cluster, a plan. Frozen, keyword-only, in base units."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from tonnage.errors import MissingDatum
+from tonnage.formula import Number
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """Where a figure comes from, and the day on which that source said so."""
+
+    source: str
+    as_of: str
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """A way between two places: bytes per second in one direction, per accelerator."""
+
+    name: str
+    bytes_per_second: float
+    topology: str = ""
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """The memory of one accelerator.
+
+    `reported_bytes` is what the driver shows, None where nobody published it; `system_bytes` is what the operating system
+    keeps of a memory that processor and accelerator share.
+    """
+
+    nominal_bytes: int
+    reported_bytes: int | None = None
+    system_bytes: int = 0
+    bytes_per_second: float | None = None
+    kind: str = ""
+    unified: bool = False
+
+    @property
+    def usable_bytes(self) -> int:
+        """What a program can ask for: as the driver reports it, else nominal, less the system's part."""
+        return (self.reported_bytes or self.nominal_bytes) - self.system_bytes
+
+
+class Accelerator(Struct, frozen=True, kw_only=True):
+    """One accelerator as its runtime shows it: a GPU, one die of a package that shows two, a TPU chip, a MIG slice."""
+
+    name: str
+    vendor: str
+    kind: str
+    generation: str
+    memory: Memory
+    dense_flops: Mapping[str, float]
+    sparse_flops: Mapping[str, float] = {}
+    scale_up: Link | None = None
+    host_link: Link | None = None
+    tdp_watts: float | None = None
+    default_node: str | None = None
+    sources: Mapping[str, Fact] = {}
+    why: Mapping[str, str] = {}
+    variants: tuple[str, ...] = ()
+    note: str = ""
+
+    def peak(self, precision: str) -> float:
+        """Dense FLOP/s in `precision`; MissingDatum where no source gives it: it is never a ratio of another."""
+        if precision not in self.dense_flops:
+            known = ", ".join(self.dense_flops) or "none"
+            raise MissingDatum(f"no source gives the dense {precision} peak of {self.name}. Known precisions: {known}.")
+        return self.dense_flops[precision]
+
+    def fact(self, path: str) -> Fact | None:
+        """The source of a figure, looked up by the longest key that begins its dotted path."""
+        parts = path.split(".")
+        for end in range(len(parts), 0, -1):
+            found = self.sources.get(".".join(parts[:end]))
+            if found:
+                return found
+        return None
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """A machine, or a domain of machines joined by the scale-up link: what is inside, and what leads out of it."""
+
+    name: str
+    accelerator: str
+    accelerators: int
+    inside: Link | None = None
+    outside: Link | None = None
+    host_memory_bytes: int | None = None
+    cpus: str = ""
+    storage: str = ""
+    provider: str = ""
+    power_watts: float | None = None
+    sources: Mapping[str, Fact] = {}
+    why: Mapping[str, str] = {}
+    note: str = ""
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """Equal accelerators in equal nodes."""
+
+    accelerator: Accelerator
+    num_nodes: int = 1
+    accelerators_per_node: int = 1
+    node: Node | None = None
+
+    @property
+    def size(self) -> int:
+        return self.num_nodes * self.accelerators_per_node
+
+    @property
+    def name(self) -> str:
+        parts = [str(self.num_nodes)] if self.num_nodes > 1 else []
+        if self.accelerators_per_node > 1 or parts:
+            parts.append(str(self.accelerators_per_node))
+        return "x".join([*parts, self.accelerator.name])
+
+
+AttentionKernel = Literal["flash", "sdpa", "eager"]
+
+
+class TrainingPlan(Struct, frozen=True, kw_only=True):
+    """How one training step is spread. Numbers may be arrays with one entry per plan, but for the pipeline's two sizes.
+
+    `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks.
+    """
+
+    sequence_length: Number
+    micro_batch_size: Number = 1
+    num_microbatches: Number = 1
+    tensor_parallel_size: Number = 1
+    sequence_parallel: bool = True
+    pipeline_parallel_size: int = 1
+    virtual_pipeline_size: int = 1
+    context_parallel_size: Number = 1
+    expert_parallel_size: Number = 1
+    expert_tensor_parallel_size: Number = 1
+    data_parallel_size: Number = 1
+    zero_stage: int = 3
+    recompute: str = "none"
+    attention: AttentionKernel | None = None
+    precision: str = "bf16-mixed"
+    optimizer: str = "adamw"
+    runtime: str = "fsdp2"
+
+    @property
+    def world_size(self) -> Number:
+        return (self.tensor_parallel_size * self.pipeline_parallel_size * self.context_parallel_size * self.data_parallel_size)  # fmt: skip
+
+    @property
+    def global_batch_size(self) -> Number:
+        return self.micro_batch_size * self.num_microbatches * self.data_parallel_size
+
+
+class ServingPlan(Struct, frozen=True, kw_only=True):
+    """How a model is served: parallel sizes of one replica, lengths, and what weights and cache are stored in."""
+
+    context: Number
+    concurrency: Number = 1
+    tensor_parallel_size: Number = 1
+    pipeline_parallel_size: int = 1
+    expert_parallel_size: Number = 1
+    data_parallel_size: Number = 1
+    weights: str | None = None
+    kv_cache: str | None = None
+    batched_tokens: int | None = None
+    engine: str = "vllm"
+
+    @property
+    def world_size(self) -> Number:
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size

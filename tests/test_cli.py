@@ -1,0 +1,171 @@
+"""The command line: the documents, the statuses, and the errors."""
+
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+import tonnage
+from tonnage.cli import VERBS, main
+from tonnage.document import json_schema
+
+TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
+SERVE = ["serve", "llama-3.1-8b", "--on", "H100-SXM-80GB", "--context", "8k"]
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        status = main(list(arguments))
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        TRAIN, SERVE, [*TRAIN, "--recompute", "full", "--seq", "8k"], ["train", "deepseek-v3", "--on", "32x8xH800-SXM-80GB"],
+        ["train", "t5-small", "--on", "rtx-4090"], ["train", "bert-base-uncased", "--on", "rtx-4090"], ["serve", "mamba-2.8b", "--on", "rtx-4090", "--context", "4k"],
+        ["serve", "qwen2.5-vl-7b-instruct", "--on", "a100", "--context", "32k"], ["rules"], ["rules", "A6"], ["rules", "--model", "qwen3-32b"],
+        ["validate", "validation/params.yaml"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_json_is_one_document_of_the_schema(run, arguments):
+    status, out, err = run(*arguments, "--json")
+    assert status in (0, 3) and not err
+    jsonschema.validate(json.loads(out), json_schema())
+
+
+def test_the_answer_names_every_input_and_where_it_came_from(run):
+    document = json.loads(run(*TRAIN, "--tp", "2", "--json")[1])
+    question = document["question"]
+    assert question["tensor_parallel_size"] == {"value": 2, "from": "given"}
+    assert question["micro_batch_size"]["from"] == "default"
+    assert question["data_parallel_size"] == {"value": 4, "from": "cluster", "why": "uses all accelerators"}
+    assert all("from" in entry for entry in question.values())
+
+
+def test_the_function_and_the_command_give_the_same_document(run):
+    printed = json.loads(run(*TRAIN, "--json")[1])
+    assert printed == json.loads(json.dumps(tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB").to_dict()))
+    served = json.loads(run(*SERVE, "--json")[1])
+    assert served == json.loads(json.dumps(tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=8192).to_dict()))
+
+
+def test_the_first_line_is_the_verdict_and_the_status_says_it_too(run):
+    status, out, _ = run(*TRAIN)
+    assert status == 0 and out.startswith("fits: llama-3.1-8b on 8xH100-SXM-80GB needs ")
+    status, out, _ = run(*TRAIN, "--seq", "64k")
+    assert status == 3 and out.startswith("does not fit: ")
+    assert "next moves, each estimated again" in out
+
+
+def test_formulas_are_shown_with_the_numbers_put_in(run):
+    out = run(*SERVE, "--formulas")[1]
+    assert "1024 * 2" in out or "2048 * 2" in out
+    assert "Pope2023" in out
+
+
+def test_a_reserve_is_kept_free(run):
+    before = json.loads(run(*SERVE, "--json")[1])["verdict"]["usable_bytes"]
+    after = json.loads(run(*SERVE, "--reserve", "10GiB", "--json")[1])["verdict"]["usable_bytes"]
+    assert before - after == 10 * 2**30
+
+
+def test_dimensions_make_a_model_without_a_name(run):
+    sizes = ["--hidden-size", "4096", "--num-layers", "32", "--num-attention-heads", "32", "--num-key-value-heads", "8",
+             "--intermediate-size", "14336", "--vocab-size", "128256"]  # fmt: skip
+    document = json.loads(run("train", *sizes, "--on", "h100", "--json")[1])
+    assert document["question"]["parameters"]["value"] == 8_030_261_248
+
+
+def test_dimensions_change_a_named_model(run):
+    document = json.loads(run(*TRAIN, "--num-layers", "12", "--json")[1])
+    assert document["question"]["parameters"]["value"] == 1_050_673_152 + 4096 + 12 * 218_112_000
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_lists_every_option_with_its_default(run, verb):
+    status, out, _ = run(verb, "--help")
+    assert status == 0 and "--json" in out
+    if verb in ("train", "serve"):
+        assert "(default: " in out and "[tokens]" in out
+
+
+def test_no_arguments_say_what_to_try_first(run):
+    status, out, _ = run()
+    assert status == 0
+    assert "tonnage train llama-3.1-8b --on 8xH100-SXM-80GB" in out
+    assert all(verb in out for verb in VERBS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["trian", "x"], 64, "Did you mean 'train'"), (["train"], 64, "--on"), (["train", "--on", "h100"], 64, "dimensions"),
+        (["train", "llama-3.1-8c", "--on", "h100"], 64, "Did you mean"), (["train", "llama-3.1-8b", "--on", "h1000"], 64, "Did you mean"),
+        ([*TRAIN, "--tp", "3"], 64, "Nearest"), ([*TRAIN, "--pp", "64"], 64, "divide"), ([*TRAIN, "--mbs", "0"], 64, "micro_batch_size must be at least 1"),
+        ([*TRAIN, "--mbs", "-1"], 64, "micro-batch-size"), ([*TRAIN, "--seq", "nan"], 64, "--sequence-length"), ([*TRAIN, "--gbs", "7"], 64, "Nearest: 8"),
+        ([*TRAIN, "--ep", "2"], 64, "no experts"), ([*TRAIN, "--optimizer", "adamm"], 64, "Did you mean"), ([*TRAIN, "--recompute", "some"], 64, "recompute"),
+        ([*TRAIN, "--precision", "fp7"], 64, "fp"), ([*TRAIN, "--runtime", "megatronn"], 64, "Did you mean 'megatron'"), ([*TRAIN, "--zero", "1"], 64, "ZeRO"),
+        ([*TRAIN, "--runtime", "ddp", "--tp", "2"], 64, "has no tensor_parallel_size"), ([*TRAIN, "--mikro", "2"], 64, "Did you mean"),
+        (["train", "llama-3.1-8b", "--on", "0xh100"], 64, "at least one"), ([*TRAIN, "--reserve", "lots"], 64, "--reserve"), ([*TRAIN, "--vpp", "7", "--pp", "2"], 64, "virtual"),
+        (["rules", "Z9"], 64, "Did you mean"), (["explain", "kv_cash_bytes"], 64, "kv_cache_bytes"), (["validate", "nowhere.yaml"], 64, "nowhere.yaml"),
+        (["accelerators", "h1000"], 64, "Did you mean"), (["models", "lama"], 64, "Did you mean"), (["serve", "llama-3.1-8b", "--on", "h100", "--context", "0"], 64, "context"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)  # fmt: skip
+def test_wrong_usage_names_the_value_and_the_nearest_choice(run, arguments, status, message):
+    got, out, err = run(*arguments)
+    assert got == status
+    assert err.startswith("error: ") and message in err
+    assert "Traceback" not in err and not out
+
+
+def test_an_error_is_a_document_too(run):
+    status, out, err = run("train", "nothing-like-this", "--on", "h100", "--json")
+    document = json.loads(out)
+    assert status == 64 and document["error"]["kind"] == "UnknownName" and document["error"]["message"] in err
+    jsonschema.validate(document, json_schema())
+
+
+def test_what_is_not_known_has_its_own_status(run, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLN"], "hidden_size": 64}))
+    status, _, err = run("train", str(tmp_path), "--on", "h100")
+    assert status == 4 and "LlamaForCausalLM" in err and "CONTRIBUTING.md" in err
+
+
+def test_a_formula_a_letter_and_a_source_are_explained(run):
+    out = run("explain", "kv_cache_bytes")[1]
+    assert "2 * L * k * dh * s * R * w" in out and "Pope" in out and "[bytes]" in out
+    assert "num_key_value_heads" in run("explain", "k")[1]
+    assert "num_key_value_heads" in run("explain", "num_key_value_heads")[1]
+    assert "Reducing Activation Recomputation" in run("explain", "Korthikanti2022")[1]
+    assert json.loads(run("explain", "--json")[1])["formulas"]
+
+
+def test_the_catalogues_are_listed_and_their_entries_shown(run):
+    models = json.loads(run("models", "--json")[1])["models"]
+    assert len(models) >= 120 and {"name", "parameters", "family"} <= set(models[0])
+    both = json.loads(run("accelerators", "--json")[1])
+    assert len(both["accelerators"]) >= 90 and len(both["nodes"]) >= 40
+    assert "989.40 TFLOP/s" in run("accelerators", "h100")[1] or "989.50 TFLOP/s" in run("accelerators", "h100")[1]
+    detail = json.loads(run("models", "mixtral-8x7b", "--json")[1])
+    assert detail["parameters"]["value"] == 46_702_792_704 and detail["active_parameters"]["value"] < 13e9
+    assert (
+        detail["embedding_parameters"]["value"] + detail["non_embedding_parameters"]["value"]
+        == detail["parameters"]["value"]
+    )
+
+
+def test_the_module_runs_as_a_program_and_survives_a_closed_pipe():
+    done = subprocess.run([sys.executable, "-m", "tonnage", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"tonnage {tonnage.__version__}"
+    piped = f"{sys.executable} -m tonnage rules --json | head -c 10"
+    done = subprocess.run(piped, shell=True, capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr

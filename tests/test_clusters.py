@@ -1,0 +1,136 @@
+"""Clusters are read as people write them."""
+
+import json
+import subprocess
+
+import pytest
+
+from tonnage.catalogue import cluster, local
+from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+
+MINE = """
+name = "Mine-24GB"
+vendor = "Me"
+kind = "gpu"
+generation = "first"
+[memory]
+nominal_gib = 24
+kind = "HBM"
+[dense_tflops]
+bf16 = 100
+[sources]
+memory = {source = "my own ruler", as_of = "2026-11-21"}
+dense_tflops = {source = "my own clock", as_of = "2026-11-21"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "each", "name"),
+    [
+        ("H100-SXM-80GB", 1, 1, "H100-SXM-80GB"), ("h100", 1, 1, "H100-SXM-80GB"), ("8xH100-SXM-80GB", 1, 8, "H100-SXM-80GB"),
+        ("16x8xH100-SXM-80GB", 16, 8, "H100-SXM-80GB"), ("8 x h100", 1, 8, "H100-SXM-80GB"), ("h100:8", 1, 8, "H100-SXM-80GB"),
+        ("64xh100", 8, 8, "H100-SXM-80GB"), ("4090", 1, 1, "RTX-4090"), ("2x4090", 1, 2, "RTX-4090"), ("RTX 4090", 1, 1, "RTX-4090"),
+        ("dgx-h100", 1, 8, "H100-SXM-80GB"), ("4xdgx-h100", 4, 8, "H100-SXM-80GB"), ("32x8xH800", 32, 8, "H800-SXM-80GB"),
+    ],
+)  # fmt: skip
+def test_a_cluster_is_nodes_times_accelerators_times_name(text, nodes, each, name):
+    found = cluster(text)
+    assert (found.num_nodes, found.accelerators_per_node, found.accelerator.name) == (nodes, each, name)
+    assert cluster(found.name) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["0xH100", "8x0xh100", "", "8x", "x", "2x4x8xh100", "999999999x8xh100", "2x8xdgx-h100", "8xlocal"]
+)
+def test_sizes_that_make_no_cluster_are_refused(text):
+    with pytest.raises((InvalidInput, UnknownName)):
+        cluster(text)
+
+
+def test_an_unknown_accelerator_is_answered_with_the_nearest_ones():
+    with pytest.raises(
+        UnknownName, match=r"no accelerator or node is called 'h900'\. Did you mean 'h800', 'h200', 'h100'"
+    ):
+        cluster("8xh900")
+
+
+def test_a_slice_of_an_accelerator_has_its_own_memory():
+    found = cluster("h100:1g.10gb").accelerator
+    assert found.memory.usable_bytes < cluster("h100").accelerator.memory.usable_bytes / 7
+    with pytest.raises(UnknownName, match=r"variant of H100-SXM-80GB is called '9g\.90gb'"):
+        cluster("h100:9g.90gb")
+
+
+def test_a_users_own_accelerator_is_given_as_a_file_or_in_the_config_directory(tmp_path, monkeypatch):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE)
+    assert cluster(f"8x{path}").accelerator.name == "Mine-24GB"
+    (tmp_path / "accelerators").mkdir()
+    path.rename(tmp_path / "accelerators" / "mine-24gb.toml")
+    monkeypatch.setenv("TONNAGE_CONFIG", str(tmp_path))
+    assert cluster("2xmine-24gb").accelerator.name == "Mine-24GB"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (MINE.replace("nominal_gib = 24", "nominal_gib = -3"), "nominal_gib"), (MINE.replace("bf16 = 100", "bf17 = 100"), "bf17"),
+        (MINE.replace("nominal_gib = 24", 'nominal_gib = "24"'), "nominal_gib"), ("extra = 1" + MINE, "extra"), ("not toml at all [", "TOML"),
+        (MINE.replace('kind = "gpu"', 'kind = "toaster"'), "toaster"), (MINE.replace("nominal_gib = 24", "nominal_gib = nan"), "nominal_gib"),
+    ],
+)  # fmt: skip
+def test_a_users_own_file_is_checked_as_strictly(tmp_path, wrong, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(wrong)
+    with pytest.raises(InvalidInput, match=message):
+        cluster(str(path))
+
+
+def machine(monkeypatch, **answers):
+    """A machine whose command-line tools print these answers."""
+
+    def run(command, **_):
+        return subprocess.CompletedProcess(command, 0, answers.get(command[0].replace("-", "_"), ""), "")
+
+    monkeypatch.setattr(local.subprocess, "run", run)
+    monkeypatch.setattr(local, "_nvml", list)
+
+
+def test_local_is_what_nvidia_smi_shows(monkeypatch):
+    machine(monkeypatch, nvidia_smi="NVIDIA H100 80GB HBM3, 81559\nNVIDIA H100 80GB HBM3, 81559\n")
+    found = cluster("local")
+    assert (found.accelerator.name, found.size) == ("H100-SXM-80GB", 2)
+    assert found.accelerator.memory.usable_bytes == 81559 * 2**20
+
+
+def test_local_is_what_rocm_smi_shows(monkeypatch):
+    card = {"card0": {"Card Series": "AMD Instinct MI300X", "VRAM Total Memory (B)": str(191 * 2**30)}}
+    machine(monkeypatch, rocm_smi=json.dumps(card))
+    assert cluster("local").accelerator.memory.usable_bytes == 191 * 2**30
+
+
+def test_local_on_a_mac_is_its_chip_less_what_the_system_keeps(monkeypatch):
+    monkeypatch.setattr(local.sys, "platform", "darwin")
+    monkeypatch.setattr(local, "_nvml", list)
+    monkeypatch.setattr(local, "_nvidia_smi", list)
+    monkeypatch.setattr(local, "_rocm_smi", list)
+    monkeypatch.setattr(
+        local, "_run", lambda *command: "Apple M4 Max\n" if command[-1].startswith("machdep") else f"{128 * 2**30}\n"
+    )
+    memory = cluster("local").accelerator.memory
+    assert memory.unified and memory.nominal_bytes == 128 * 2**30 and memory.usable_bytes < memory.nominal_bytes
+
+
+def test_a_machine_without_accelerators_says_what_was_asked(monkeypatch):
+    machine(monkeypatch)
+    with pytest.raises(MissingDatum, match="shows no accelerator"):
+        cluster("local")
+
+
+def test_unlike_or_unknown_accelerators_are_named(monkeypatch):
+    machine(monkeypatch, nvidia_smi="NVIDIA GeForce RTX 4090, 24564\nNVIDIA GeForce RTX 3090, 24576\n")
+    with pytest.raises(InvalidInput, match="unlike accelerators"):
+        cluster("local")
+    machine(monkeypatch, nvidia_smi="NVIDIA Z9000, 1000\n")
+    with pytest.raises(MissingDatum, match=r"'NVIDIA Z9000' \(1000 MiB\)"):
+        cluster("local")

@@ -1,0 +1,74 @@
+"""Quantities are read as people write them, and printed as engineers say them."""
+
+import pytest
+
+from tonnage.errors import InvalidInput
+from tonnage.units import GIB, human, parse_bytes, parse_count, parse_length, parse_seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7B", 7_000_000_000), ("1T", 10**12), ("15e12", 15 * 10**12), ("32000", 32000), ("1,000,000", 10**6), ("1_000", 1000),
+        ("0.5b", 500_000_000), ("70亿", 7 * 10**9), ("1.5万亿", 15 * 10**11), ("3千亿", 3 * 10**11), ("百亿", None), ("2万", 20000),
+    ],
+)  # fmt: skip
+def test_counts_are_read_in_english_and_chinese(text, value):
+    if value is None:
+        with pytest.raises(InvalidInput, match="must be a number"):
+            parse_count(text, "tokens")
+    else:
+        assert parse_count(text, "tokens") == value
+
+
+def test_k_is_1024_in_a_context_and_1000_in_a_count():
+    assert parse_length("32k", "sequence_length") == 32768
+    assert parse_count("32k", "num_tokens") == 32000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("80GB", 80 * 10**9),
+        ("80GiB", 80 * GIB),
+        ("80 GiB", 80 * GIB),
+        ("512mib", 2**29),
+        ("1.5TB", 15 * 10**11),
+        ("7", 7),
+    ],
+)
+def test_gigabytes_and_gibibytes_are_told_apart(text, value):
+    assert parse_bytes(text, "reserve") == value
+
+
+def test_times_are_read_with_their_unit():
+    assert parse_seconds("30d", "deadline") == 30 * 86400
+    assert parse_seconds("500ms", "ttft") == 0.5
+    assert parse_seconds("2 天", "deadline") == 2 * 86400
+
+
+@pytest.mark.parametrize(
+    "text", ["", "abc", "nan", "inf", "-1", "1e99", "12 parsecs", "0x10", "1..2", "--", "1e999999999"]
+)
+def test_what_is_not_a_size_is_refused_by_name_and_value(text):
+    for parse in (parse_count, parse_length, parse_bytes, parse_seconds):
+        with pytest.raises(InvalidInput, match="batch"):
+            parse(text, "batch")
+
+
+def test_a_count_of_half_a_thing_is_refused():
+    with pytest.raises(InvalidInput, match="whole number"):
+        parse_count("1.5", "num_layers")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (85_899_345_920, "bytes", "80.00 GiB"), (512, "bytes", "512 B"), (8_030_261_248, "parameters", "8.03 B parameters"),
+        (3.1428e23, "FLOP", "314.28 ZFLOP"), (989.4e12, "FLOP/s", "989.40 TFLOP/s"), (3.35e12, "bytes/s", "3.35 TB/s"),
+        (2_921_340, "seconds", "33.81 d"), (0.004, "seconds", "4.00 ms"), (700, "watts", "700.00 W"), (12.5, "USD", "12.50 USD"),
+        (8, "layers", "8 layers"), (0, "bytes", "0 bytes"),
+    ],
+)  # fmt: skip
+def test_base_units_are_printed_as_engineers_say_them(value, unit, text):
+    assert human(value, unit) == text
