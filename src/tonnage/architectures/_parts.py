@@ -6,7 +6,7 @@ from typing import Any, Literal
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.errors import InvalidInput
-from tonnage.ops import MLP, Attention, Embedding, Head, Norm, Op
+from tonnage.ops import MLP, Attention, Embedding, Head, LatentAttention, Norm, Op
 
 NormKind = Literal["rms", "layer"]
 
@@ -51,6 +51,22 @@ def attention(c: Config, **options: Any) -> Attention:
     if "hidden_size" not in options:
         options["hidden_size"] = c.size("hidden_size")
     return Attention(**options)
+
+
+def latent_attention(c: Config, **options: Any) -> LatentAttention:
+    """Latent attention as DeepSeek's configs name it; `options` override or add fields of LatentAttention."""
+    fields: dict[str, Any] = {
+        "hidden_size": c.size("hidden_size"),
+        "heads": c.size("num_attention_heads"),
+        "q_lora_rank": c.size("q_lora_rank", default=None),
+        "kv_lora_rank": c.size("kv_lora_rank"),
+        "qk_nope_head_dim": c.size("qk_nope_head_dim"),
+        "qk_rope_head_dim": c.size("qk_rope_head_dim", smallest=0),
+        "bias": c.flag("attention_bias", default=False),
+    }
+    if "v_head_dim" not in options:
+        fields["v_head_dim"] = c.size("v_head_dim")
+    return LatentAttention(**{**fields, **options})
 
 
 def mlp(c: Config, **options: Any) -> MLP:

@@ -9,7 +9,7 @@ checkpoint holds a draft layer with latent attention, which transformers ignores
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import feed_kinds, layer_kinds, moe, stack
 from tonnage.architectures._model import Block, Model
-from tonnage.architectures._parts import mlp, pre_norm
+from tonnage.architectures._parts import latent_attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
 from tonnage.ops import KimiDeltaAttention, LatentAttention, MoE
@@ -47,18 +47,7 @@ def _delta_attention(c: Config) -> KimiDeltaAttention:
 
 def _latent_attention(c: Config) -> LatentAttention:
     heads = c.size("num_attention_heads")
-    return LatentAttention(
-        hidden_size=c.size("hidden_size"),
-        heads=heads,
-        q_lora_rank=None,
-        kv_lora_rank=c.size("kv_lora_rank"),
-        qk_nope_head_dim=c.size("qk_nope_head_dim"),
-        qk_rope_head_dim=c.size("qk_rope_head_dim"),
-        v_head_dim=c.size("v_head_dim"),
-        bias=c.flag("attention_bias", default=False),
-        gate=True,
-        gate_width=heads,
-    )
+    return latent_attention(c, q_lora_rank=None, gate=True, gate_width=heads)
 
 
 def _mixture(c: Config) -> MoE:

@@ -13,7 +13,7 @@ vllm-project/vllm vllm/model_executor/models/mistral_large_3.py.
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import feed_kinds, moe, stack
 from tonnage.architectures._model import Block, Branch, Model
-from tonnage.architectures._parts import mlp, norm, pre_norm
+from tonnage.architectures._parts import attention, latent_attention, mlp, norm, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.ops import Embedding, Head, LatentAttention, Linear, MoE
 
@@ -33,9 +33,20 @@ def deepseek(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         feed = mlp(c, bias=bias) if kind == "dense" else mixture(c)
-        return pre_norm(f"{kind} layer", latent_attention(c), feed, c.size("hidden_size"))
+        return pre_norm(f"{kind} layer", indexed_attention(c), feed, c.size("hidden_size"))
 
     return stack(c, "deepseek", feed_kinds(c), layer, drafts=draft_layers(c, layer("sparse")))
+
+
+@architecture("DeepseekForCausalLM", model_types=("deepseek",))
+def deepseek_moe(c: Config) -> Model:
+    """DeepSeekMoE (arXiv 2401.06066), the first of the line: multi-head attention, shared and routed experts."""
+
+    def layer(kind: str) -> Block:
+        mixer = attention(c, bias=c.flag("attention_bias", default=False))
+        return pre_norm(f"{kind} layer", mixer, mlp(c) if kind == "dense" else mixture(c), c.size("hidden_size"))
+
+    return stack(c, "deepseek", feed_kinds(c), layer)
 
 
 @architecture("AXK1ForCausalLM", model_types=("axk1", "AXK1"))
@@ -45,23 +56,17 @@ def axk1(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         if kind == "dense":
-            return pre_norm("dense layer", latent_attention(c), mlp(c), h)
-        block = pre_norm("sparse layer", latent_attention(c), mixture(c, corrected=True), h)
+            return pre_norm("dense layer", indexed_attention(c), mlp(c), h)
+        block = pre_norm("sparse layer", indexed_attention(c), mixture(c, corrected=True), h)
         return Block(block.name, (*block.ops, norm("mlp.post_mlp_layernorm", h)))
 
     return stack(c, "deepseek", feed_kinds(c), layer)
 
 
-def latent_attention(c: Config, indexer: bool = True) -> LatentAttention:
-    return LatentAttention(
-        hidden_size=c.size("hidden_size"),
-        heads=c.size("num_attention_heads"),
-        q_lora_rank=c.size("q_lora_rank", default=None),
-        kv_lora_rank=c.size("kv_lora_rank"),
-        qk_nope_head_dim=c.size("qk_nope_head_dim"),
-        qk_rope_head_dim=c.size("qk_rope_head_dim", smallest=0),
-        v_head_dim=c.size("v_head_dim"),
-        bias=c.flag("attention_bias", default=False),
+def indexed_attention(c: Config, indexer: bool = True) -> LatentAttention:
+    """Latent attention with V3.2's indexer where the config has one; `indexer=False`: the layer uses another's choice."""
+    return latent_attention(
+        c,
         index_heads=c.size("index_n_heads", default=0, smallest=0),
         index_dim=c.size("index_head_dim", default=0, smallest=0),
         index_topk=c.size("index_topk", default=None),

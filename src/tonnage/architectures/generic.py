@@ -10,7 +10,7 @@ from typing import Any
 
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Model
-from tonnage.architectures._parts import attention, decoder, head_dim, mlp, model, norm, num_layers
+from tonnage.architectures._parts import attention, decoder, head_dim, latent_attention, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import step_rank
 from tonnage.errors import InvalidInput
@@ -133,16 +133,7 @@ def _attention(c: Config, window: int | None) -> Attention:
 
 
 def _latent(c: Config) -> LatentAttention:
-    return LatentAttention(
-        hidden_size=c.size("hidden_size"),
-        heads=c.size("num_attention_heads"),
-        q_lora_rank=c.size("q_lora_rank", default=None),
-        kv_lora_rank=c.size("kv_lora_rank"),
-        qk_nope_head_dim=c.size("qk_nope_head_dim"),
-        qk_rope_head_dim=c.size("qk_rope_head_dim"),
-        v_head_dim=c.size("v_head_dim", default=None) or head_dim(c),
-        bias=c.flag("attention_bias"),
-    )
+    return latent_attention(c, v_head_dim=c.size("v_head_dim", default=None) or head_dim(c))
 
 
 def _feed(c: Config) -> MLP:

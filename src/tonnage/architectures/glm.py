@@ -14,7 +14,7 @@ from tonnage.architectures._layers import feed_kinds, layer_kinds, stack
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.architectures.deepseek import draft_layers, latent_attention, mixture
+from tonnage.architectures.deepseek import draft_layers, indexed_attention, mixture
 from tonnage.errors import InvalidInput
 from tonnage.ops import Attention, Op
 
@@ -56,7 +56,7 @@ def glm4_moe(c: Config) -> Model:
 @architecture("Glm4MoeLiteForCausalLM", "GlmMoeDsaForCausalLM", model_types=("glm4_moe_lite", "glm_moe_dsa"))
 def glm_latent(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
-        mixer = latent_attention(c, indexer=kind[1] == "full")
+        mixer = indexed_attention(c, indexer=kind[1] == "full")
         shares = " that shares its indexer" if kind[1] == "shared" else ""
         return pre_norm(f"{kind[0]} layer{shares}", mixer, _feed_forward(c, kind[0]), c.size("hidden_size"))
 

@@ -12,7 +12,7 @@ from tonnage.architectures._layers import layer_kinds, stack
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.architectures.deepseek import latent_attention, mixture
+from tonnage.architectures.deepseek import indexed_attention, mixture
 from tonnage.architectures.deepseek_v4 import hyper_connection
 from tonnage.architectures.glm import indexer_kinds
 from tonnage.architectures.kimi import delta_attention
@@ -38,7 +38,7 @@ def _layer(c: Config, mixer: str, feed: str, indexer: str) -> Block:
 
 
 def _mixer(c: Config, kind: str, indexer: str) -> KimiDeltaAttention | LatentAttention:
-    return delta_attention(c) if kind == "linear_attention" else latent_attention(c, indexer=indexer == "full")
+    return delta_attention(c) if kind == "linear_attention" else indexed_attention(c, indexer=indexer == "full")
 
 
 def _feed_kinds(c: Config) -> list[str]:

@@ -11,7 +11,7 @@ stores head_dim numbers in A_log, of which the first num_heads are read.
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import feed_kinds, layer_kinds, moe, stack
 from tonnage.architectures._model import Block, Model
-from tonnage.architectures._parts import mlp, norm, num_layers, pre_norm
+from tonnage.architectures._parts import latent_attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.errors import InvalidInput
 from tonnage.ops import KimiDeltaAttention, LatentAttention, Linear, MoE, Op
@@ -84,17 +84,7 @@ def delta_attention(c: Config) -> KimiDeltaAttention:
 
 
 def _latent_attention(c: Config) -> LatentAttention:
-    return LatentAttention(
-        hidden_size=c.size("hidden_size"),
-        heads=c.size("num_attention_heads"),
-        q_lora_rank=c.size("q_lora_rank", default=None),
-        kv_lora_rank=c.size("kv_lora_rank"),
-        qk_nope_head_dim=c.size("qk_nope_head_dim"),
-        qk_rope_head_dim=c.size("qk_rope_head_dim"),
-        v_head_dim=c.size("v_head_dim"),
-        bias=c.flag("attention_bias", default=False),
-        gate=c.flag("mla_use_output_gate", default=False),
-    )
+    return latent_attention(c, gate=c.flag("mla_use_output_gate", default=False))
 
 
 def _mixture(c: Config) -> MoE:

@@ -12,7 +12,7 @@ vllm/model_executor/models/longcat_flash_mtp.py).
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import moe, stack
 from tonnage.architectures._model import Block, Branch, Model
-from tonnage.architectures._parts import norm, num_layers
+from tonnage.architectures._parts import latent_attention, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.ops import MLP, Embedding, LatentAttention, Linear, Op, Parameter
 
@@ -75,14 +75,4 @@ def _drafts(c: Config, width: int) -> list[Branch]:
 
 
 def _attention(c: Config, name: str) -> LatentAttention:
-    return LatentAttention(
-        name=name,
-        hidden_size=c.size("hidden_size"),
-        heads=c.size("num_attention_heads"),
-        q_lora_rank=c.size("q_lora_rank"),
-        kv_lora_rank=c.size("kv_lora_rank"),
-        qk_nope_head_dim=c.size("qk_nope_head_dim"),
-        qk_rope_head_dim=c.size("qk_rope_head_dim"),
-        v_head_dim=c.size("v_head_dim"),
-        bias=c.flag("attention_bias", default=False),
-    )
+    return latent_attention(c, name=name)

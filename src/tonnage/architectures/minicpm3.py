@@ -7,9 +7,8 @@ where v_head_dim is absent) and models/youtu/modeling_youtu.py. An absent tie_wo
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import stack
 from tonnage.architectures._model import Model
-from tonnage.architectures._parts import mlp, num_layers, pre_norm
+from tonnage.architectures._parts import latent_attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.architectures.deepseek import latent_attention
 
 
 @architecture("MiniCPM3ForCausalLM", "YoutuForCausalLM", model_types=("minicpm3", "youtu"))

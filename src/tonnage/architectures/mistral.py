@@ -12,7 +12,7 @@ from tonnage.architectures._layers import feed_kinds, layer_kinds, stack, window
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.architectures.deepseek import latent_attention, mixture
+from tonnage.architectures.deepseek import indexed_attention, mixture
 
 
 @architecture("MinistralForCausalLM", model_types=("ministral",))
@@ -37,6 +37,6 @@ def ministral3(c: Config) -> Model:
 def mistral4(c: Config) -> Model:
     def layer(kind: str) -> Block:
         feed = mlp(c) if kind == "dense" else mixture(c)
-        return pre_norm(f"{kind} layer", latent_attention(c), feed, c.size("hidden_size"))
+        return pre_norm(f"{kind} layer", indexed_attention(c), feed, c.size("hidden_size"))
 
     return stack(c, "mistral", feed_kinds(c), layer)

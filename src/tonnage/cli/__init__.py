@@ -44,6 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"tonnage {__version__}")
         return 0
     try:
+        if given[0] == "--print-completion":
+            from tonnage.cli._completion import script
+
+            print(script(given[1] if len(given) > 1 else "", VERBS))
+            return 0
         return _run(given[0], given[1:])
     except TonnageError as error:
         return _report(error, given)

@@ -150,6 +150,15 @@ def read_model(arguments: argparse.Namespace) -> Any:
     return read(arguments.model, overrides=overrides, revision=arguments.revision, offline=arguments.offline)
 
 
+def model_and_machine(arguments: argparse.Namespace) -> tuple[Any, Any, int]:
+    """The model, the cluster, and the bytes to leave free on each accelerator."""
+    from tonnage.catalogue import cluster
+
+    common = values(arguments, COMMON)
+    machine = cluster(required(common, COMMON[0]))
+    return read_model(arguments), machine, common.get("reserve", 0)
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """--json and --formulas."""
     group = parser.add_argument_group("output")

@@ -28,14 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.catalogue import cluster
     from tonnage.cli._print import print_answer
     from tonnage.estimate.answers import serve
     from tonnage.estimate.serving_answer import ServingOptions
 
-    common = o.values(arguments, o.COMMON)
     options = ServingOptions(**o.values(arguments, OPTIONS))
-    machine = cluster(o.required(common, o.COMMON[0]))
-    answer = serve(o.read_model(arguments), machine, options, reserve_bytes=common.get("reserve", 0))
+    model, machine, reserve = o.model_and_machine(arguments)
+    answer = serve(model, machine, options, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
     return answer.status

@@ -37,14 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.catalogue import cluster
     from tonnage.cli._print import print_answer
     from tonnage.estimate.answers import train
     from tonnage.estimate.plans import TrainingOptions
 
-    common = o.values(arguments, o.COMMON)
     options = TrainingOptions(**o.values(arguments, OPTIONS))
-    machine = cluster(o.required(common, o.COMMON[0]))
-    answer = train(o.read_model(arguments), machine, options, reserve_bytes=common.get("reserve", 0))
+    model, machine, reserve = o.model_and_machine(arguments)
+    answer = train(model, machine, options, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
     return answer.status

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
+from tonnage.estimate._communication import copies
 from tonnage.formulas import memory as f
 from tonnage.optimizers import Optimizer, optimizer, role_of
 from tonnage.precisions import Recipe
@@ -18,9 +19,9 @@ def optimizer_states(name: str, recipe: Recipe, model: Model, parameters: Term) 
     chosen = optimizer(name)
     if recipe.moment_bytes and len(chosen.matrix) == 2:
         pairs = zip(chosen.matrix, recipe.moment_bytes, strict=True)
-        return [_plain(state.name, width, parameters, recipe.source) for state, width in pairs]
+        return [copies(state.name, width, parameters, recipe.source) for state, width in pairs]
     if chosen.elementwise:
-        return [_plain(state.name, recipe.update_bytes if state.width is None else state.width, parameters, chosen.source)
+        return [copies(state.name, recipe.update_bytes if state.width is None else state.width, parameters, chosen.source)
                 for state in chosen.matrix]  # fmt: skip
     totals = _totals(chosen, model, recipe.update_bytes)
     count = model.num_parameters()
@@ -29,11 +30,6 @@ def optimizer_states(name: str, recipe: Recipe, model: Model, parameters: Term) 
                                              source=chosen.source, M=total, N=count), parameters)
         for state, total in totals.items()
     ]  # fmt: skip
-
-
-def _plain(name: str, width: float, parameters: Term, source: str) -> Term:
-    each = Term.of("bytes per parameter", f.bytes_per_parameter, source=source, w=width)
-    return Term.product(name, "bytes", each, parameters)
 
 
 @lru_cache(maxsize=64)

@@ -21,13 +21,24 @@ class Group(Struct, frozen=True):
 
 
 class Stage(Struct, frozen=True, eq=False):
-    """One pipeline stage: its rank, the layers of each branch's blocks that it holds, and its loose ops."""
+    """One pipeline stage: its rank, the layers of each kind that it holds, and the loose ops `before` and `after` them.
+
+    `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are those of
+    vision and audio: they hold weights, and see images and sounds, not the tokens.
+    """
 
     rank: int
     layers: tuple[tuple[Block, int], ...]
-    ops: tuple[Op, ...]
-    is_first: bool
+    before: tuple[Op, ...]
+    after: tuple[Op, ...]
+    table: tuple[Op, ...]
+    towers: tuple[tuple[Block, int], ...]
+    tower_ops: tuple[Op, ...]
     is_last: bool
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        return self.before + self.after
 
 
 def layer_bounds(num_layers: int, stages: int) -> list[int]:
@@ -48,22 +59,35 @@ def stages(model: Model, pipeline: int) -> tuple[Stage, ...]:
 
 
 def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: int) -> Stage:
-    counts = main.counts(bounds[rank], bounds[rank + 1])
-    layers = [(block, count) for block, count in zip(main.blocks, counts, strict=True) if count]
-    first, last = rank == 0, rank == pipeline - 1
-    ops: list[Op] = []
-    if first:
-        for branch in model.branches:
-            if branch is not main and branch.kind != "draft":
-                layers += [(block, count) for block, count in zip(branch.blocks, branch.counts(), strict=True) if count]
-                ops += branch.before + branch.after
-        ops += main.before
-    if last:
-        ops += main.after
-        if not first and model.tied:
-            # a tied head on another rank than the embedding needs its own copy of the table
-            ops += [Embedding(name="lm_head (copy of the tied embedding)", num_embeddings=model.vocab_size, width=main.hidden_size)]  # fmt: skip
-    return Stage(rank, tuple(layers), tuple(ops), first, last)
+    layers = _counted(main, bounds[rank], bounds[rank + 1])
+    before: tuple[Op, ...] = ()
+    after: tuple[Op, ...] = ()
+    towers: list[Branch] = []
+    if rank == 0:
+        others = [branch for branch in model.branches if branch is not main and branch.kind != "draft"]
+        towers = [branch for branch in others if branch.kind in ("vision", "audio")]
+        for branch in others:
+            if branch not in towers:
+                layers += _counted(branch)
+                before += branch.before + branch.after
+        before += main.before
+    if rank == pipeline - 1:
+        after = main.after + ((_copied_table(model, main),) if rank and model.tied else ())
+    table = tuple(op for op in before if isinstance(op, Embedding)) if after and model.tied else ()
+    held = tuple(pair for branch in towers for pair in _counted(branch))
+    tower_ops = tuple(op for branch in towers for op in branch.before + branch.after)
+    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1)
+
+
+def _counted(branch: Branch, first: int = 0, end: int | None = None) -> tuple[tuple[Block, int], ...]:
+    return tuple((block, count) for block, count in zip(branch.blocks, branch.counts(first, end), strict=True) if count)
+
+
+def _copied_table(model: Model, main: Branch) -> Op:
+    """A tied head on another rank than the embedding needs its own copy of the table."""
+    return Embedding(
+        name="lm_head (copy of the tied embedding)", num_embeddings=model.vocab_size, width=main.hidden_size
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -133,9 +157,9 @@ def op_parameters(op: Op, shares: Shares) -> list[Term]:
 def rank_parameters(stage: Stage, shares: Shares, per_block: Mapping[Block, Term]) -> Term:
     """All parameters of one rank: loose ops, and each kind of layer as often as the stage has it."""
     parts = []
-    for op in stage.ops:
+    for op in stage.ops + stage.tower_ops:
         parts += op_parameters(op, shares)
-    for block, count in stage.layers:
+    for block, count in stage.layers + stage.towers:
         parts.append(repeated(block.name, count, per_block[block]))
     return Term.sum("parameters of this rank", *parts, unit="parameters")
 

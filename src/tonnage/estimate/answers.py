@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
+from tonnage.errors import InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._question import Question
 from tonnage.estimate.checkpoint import checkpoint_bytes
@@ -24,11 +25,15 @@ from tonnage.estimate.serving_answer import (
     serving_slopes,
 )
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line."""
+    """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line.
+
+    `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound.
+    """
 
     verb: str
     question: Mapping[str, Any]
@@ -43,15 +48,19 @@ class Answer(Struct, frozen=True, kw_only=True):
     serving: Mapping[str, Term] = {}
     advice: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+    unknown: str = ""
 
     @property
-    def fits(self) -> bool:
-        return self.needed_bytes <= self.usable_bytes
+    def fits(self) -> bool | None:
+        """None: what is known fits, and something is not known (`unknown`)."""
+        if self.needed_bytes > self.usable_bytes:
+            return False
+        return None if self.unknown else True
 
     @property
     def status(self) -> int:
-        """0 it fits, 3 it does not; 2 (tight) needs an error band, which issue "Training memory as measured" brings."""
-        return 0 if self.fits else 3
+        """0 it fits, 3 it does not, 4 not enough is known; 2 (tight) needs an error band, which no measured rows give yet."""
+        return {True: 0, False: 3, None: 4}[self.fits]
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document, every breakdown opened down to its formulas."""
@@ -115,6 +124,8 @@ def serve(
     model: Model, cluster: Cluster, options: ServingOptions = ServingOptions(), *, reserve_bytes: int = 0
 ) -> Answer:
     """Does this model serve these requests, and how many would fit?"""
+    if model.family == "tensors":
+        return _weights_alone(model, cluster, options, reserve_bytes)
     question = _about(model, cluster)
     plan = serving_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)
@@ -129,6 +140,27 @@ def serve(
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
         slopes=serving_slopes(made), serving=serving_figures(model, made, plan, usable),
         advice=tuple(serving_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
+    )  # fmt: skip
+
+
+def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, reserve_bytes: int) -> Answer:
+    """A model that is known by its tensors alone: exact weights, and no way to tell its cache."""
+    question = _about(model, cluster)
+    tensor = question.take(
+        "tensor_parallel_size", options.tensor_parallel_size, cluster.size, "cluster", "all accelerators"
+    )
+    if not 1 <= tensor <= cluster.size:
+        raise InvalidPlan(
+            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got {tensor}."
+        )
+    size = model.tensors.total_bytes if model.tensors else 0
+    source = "the headers of the model's files"
+    memory = Term.sum("weights alone", Term.of("weights", weights_share_bytes, source=source, M=size, t=tensor))
+    unknown = f"{model.architecture or model.name} is no known architecture: its cache and its activations are not in this figure."
+    question.warn(unknown)
+    return Answer(
+        verb="serve", question=question.to_dict(), needed_bytes=ceil(memory.value), usable_bytes=_usable(cluster, reserve_bytes, question),
+        memory=memory, ranks=(memory,), slopes={"bytes_per_sequence": 0, "bytes_per_token": 0}, warnings=tuple(question.warnings), unknown=unknown,
     )  # fmt: skip
 
 

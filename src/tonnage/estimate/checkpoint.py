@@ -2,6 +2,7 @@
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
+from tonnage.estimate._communication import copies
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.formulas import memory as f
 from tonnage.precisions import TRAINING_RECIPES
@@ -12,6 +13,5 @@ def checkpoint_bytes(model: Model, plan: TrainingPlan) -> Term:
     """Weights as the optimizer updates them and the optimizer's states, of the whole model."""
     recipe = TRAINING_RECIPES[plan.precision]
     parameters = Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
-    each = Term.of("bytes per parameter", f.bytes_per_parameter, source=recipe.source, w=recipe.update_bytes)
-    weights = Term.product("weights", "bytes", each, parameters)
+    weights = copies("weights", recipe.update_bytes, parameters, recipe.source)
     return Term.sum("checkpoint", weights, *optimizer_states(plan.optimizer, recipe, model, parameters))

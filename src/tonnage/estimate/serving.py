@@ -75,11 +75,11 @@ class _Replica:
 
     def weights(self, stage: Stage) -> Term:
         parts = []
-        for op in stage.ops:
+        for op in stage.ops + stage.tower_ops:
             for weight, size in op_bytes(self.stored, op):
                 split = "tensor" if weight.split == "vocab" else weight.split
                 parts.append(self._stored(weight.name, Group(split, weight.heads, weight.num_parameters), size))
-        for block, count in stage.layers:
+        for block, count in stage.layers + stage.towers:
             groups = _block_bytes(self.model, self.stored, block)
             one = [
                 self._stored("", Group(split, heads, number), size) for (split, heads), (number, size) in groups.items()

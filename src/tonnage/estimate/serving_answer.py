@@ -49,10 +49,6 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         value = getattr(o, name)
         if value is not None and not 1 <= value <= 2**40:
             raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
-    if model.family == "tensors":
-        raise MissingDatum(
-            f"{model.name} is known by its tensors alone: {_weights_only(model)} of weights, and no way to tell its cache."
-        )
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
         q.warn("the config names no dtype: 16-bit weights are assumed. --weights says otherwise.")
     engine = _engine(cluster, o, q)
@@ -70,12 +66,6 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         tensor_parallel_size=tensor, pipeline_parallel_size=pipeline, expert_parallel_size=expert, data_parallel_size=data,
         weights=o.weights, kv_cache=_kv_cache(model, o, q), batched_tokens=o.batched_tokens, engine=engine,
     )  # fmt: skip
-
-
-def _weights_only(model: Model) -> str:
-    from tonnage.units import human
-
-    return human(model.tensors.total_bytes, "bytes") if model.tensors else "an unknown amount"
 
 
 def _engine(cluster: Cluster, o: ServingOptions, q: Question) -> str:

@@ -5,9 +5,10 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _activations as act
+from tonnage.estimate._communication import Communication, Moment, copies
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._rank import Shares, Stage, block_parameters, layer_count, rank_parameters, stages
+from tonnage.estimate._rank import Shares, Stage, block_parameters, rank_parameters, stages
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import Head, Kernels, Saved, SavedSplit
@@ -68,15 +69,16 @@ class _Step:
         self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
         self.stages = stages(model, plan.pipeline_parallel_size)
-        self.blocks = {block for stage in self.stages for block, _ in stage.layers}
-        self.held = {block: block_parameters(block, self.whole) for block in self.blocks}
-        self.shard = {block: block_parameters(block, self.sharded) for block in self.blocks}
+        running = {block for stage in self.stages for block, _ in stage.layers}
+        blocks = running | {block for block, _ in self.stages[0].towers}
+        self.held = {block: block_parameters(block, self.whole) for block in blocks}
+        self.shard = {block: block_parameters(block, self.sharded) for block in blocks}
         sequence_parallel = plan.sequence_parallel and self.runtime.sequence_parallel
         self.batch = act.Batch(plan.sequence_length, plan.micro_batch_size, plan.context_parallel_size,
                                plan.tensor_parallel_size, self.recipe.activation_bytes, sequence_parallel)  # fmt: skip
         self.layers = {
             block: act.layer_activations(block, self.batch, self.kernels, plan.recompute, model.hidden_size)
-            for block in self.blocks
+            for block in running
         }
 
     def walk(self) -> TrainingMemory:
@@ -89,28 +91,23 @@ class _Step:
         weights = self._states("weights", self.runtime.weights, held, shard)
         gradients = self._states("gradients", self.runtime.gradients, held, shard)
         optimizer = self._optimizer(held, shard)
+        communication = Communication(self.runtime, self.recipe, self.plan.zero_stage, stage, self.held, self.whole)
         carried = gradients if self.runtime.gradients_persist else self._carried(gradients)
-        kept = self._kept(stage)
-        logits = self._logits(stage)
-        nothing = Term.sum("temporary", unit="bytes")
-        flowing = Term.sum("temporary", act.backward_gradients(stage, self.batch, self.kernels, self.model.hidden_size),
-                           *self._casts(held))  # fmt: skip
-        gathered, reduced = (
-            self._communication(stage, held, reducing=False),
-            self._communication(stage, held, reducing=True),
+        kept, recomputed = self._kept(stage), act.brought_back(stage, self.layers)
+        cast = Term.sum("temporary", *self._casts(held), unit="bytes")
+        flowing = act.backward_gradients(stage, self.batch, self.kernels, self.model.hidden_size)
+        flowing = Term.sum("temporary", flowing, *self._casts(held))
+        moments: tuple[tuple[Moment, Term, list[Term], Term], ...] = (
+            ("loss", carried, [*kept, self._logits(stage)], cast),
+            ("first layer of backward", carried, [*kept, recomputed], flowing),
+            ("last layer of backward", gradients, [recomputed, self._one_layer(stage)], flowing),
+            ("optimizer step", gradients, [], Term.sum("temporary", unit="bytes")),
         )
-        no_activations = Term.sum("activations", unit="bytes")
-        last_layer = Term.sum("activations", act.brought_back(stage, self.layers), self._one_layer(stage))
-        moments = (
-            ("loss", carried, Term.sum("activations", *kept, logits), Term.sum("temporary", *self._casts(held), unit="bytes"), gathered),
-            ("first layer of backward", carried, Term.sum("activations", *kept, act.brought_back(stage, self.layers)), flowing, reduced),
-            ("last layer of backward", gradients, last_layer, flowing, reduced),
-            ("optimizer step", gradients, no_activations, nothing, self._communication(stage, held, stepping=True)),
-        )  # fmt: skip
         return tuple(
-            self._phase(name, weights, grads, optimizer, activations, temporary, communication)
-            for name, grads, activations, temporary, communication in moments
-        )
+            self._phase(moment, weights, grads, optimizer, Term.sum("activations", *parts, unit="bytes"), temporary,
+                        communication.buffers(moment, held))
+            for moment, grads, parts, temporary in moments
+        )  # fmt: skip
 
     def _phase(self, name: str, *parts: Term) -> Term:
         tensors = sum(part.value for part in parts)
@@ -170,33 +167,6 @@ class _Step:
         if not self.runtime.casts or not self.recipe.master_bytes:
             return []
         return [copies("weights cast for the matrix products", self.recipe.compute_bytes, held)]
-
-    def _communication(self, stage: Stage, held: Term, reducing: bool = False, stepping: bool = False) -> Term:
-        """Units gathered by ZeRO-3, gradients on their way, flat buckets."""
-        parts = []
-        runtime, plan = self.runtime, self.plan
-        units = [self.held[block] for block, _ in stage.layers]
-        if units and not stepping and plan.zero_stage == 3:
-            unit = Term.max("largest layer", *units)
-            gathered = copies("gathered weights of one layer", self.recipe.compute_bytes, unit)
-            parts.append(Term.product("gathered layers", "bytes", layer_count(runtime.gathers), gathered))
-        if units and reducing and plan.zero_stage >= 2:
-            unit = Term.max("largest layer", *units)
-            parts += [copies(copy.name, copy.bytes_per_element, unit) for copy in runtime.reduces]
-        for copy in range(runtime.bucket_copies):
-            parts.append(self._bucket(held, copy))
-        return Term.sum("communication buffers", *parts, unit="bytes")
-
-    def _bucket(self, held: Term, copy: int) -> Term:
-        if not self.runtime.bucket_elements:
-            return copies("gradient buckets", self.recipe.main_gradient_bytes, held)
-        size = Term.of("reduce bucket", f.bucket_parameters, N=held.value, x=self.runtime.bucket_elements)
-        return copies("reduce bucket", self.recipe.compute_bytes, size)
-
-
-def copies(name: str, w: float, parameters: Term) -> Term:
-    """w bytes for each of these parameters."""
-    return Term.product(name, "bytes", Term.of("bytes per parameter", f.bytes_per_parameter, w=w), parameters)
 
 
 def _kernels(runtime: TrainingRuntime, plan: TrainingPlan) -> Kernels:

@@ -9,6 +9,12 @@ def requests(R):
     return R
 
 
+@formula(unit="bytes", source="Shoeybi2019, sec. 3", assumes="every tensor is cut evenly")
+def weights_share_bytes(M, t):
+    """One rank's part of weights of M bytes."""
+    return M / t
+
+
 @formula(unit="tokens", source="Kwon2023, sec. 4.1")
 def block_tokens(s, x):
     """A context rounded up to blocks of x tokens."""

@@ -30,6 +30,8 @@ def verdict_line(document: Mapping[str, Any]) -> str:
     needed, usable = verdict["needed_bytes"], verdict["usable_bytes"]
     what = f"{question['model']['value']} on {question['on']['value']}"
     sizes = f"{human(needed, 'bytes')} of {human(usable, 'bytes')} on the fullest accelerator"
+    if verdict["fits"] is None:
+        return f"not enough is known: {what} needs at least {sizes}"
     if verdict["fits"]:
         return f"fits: {what} needs {sizes} ({100 * needed / usable:.0f} %)"
     return f"does not fit: {what} needs {sizes} ({human(needed - usable, 'bytes')} too much)"

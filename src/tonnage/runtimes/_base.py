@@ -28,13 +28,23 @@ class Transient(Struct, frozen=True):
     bytes_per_element: float
 
 
+# cross_entropy on logits.float(), as transformers' ForCausalLMLoss has it: outputs.logits stays alive through backward
+UPCAST_LOSS = (
+    Transient("logits", 2),
+    Transient("log-probabilities in fp32", 4),
+    Transient("gradient of log-probabilities in fp32", 4),
+    Transient("gradient of logits in fp32", 4),
+)
+
+
 class TrainingRuntime(Struct, frozen=True, kw_only=True):
     """How a framework spends memory in training.
 
     `weights`, `gradients`, `masters`: copies of the parameters; the optimizer's own states come with the optimizer and are
     sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them and
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
-    fetched ahead). `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
+    fetched ahead); `stays_gathered`: under ZeRO-2 the
+    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
     when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary.
     `casts`: bytes per parameter of a temporary copy in the compute type (autocast). `buckets`: bytes per parameter of flat
     copies of all gradients, times `bucket_limit` elements at most.
@@ -54,6 +64,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     logits: tuple[Transient, ...]
     logits_split: bool
     gathers: int = 0
+    stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
     bucket_elements: int = 0

@@ -1,7 +1,7 @@
 """DeepSpeed ZeRO 0 to 3: 16-bit weights and gradients, fp32 master and moments, flat buckets."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime, Transient
+from tonnage.runtimes._base import TRAINING_RUNTIMES, UPCAST_LOSS, State, TrainingRuntime, Transient
 
 TRAINING_RUNTIMES.add(
     "deepspeed",
@@ -17,12 +17,7 @@ TRAINING_RUNTIMES.add(
         zero_stages=(0, 1, 2, 3),
         kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
         gradients_persist=True,
-        logits=(
-            Transient("logits", 2),
-            Transient("log-probabilities in fp32", 4),
-            Transient("gradient of log-probabilities in fp32", 4),
-            Transient("gradient of logits in fp32", 4),
-        ),
+        logits=UPCAST_LOSS,
         logits_split=False,
         gathers=2,
         reduces=(Transient("gradients of one unit", 2),),

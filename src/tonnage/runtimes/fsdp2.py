@@ -1,7 +1,7 @@
 """PyTorch FSDP2 as torchtitan uses it: sharded fp32 weights are the master, gathered in the compute type unit by unit."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime, Transient
+from tonnage.runtimes._base import TRAINING_RUNTIMES, UPCAST_LOSS, State, TrainingRuntime, Transient
 
 TRAINING_RUNTIMES.add(
     "fsdp2",
@@ -10,21 +10,17 @@ TRAINING_RUNTIMES.add(
         version="torchtitan 0.3.0",
         source="torchtitan 0.3.0, torchtitan/config/configs.py: dtype float32, mixed_precision_param bfloat16, "
         "mixed_precision_reduce float32",
-        weights=(State("sharded weights", "master", 3),),
+        weights=(State("sharded weights", "master", 2),),
         gradients=(State("sharded gradients", "gradient", 2),),
         optimizer_sharded_from=1,
         default_zero_stage=3,
         zero_stages=(2, 3),  # reshard_after_forward false or true
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False),
         gradients_persist=False,
-        # cross_entropy on pred.float(): the log-probabilities, their gradient, and the gradient of the logits
-        logits=(
-            Transient("log-probabilities in fp32", 4),
-            Transient("gradient of log-probabilities in fp32", 4),
-            Transient("gradient of logits in fp32", 4),
-        ),
+        logits=UPCAST_LOSS[1:],  # torchtitan lets go of the logits before backward
         logits_split=True,
         gathers=2,
+        stays_gathered=True,
         reduces=(Transient("gradients of one unit", 2), Transient("reduce-scatter input in fp32", 4)),
     ),
 )

@@ -5,10 +5,10 @@ from tonnage.runtimes._base import (
     NEVER,
     SERVING_RUNTIMES,
     TRAINING_RUNTIMES,
+    UPCAST_LOSS,
     ServingRuntime,
     State,
     TrainingRuntime,
-    Transient,
 )
 from tonnage.units import MIB
 
@@ -25,13 +25,7 @@ TRAINING_RUNTIMES.add(
         zero_stages=(0,),
         kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
         gradients_persist=False,
-        # ForCausalLMLoss upcasts; outputs.logits stays alive through backward
-        logits=(
-            Transient("logits", 2),
-            Transient("log-probabilities in fp32", 4),
-            Transient("gradient of log-probabilities in fp32", 4),
-            Transient("gradient of logits in fp32", 4),
-        ),
+        logits=UPCAST_LOSS,
         logits_split=False,
         casts=True,
         tensor_parallel=False,

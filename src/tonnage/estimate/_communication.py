@@ -1,0 +1,89 @@
+"""Buffers that communication holds on a rank: units gathered by ZeRO-3, gradients on their way, flat buckets.
+
+A unit is what FSDP wraps: a layer, the table before the layers, the norm and head after them. What is in use is gathered, and so is
+what comes next.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from tonnage.architectures import Block
+from tonnage.breakdown import Term
+from tonnage.estimate._rank import Shares, Stage, op_parameters
+from tonnage.formulas import memory as f
+from tonnage.ops import Op
+from tonnage.precisions import Recipe
+from tonnage.runtimes import TrainingRuntime
+
+Moment = Literal["loss", "first layer of backward", "last layer of backward", "optimizer step"]
+NOTHING = Term.sum("nothing", unit="parameters")
+
+
+class Communication:
+    """The buffers of one stage at each moment of a step."""
+
+    def __init__(
+        self,
+        runtime: TrainingRuntime,
+        recipe: Recipe,
+        zero_stage: int,
+        stage: Stage,
+        held: Mapping[Block, Term],
+        shares: Shares,
+    ):
+        self.runtime, self.recipe, self.zero_stage = runtime, recipe, zero_stage
+        layers = [held[block] for block, _ in stage.layers]
+        self.layer = Term.max("largest layer", *layers) if layers else NOTHING
+        self.before = _unit("before the layers", stage.before, shares)
+        self.after = _unit("after the layers", stage.after + stage.table, shares)
+
+    def buffers(self, moment: Moment, held: Term) -> Term:
+        """All buffers at this moment; `held`: the parameters of the rank before ZeRO."""
+        parts = [*self._gathered(moment, held), *self._reduced(moment)]
+        parts += [self._bucket(held) for _ in range(self.runtime.bucket_copies)]
+        return Term.sum("communication buffers", *parts, unit="bytes")
+
+    def _gathered(self, moment: Moment, held: Term) -> list[Term]:
+        kept = self.zero_stage == 2 and self.runtime.stays_gathered
+        if kept and moment in ("loss", "first layer of backward"):
+            return [copies("gathered: all units", self.recipe.compute_bytes, held)]
+        if not (kept or self.zero_stage == 3) or not self.runtime.gathers:
+            return []
+        in_use = {"loss": self.after, "first layer of backward": self.layer, "last layer of backward": self.before}.get(
+            moment
+        )
+        if in_use is None:
+            return []
+        ahead = [self.layer] * (self.runtime.gathers - 1)
+        return [
+            copies(f"gathered: {unit.name}", self.recipe.compute_bytes, unit)
+            for unit in (in_use, *ahead)
+            if unit.children
+        ]
+
+    def _reduced(self, moment: Moment) -> list[Term]:
+        """Gradients of a unit before they are sharded: of the one that backward has just left."""
+        left = {"first layer of backward": self.after, "last layer of backward": self.before}.get(moment)
+        if self.zero_stage < 2 or left is None:
+            return []
+        units = [unit for unit in (left, self.layer) if unit.children]
+        if not units:
+            return []
+        unit = Term.max("largest unit", *units)
+        return [copies(copy.name, copy.bytes_per_element, unit) for copy in self.runtime.reduces]
+
+    def _bucket(self, held: Term) -> Term:
+        if not self.runtime.bucket_elements:
+            return copies("gradient buckets", self.recipe.main_gradient_bytes, held)
+        size = Term.of("elements", f.bucket_parameters, N=held.value, x=self.runtime.bucket_elements)
+        return copies("reduce bucket", self.recipe.compute_bytes, size)
+
+
+def copies(name: str, w: float, parameters: Term, source: str = "") -> Term:
+    """w bytes for each of these parameters."""
+    each = Term.of("bytes per parameter", f.bytes_per_parameter, source=source, w=w)
+    return Term.product(name, "bytes", each, parameters)
+
+
+def _unit(name: str, ops: Iterable[Op], shares: Shares) -> Term:
+    return Term.sum(name, *(term for op in ops for term in op_parameters(op, shares)), unit="parameters")
