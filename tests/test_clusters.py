@@ -1,6 +1,7 @@
 """Clusters are read as people write them."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -69,6 +70,18 @@ def test_a_users_own_accelerator_is_given_as_a_file_or_in_the_config_directory(t
     path.rename(tmp_path / "accelerators" / "mine-24gb.toml")
     monkeypatch.setenv("TONNAGE_CONFIG", str(tmp_path))
     assert cluster("2xmine-24gb").accelerator.name == "Mine-24GB"
+
+
+def test_a_users_own_file_is_found_by_its_aliases_and_read_again_when_it_changes(tmp_path, monkeypatch):
+    (tmp_path / "accelerators").mkdir()
+    path = tmp_path / "accelerators" / "mine.toml"
+    path.write_text(MINE.replace('vendor = "Me"', 'aliases = ["the green one"]\nvendor = "Me"'))
+    monkeypatch.setenv("TONNAGE_CONFIG", str(tmp_path))
+    assert cluster("The Green One").accelerator.memory.nominal_bytes == 24 * 2**30
+    changed = path.stat().st_mtime_ns + 10**9
+    path.write_text(path.read_text().replace("nominal_gib = 24", "nominal_gib = 48"))
+    os.utime(path, ns=(changed, changed))
+    assert cluster("the-green-one").accelerator.memory.nominal_bytes == 48 * 2**30
 
 
 @pytest.mark.parametrize(

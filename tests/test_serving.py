@@ -1,5 +1,7 @@
 """Serving memory: the cache of every kind of attention, weights by how they are stored, and invariants."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from msgspec.structs import replace
 from tonnage import read
 from tonnage.catalogue import accelerator, cluster
 from tonnage.errors import InvalidPlan, MissingDatum, UnknownName
-from tonnage.estimate.answers import serve
+from tonnage.estimate.answers import serve, train
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import ServingOptions
 from tonnage.spec import ServingPlan
@@ -165,6 +167,45 @@ def test_what_does_not_divide_or_exist_is_refused_with_the_nearest_choice():
 def test_a_context_beyond_the_model_is_answered_with_a_warning():
     answer = serve(read("llama-2-7b"), cluster(H100), ServingOptions(context=8192))
     assert any("beyond the 4096 tokens" in warning for warning in answer.warnings)
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """A model of an architecture that nobody described, with its tensors: 40 MB of 16-bit weights by the header."""
+    header = {
+        f"model.layers.{i}.mixer.weight": {
+            "dtype": "BF16",
+            "shape": [1000, 2000],
+            "data_offsets": [4_000_000 * i, 4_000_000 * (i + 1)],
+        }
+        for i in range(10)
+    }
+    text = json.dumps(header).encode()
+    path = tmp_path / "model.safetensors"
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + 40_000_000)
+    (tmp_path / "config.json").write_text(
+        json.dumps({"architectures": ["StrangeForCausalLM"], "model_type": "strange"})
+    )
+    return read(str(tmp_path))
+
+
+def test_a_model_known_by_its_tensors_alone_has_exact_weights_and_no_verdict(stranger):
+    answer = serve(stranger, cluster(H100))
+    assert answer.memory.value == 40_000_000 and answer.fits is None and answer.status == 4
+    assert "no known architecture" in answer.warnings[-1]
+    assert answer.to_dict()["verdict"]["fits"] is None
+
+
+def test_weights_alone_can_be_too_much(stranger):
+    answer = serve(stranger, cluster(H100), reserve_bytes=cluster(H100).accelerator.memory.usable_bytes - 1000)
+    assert answer.fits is False and answer.status == 3
+
+
+def test_training_what_is_known_by_its_tensors_alone_is_a_missing_datum(stranger):
+    with pytest.raises(MissingDatum):
+        train(stranger, cluster(H100))
 
 
 def test_a_quantisation_that_nobody_described_is_a_missing_datum():

@@ -326,7 +326,7 @@ CONFIGS: dict[str, Fields] = {
     "zai-org/glm-4-9b-chat-hf": _of("GlmForCausalLM", "glm", **_sizes(4096, 13_696, 40, 32, 2, 151_552), head_dim=128,
         attention_bias=True, tie_word_embeddings=False),
     "zai-org/GLM-4-9B-0414": _of("Glm4ForCausalLM", "glm4", **_sizes(4096, 13_696, 40, 32, 2, 151_552), head_dim=128,
-        attention_bias=False, tie_word_embeddings=False),
+        attention_bias=True, tie_word_embeddings=False),
     "zai-org/GLM-4-32B-0414": _of("Glm4ForCausalLM", "glm4", **_sizes(6144, 23_040, 61, 48, 2, 151_552), head_dim=128,
         attention_bias=False, tie_word_embeddings=False),
     "zai-org/GLM-4.5-Air": _glm_moe(4096, 10_944, 46, 1408, 128, 1, False),

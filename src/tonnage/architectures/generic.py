@@ -47,9 +47,8 @@ QK_NORMS = (
     "layer-head",
     "layer-full",
 )  # as ops.Attention has them; an empty text is "none" too
-ROUNDED_TO = (
-    256  # LLaMA makes 2/3 of 4 * hidden_size a multiple of this: Touvron2023, sec. 2.2, and its code's multiple_of
-)
+# Llama makes 2/3 of 4 * hidden_size a multiple of this, as its sizes show: 4096 -> 11008, 5120 -> 13824, 8192 -> 22016.
+ROUNDED_TO = 256
 
 
 @architecture("GenericDecoder", model_types=("generic",))

@@ -9,9 +9,15 @@ from tonnage.units import GIB
 # Measured by others; issue "Training memory as measured" replaces them by accelerator and version.
 CONTEXT = round(0.51 * GIB)
 COMMUNICATORS = round(1.02 * GIB)
-CONTEXT_SOURCE = "llm-d-planner, issue 194: an H100 before any tensor, 0.51 GiB alone and 1.53 GiB with 2 to 4 ranks"
+CONTEXT_SOURCE = (
+    "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib of an H100, 0.51 with one rank, "
+    "1.53 with two (1.43 to 2.01 with two or four)"
+)
 RESERVE = 0.040
-RESERVE_SOURCE = "SimuMax, docs/b200: reserved over allocated, median of 43 Megatron runs (1.028 to 1.093)"
+RESERVE_SOURCE = (
+    "SimuMax, docs/b200/b200_release_v1.2_summary.json: reserved over allocated in Megatron, 1.028 to 1.093, median 1.040 of "
+    "its 43 rows (1.053 of their 19 different memory runs)"
+)
 MEASURED_VENDORS = frozenset({"NVIDIA"})
 
 

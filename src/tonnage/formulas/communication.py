@@ -5,7 +5,7 @@ from tonnage.formula import formula
 
 @formula(
     unit="bytes",
-    source="Shoeybi2019, sec. 3; Thakur2005, sec. 4",
+    source="Narayanan2021, sec. 3.2; Shoeybi2019, sec. 3; nccl-tests, doc/PERFORMANCE.md",
     assumes="ring all-reduce of the residual stream, twice forward and twice backward a layer",
 )
 def tensor_parallel_traffic(L, s, b, h, w, t, m):
@@ -15,7 +15,7 @@ def tensor_parallel_traffic(L, s, b, h, w, t, m):
 
 @formula(
     unit="bytes",
-    source="Shoeybi2019, sec. 3; Korthikanti2022, sec. 5",
+    source="Narayanan2021, sec. 3.2 and 3.5; nccl-tests, doc/PERFORMANCE.md",
     assumes="as without recomputation, and the forward pass once more",
 )
 def tensor_parallel_recompute_traffic(L, s, b, h, w, t, m):
@@ -23,7 +23,7 @@ def tensor_parallel_recompute_traffic(L, s, b, h, w, t, m):
     return 6 * L * (2 * (t - 1) / t) * s * b * h * w * m
 
 
-@formula(unit="bytes/s", source="Thakur2005, sec. 3")
+@formula(unit="bytes/s", source="Thakur2005: a message of n bytes takes alpha + n beta")
 def link_rate(W):
     """Bytes a second that a link moves in one direction."""
     return W

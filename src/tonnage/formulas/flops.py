@@ -3,25 +3,33 @@
 from tonnage.formula import formula, minimum
 
 
-@formula(unit="FLOP", source="Kaplan2020, sec. 2.1")
+@formula(unit="FLOP", source="Kaplan2020, sec. 2.1, table 1")
 def matrix_flops(Na, T):
     """Forward matrix products of T tokens: two FLOP a parameter that multiplies them."""
     return 2 * Na * T
 
 
-@formula(unit="FLOP", source="Kaplan2020, table 1", assumes="causal: a token attends to half the sequence on average")
+@formula(
+    unit="FLOP",
+    source="Dao2023, sec. 4.1",
+    assumes="causal: a token attends to itself and to those before it, (s + 1) / 2 on average",
+)
 def causal_attention_flops(y, L, T, s):
     """Scores and weighted values of T tokens in sequences of s, y FLOP for each token and key."""
     return y * L * T * (s + 1) / 2
 
 
-@formula(unit="FLOP", source="Vaswani2017, table 1")
+@formula(unit="FLOP", source="Vaswani2017, table 1; Hoffmann2022, app. F")
 def full_attention_flops(y, L, T, s):
     """Scores and weighted values of T tokens, each attending to all s of its sequence."""
     return y * L * T * s
 
 
-@formula(unit="FLOP", source="Beltagy2020, sec. 3.1", assumes="causal")
+@formula(
+    unit="FLOP",
+    source="Beltagy2020, sec. 3.1; Jiang2023, sec. 2",
+    assumes="causal: a window of r counts the token itself",
+)
 def windowed_attention_flops(y, L, T, s, r):
     """Scores and weighted values of T tokens in sequences of s, each seeing itself and at most r - 1 tokens before it."""
     return y * L * T * (minimum(s, r) - minimum(s, r) * (minimum(s, r) - 1) / (2 * s))

@@ -5,7 +5,7 @@ from tonnage.formula import ceil_div, formula, minimum
 # ---- the share of one rank ----
 
 
-@formula(unit="parameters", source="Rajbhandari2020, sec. 5")
+@formula(unit="parameters", source="Shoeybi2019, sec. 3; Rajbhandari2020, sec. 5")
 def whole_parameters(N, z):
     """Parameters that tensor parallelism copies to every rank (norms, routers, biases of row-parallel layers)."""
     return N / z
@@ -17,13 +17,17 @@ def split_parameters(N, t, z):
     return N / (t * z)
 
 
-@formula(unit="parameters", source="Shoeybi2019, sec. 3", assumes="a rank holds at least one key/value head")
+@formula(
+    unit="parameters",
+    source="Shoeybi2019, sec. 3; vLLM, vllm/model_executor/layers/linear.py: QKVParallelLinear",
+    assumes="a rank holds at least one key/value head",
+)
 def kv_parameters(N, t, k, z):
     """Key and value projections: with more ranks than heads, heads are copied."""
     return N / (minimum(t, k) * z)
 
 
-@formula(unit="parameters", source="Shoeybi2019, sec. 3", assumes="rows padded to a multiple of the ranks")
+@formula(unit="parameters", source="Shoeybi2019, sec. 3 and 5.1", assumes="rows padded to a multiple of the ranks")
 def vocabulary_parameters(V, h, t, z):
     """A token table or a head, cut over the vocabulary."""
     return ceil_div(V, t) * h / z
@@ -60,7 +64,9 @@ def mean_bytes_per_parameter(M, N):
 
 
 @formula(
-    unit="", source="Rajbhandari2020, sec. 7.1", assumes="gradients of earlier micro-batches wait for the last one"
+    unit="",
+    source="PyTorch, torch/_tensor.py: backward accumulates gradients in the leaves",
+    assumes="gradients of earlier micro-batches wait for the last one",
 )
 def gradients_carried(m):
     """1 when gradients of earlier micro-batches are held while another one runs, 0 with a single micro-batch."""
@@ -69,7 +75,7 @@ def gradients_carried(m):
 
 @formula(
     unit="parameters",
-    source="DeepSpeed, config-json: reduce_bucket_size, allgather_bucket_size",
+    source="DeepSpeed, docs/_pages/config-json.md: reduce_bucket_size, allgather_bucket_size",
     assumes="a bucket is never larger than what it carries",
 )
 def bucket_parameters(N, x):
@@ -80,31 +86,48 @@ def bucket_parameters(N, x):
 # ---- activations ----
 
 
-@formula(unit="bytes", source="Korthikanti2022, sec. 4.1")
+@formula(
+    unit="bytes",
+    source="Korthikanti2022, sec. 4.1; Megatron-LM, megatron/core/model_parallel_config.py: context_parallel_size",
+)
 def saved_bytes(x, w, s, b, c):
     """A tensor kept for backward on every tensor-parallel rank: x numbers a token."""
     return x * w * s * b / c
 
 
-@formula(unit="bytes", source="Korthikanti2022, sec. 4.2")
+@formula(
+    unit="bytes",
+    source="Korthikanti2022, sec. 4.2.1 and 4.2.2; Megatron-LM, megatron/core/model_parallel_config.py: context_parallel_size",
+)
 def saved_split_bytes(x, w, s, b, c, t):
     """A tensor kept for backward, cut over tensor-parallel ranks (by features, or by tokens: sequence parallelism)."""
     return x * w * s * b / (c * t)
 
 
-@formula(unit="bytes", source="Korthikanti2022, sec. 4.1")
+@formula(
+    unit="bytes",
+    source="Korthikanti2022, sec. 4.1 and 4.2.1; Megatron-LM, megatron/core/model_parallel_config.py: context_parallel_size",
+)
 def saved_scores_bytes(x, w, s, b, c, t):
     """Attention scores kept for backward: x numbers for each pair of a token and a key."""
     return x * w * s * s * b / (c * t)
 
 
-@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1", assumes="1F1B schedule")
+@formula(
+    unit="micro-batches",
+    source="Narayanan2021, sec. 2.2.1; Megatron-LM, megatron/core/pipeline_parallel/schedules.py",
+    assumes="1F1B schedule",
+)
 def microbatches_in_flight(p, i, m):
     """Micro-batches that stage i has run forward and not yet backward, at most."""
     return minimum(p - i, m)
 
 
-@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.2", assumes="interleaved 1F1B, m a multiple of p")
+@formula(
+    unit="micro-batches",
+    source="Narayanan2021, sec. 2.2.2; Megatron-LM, megatron/core/pipeline_parallel/schedules.py",
+    assumes="interleaved 1F1B, m a multiple of p",
+)
 def interleaved_microbatches_in_flight(p, i, m, v):
     """Micro-batches' worth of a rank's layers in flight, counted in chunks of 1/v of its layers."""
     return minimum(m * v, 2 * (p - 1 - i) + (v - 1) * p + 1) / v
@@ -113,33 +136,45 @@ def interleaved_microbatches_in_flight(p, i, m, v):
 # ---- serving ----
 
 
-@formula(unit="bytes", source="Pope2023, sec. 2.1", assumes="a rank holds at least one key/value head")
+@formula(
+    unit="bytes",
+    source="Pope2023, sec. 2.1; DeepSeek2024V2, sec. 2.1.3 and table 1; vLLM, vllm/model_executor/layers/linear.py: QKVParallelLinear",
+    assumes="a rank holds at least one key/value head",
+)
 def token_cache_bytes(x, w, s, r, j, t, k):
     """What a layer keeps of one request: x numbers for every j tokens in its window."""
     return x * w * (minimum(s, r) // j) / minimum(t, k)
 
 
 @formula(
-    unit="bytes", source="Gu2023, sec. 3.3", assumes="states are cut over tensor-parallel ranks as far as heads go"
+    unit="bytes",
+    source="Gu2023, sec. 3.1; Dao2024, sec. 8.1",
+    assumes="states are cut over tensor-parallel ranks as far as heads go",
 )
 def state_cache_bytes(x, w, t, k):
     """What a layer keeps of one request, whatever its length."""
     return x * w / minimum(t, k)
 
 
-@formula(unit="bytes", source="PyTorch, torch.cuda memory management notes")
+@formula(unit="bytes", source="PyTorch, torch/cuda/memory.py: memory_reserved, memory_allocated")
 def reserve_bytes(M, rho):
     """What the caching allocator holds beyond the tensors: rho of them."""
     return M * rho
 
 
-@formula(unit="bytes", source="NCCL, user guide: communicators allocate buffers on each rank")
+@formula(
+    unit="bytes",
+    source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib with one rank and with several",
+)
 def parallel_bytes(M, n):
     """An amount that is there as soon as there is more than one rank."""
     return M * minimum(n - 1, 1)
 
 
-@formula(unit="bytes", source="PyTorch, torch.cuda memory management notes")
+@formula(
+    unit="bytes",
+    source="PyTorch, torch/cuda/memory.py: memory_allocated leaves out the context and what libraries hold",
+)
 def fixed_bytes(M):
     """An amount that was measured or documented, used as it stands."""
     return M
@@ -160,20 +195,22 @@ def gpt_tensor_parallel_activation_bytes(L, s, b, h, a, t):
     return L * s * b * h * (10 + 24 / t + 5 * a * s / (h * t))
 
 
-@formula(unit="bytes", source="Korthikanti2022, eq. 4", assumes="GPT layer, 16 bit, dropout, eager attention")
+@formula(unit="bytes", source="Korthikanti2022, eq. 4 and 5", assumes="GPT layer, 16 bit, dropout, eager attention")
 def gpt_sequence_parallel_activation_bytes(L, s, b, h, a, t):
     """Activations of all layers with tensor and sequence parallelism."""
     return L * s * b * h * (34 / t + 5 * a * s / (h * t))
 
 
-@formula(unit="bytes", source="Korthikanti2022, sec. 5", assumes="GPT layer, 16 bit, dropout")
+@formula(unit="bytes", source="Korthikanti2022, eq. 6", assumes="GPT layer, 16 bit, dropout")
 def gpt_selective_activation_bytes(L, s, b, h, t):
     """Activations of all layers with tensor and sequence parallelism and selective recomputation."""
     return L * 34 * s * b * h / t
 
 
 @formula(
-    unit="bytes", source="Korthikanti2022, sec. 5", assumes="16 bit; one layer's input is kept, the rest recomputed"
+    unit="bytes",
+    source="Korthikanti2022, sec. 5, table 2",
+    assumes="16 bit; one layer's input is kept, the rest recomputed",
 )
 def full_recompute_activation_bytes(L, s, b, h):
     """Inputs of all layers."""

@@ -35,7 +35,7 @@ def gradients_rule(N, w):
 
 @formula(
     unit="bytes",
-    source="DocumentA, section on activations; Korthikanti2022, sec. 4.2.1 and 5",
+    source="DocumentA, section on activations; Korthikanti2022, table 2",
     basis="rule",
     assumes="16 bit, GPT layer, no sequence parallelism",
 )
@@ -75,7 +75,7 @@ def parameters_rule(L, h, V):
     return L * (12 * h**2 + 13 * h) + V * h
 
 
-@formula(unit="FLOP/s", source="DocumentB, section 3", basis="rule")
+@formula(unit="FLOP/s", source="DocumentB, sections 3 and 4", basis="rule")
 def achieved_rule(P, u):
     """What an accelerator achieves of its peak."""
     return P * u
@@ -95,7 +95,7 @@ def recompute_rule(N, D):
     return 8 * N * D
 
 
-@formula(unit="seconds", source="DocumentB, section 3", basis="rule")
+@formula(unit="seconds", source="DocumentB, section 3; Narayanan2021, eq. 4", basis="rule")
 def time_rule(N, D, n, P, u):
     """Training time with recomputation."""
     return 8 * N * D / (n * P * u)
@@ -130,19 +130,19 @@ def accelerators_for_memory_rule(M, U):
     return ceil_div(M, U)
 
 
-@formula(unit="tokens", source="DocumentB, section on data; Hoffmann2022", basis="rule")
+@formula(unit="tokens", source="DocumentB, section on data; Hoffmann2022, table A3", basis="rule")
 def chinchilla_tokens_rule(N):
     """Tokens that train a model of N parameters well: twenty a parameter."""
     return 20 * N
 
 
-@formula(unit="seconds", source="DocumentB, section on compute", basis="rule")
+@formula(unit="seconds", source="DocumentB, section on the compute bottleneck", basis="rule")
 def compute_time_rule(C, n, P):
     """Time of C FLOP on n accelerators at their full peak."""
     return C / (n * P)
 
 
-@formula(unit="seconds", source="DocumentB, section on communication", basis="rule")
+@formula(unit="seconds", source="DocumentB, section on the communication bottleneck", basis="rule")
 def communication_time_rule(M, W):
     """Time to move M bytes at W bytes a second."""
     return M / W
@@ -162,7 +162,7 @@ def precision_rule(Q):
 
 @formula(
     unit="bytes",
-    source="accelerate, commands/estimate.py: training with Adam is four times the fp32 weights",
+    source="accelerate, accelerate/commands/estimate.py: training with Adam is four times the fp32 weights",
     basis="rule",
 )
 def accelerate_rule(N):
@@ -171,7 +171,9 @@ def accelerate_rule(N):
 
 
 @formula(
-    unit="bytes", source="DeepSpeed, runtime/zero/stage_1_and_2.py: estimate_zero2_model_states_mem_needs", basis="rule"
+    unit="bytes",
+    source="DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py: estimate_zero2_model_states_mem_needs",
+    basis="rule",
 )
 def deepspeed_zero2_rule(N, n):
     """Model states on each of n accelerators as DeepSpeed's ZeRO-2 estimator prints them."""
@@ -278,7 +280,7 @@ def two_copies_rule(N):
 
 @formula(
     unit="bytes",
-    source="Rajbhandari2020, sec. 3.1; DocumentA, summary; Megatron-LM, docs on the distributed optimizer; DocumentB, section 5",
+    source="Rajbhandari2020, sec. 3.1; DocumentA, summary; Megatron-LM, docs/source/api-guide/dist_optimizer.md; DocumentB, section 5",
     basis="rule",
 )
 def convention_rule(N, w):
@@ -286,7 +288,7 @@ def convention_rule(N, w):
     return w * N
 
 
-@formula(unit="bytes", source="DocumentE, section on FP64", basis="rule")
+@formula(unit="bytes", source="DocumentE, section on weights and optimizer, titled FP64", basis="rule")
 def small_model_rule(N):
     """Weights, gradients and two states in fp32."""
     return 4 * N + 3 * 4 * N

@@ -3,7 +3,7 @@
 from tonnage.formula import formula
 
 
-@formula(unit="nats", source="Hoffmann2022, eq. 10", assumes="the authors' fit: 1.69, 406.4, 410.7, 0.34, 0.28")
+@formula(unit="nats", source="Hoffmann2022, eq. 2 and 10", assumes="the authors' fit: 1.69, 406.4, 410.7, 0.34, 0.28")
 def chinchilla_loss(N, D, E_inf, A_N, B_D, alpha, beta):
     """Loss of a model of N parameters after D tokens."""
     return E_inf + A_N / N**alpha + B_D / D**beta

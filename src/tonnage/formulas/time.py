@@ -9,7 +9,7 @@ def compute_seconds(C, n, P, u):
     return C / (n * P * u)
 
 
-@formula(unit="seconds", source="Thakur2005, sec. 3", assumes="latency left out")
+@formula(unit="seconds", source="Thakur2005: a message of n bytes takes alpha + n beta", assumes="latency left out")
 def link_seconds(M, W):
     """Time to send M bytes over a link of W bytes a second."""
     return M / W
@@ -27,7 +27,11 @@ def accelerators_for_time(C, tau, P, u):
     return ceil_div(C, tau * P * u)
 
 
-@formula(unit="accelerators", source="Rajbhandari2020, sec. 3.1", assumes="the memory can be spread evenly")
+@formula(
+    unit="accelerators",
+    source="DocumentB, section 5; Rajbhandari2020, sec. 5.3",
+    assumes="the memory can be spread evenly",
+)
 def accelerators_for_memory(M, U):
     """Accelerators whose memory together holds M bytes, rounded up."""
     return ceil_div(M, U)

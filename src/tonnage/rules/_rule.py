@@ -83,7 +83,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         return {
             "name": self.name, "title": self.title, "formula": formula.name, "text": formula.text, "source": worked.value.source,
             "value": worked.value.value, "unit": worked.value.unit, "values": dict(worked.values), "printed": self.printed,
-            "erratum": self.erratum, "note": self.note, "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs),
+            "erratum": self.erratum, "note": self.note, "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs), "stages": [],
         }  # fmt: skip
 
 

@@ -46,8 +46,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     fetched ahead); `stays_gathered`: under ZeRO-2 the
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
     when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary.
-    `casts`: bytes per parameter of a temporary copy in the compute type (autocast). `buckets`: bytes per parameter of flat
-    copies of all gradients, times `bucket_limit` elements at most.
+    `casts`: autocast keeps a copy of the weights in the compute type from forward to backward. `bucket_copies`: flat buckets
+    that hold gradients once more, each of `bucket_elements` at most (0: all gradients).
     """
 
     name: str

@@ -11,7 +11,7 @@ TRAINING_RUNTIMES.add(
         training_runtime("transformers"),
         name="ddp",
         version="torch 2.13",
-        source="torch 2.13, nn/parallel/distributed.py: gradient_as_bucket_view is False by default",
+        source="PyTorch, torch/nn/parallel/distributed.py: gradient_as_bucket_view is False by default",
         bucket_copies=1,
         gradients_persist=False,
     ),

@@ -8,7 +8,8 @@ TRAINING_RUNTIMES.add(
     TrainingRuntime(
         name="deepspeed",
         version="DeepSpeed 0.19",
-        source="DeepSpeed, docs/_pages/config-json.md: buckets of 5e8 elements, overlap_comm",
+        source="DeepSpeed, deepspeed/runtime/zero/config.py: reduce_bucket_size 5e8, overlap_comm only in stage 3; "
+        "DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets: a second bucket with overlap_comm",
         weights=(State("weights", "compute", 3),),
         gradients=(State("gradients", "compute", 2),),
         masters=(State("master weights", "master", 1),),

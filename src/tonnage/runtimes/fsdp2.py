@@ -8,7 +8,7 @@ TRAINING_RUNTIMES.add(
     TrainingRuntime(
         name="fsdp2",
         version="torchtitan 0.3.0",
-        source="torchtitan 0.3.0, torchtitan/config/configs.py: dtype float32, mixed_precision_param bfloat16, "
+        source="torchtitan, torchtitan/config/configs.py: dtype float32, mixed_precision_param bfloat16, "
         "mixed_precision_reduce float32",
         weights=(State("sharded weights", "master", 2),),
         gradients=(State("sharded gradients", "gradient", 2),),

@@ -10,14 +10,14 @@ from tonnage.runtimes._base import (
     State,
     TrainingRuntime,
 )
-from tonnage.units import MIB
+from tonnage.units import GIB
 
 TRAINING_RUNTIMES.add(
     "transformers",
     TrainingRuntime(
         name="transformers",
         version="transformers 5.23",
-        source="transformers 5.23, trainer.py and loss/loss_utils.py",
+        source="transformers, trainer.py; transformers, loss/loss_utils.py: ForCausalLMLoss upcasts",
         weights=(State("weights", "master", NEVER),),
         gradients=(State("gradients", "gradient", NEVER),),
         optimizer_sharded_from=NEVER,
@@ -41,13 +41,13 @@ SERVING_RUNTIMES.add(
     ServingRuntime(
         name="transformers",
         version="transformers 5.23",
-        source="transformers 5.23, generation with DynamicCache",
+        source="transformers, cache_utils.py: DynamicCache",
         memory_share=1.0,
         tiers=((0, 0, 0),),  # the whole prompts of all requests at once
         block_tokens=1,
-        overhead_single={"CUDA context": 512 * MIB},
-        overhead_parallel={"CUDA context": 512 * MIB},
-        overhead_source="llm-d-planner issue 194: context of an H100 before any tensor, 0.51 GiB",
+        overhead_single={"CUDA context": round(0.51 * GIB)},
+        overhead_parallel={"CUDA context": round(0.51 * GIB)},
+        overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
         state_bytes=4,
         logits_bytes=6,  # the last token's logits, in 16 bit and upcast
     ),
