@@ -1,21 +1,21 @@
-"""How the weights of a served model are stored: bytes of each weight, from the files' headers, the checkpoint's
-quantization_config, or what the user asks for."""
+"""How the weights of a served model are stored: bytes of each weight, from what the user asks for, the files' headers,
+the checkpoint's quantization_config, or its dtype, in this order."""
 
-import re
-from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from itertools import accumulate
+from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tonnage.architectures import Block, Model
-from tonnage.errors import UnknownName
+from tonnage.architectures import Block, Branch, Model
+from tonnage.errors import TonnageError
+from tonnage.estimate._request import asked_for, is_meant
 from tonnage.ops import Attention, MoE, Op, Weight
-from tonnage.precisions import ALIASES, PRECISIONS, Precision, precision
-from tonnage.quantization import FILE_TYPES, FileType, Shape, checkpoint_precision, file_type, role, tensor_type
+from tonnage.precisions import Precision, precision
 from tonnage.quantization import SOURCE as GGUF
-from tonnage.registry import unknown
+from tonnage.quantization import VALUES, FileType, Layout, Module, Shape, file_type, layout, role, tensor_type
 
 _DTYPE = {
     "float32": "fp32",
@@ -27,73 +27,142 @@ _DTYPE = {
 }
 
 
+class Place(Struct, frozen=True):
+    """Where a weight is: in layer `layer` of the language model, beside its layers, in a tower, or in a draft."""
+
+    kind: Literal["layer", "outside", "vision", "audio", "draft"] = "outside"
+    layer: int = 0
+
+
+OUTSIDE = Place()
+Size = Callable[[Weight, Place], float]
+
+
 class Storage(Struct, frozen=True, eq=False):
-    """Bytes of a weight (all its copies) in layer `layer`, None outside the layers; and where that is known from."""
+    """Bytes of a weight (all its copies) at a place; and where that is known from.
+
+    `by_layer`: layers of one kind can differ.
+    """
 
     name: str
     source: str
-    bytes_of: Callable[[Weight, int | None], float]
-    by_layer: bool = False  # whether layers of one kind can differ
+    bytes_of: Size
+    by_layer: bool = False
+    ops: Mapping[Op, Place] = {}
+    blocks: Mapping[Block, tuple[Place, ...]] = {}
 
 
 def storage(model: Model, requested: str | None) -> Storage:
     """What the user asked for, else what the headers say, else what the config says."""
-    plain = precision(_DTYPE.get(model.dtype or "", "bf16"))
-    if requested:
-        return _requested(model, requested, plain)
+    return _storage(model, requested)
+
+
+@lru_cache(maxsize=64)
+def _storage(model: Model, requested: str | None) -> Storage:
+    made = _requested(model, requested) if requested else _as_published(model)
+    return replace(made, ops=_op_places(model), blocks=_block_places(model))
+
+
+def stored_bytes(model: Model, requested: str | None = None, drafts: bool = True) -> float:
+    """Bytes of all weights; `drafts`: with the multi-token-prediction layers, which a checkpoint holds and a server
+    need not load."""
+    stored = storage(model, requested)
+    total = 0.0
+    for branch in model.branches:
+        if drafts or branch.kind != "draft":
+            total += sum(size for op in branch.before + branch.after for _, size in op_bytes(stored, op))
+            counts = zip(branch.blocks, branch.counts(), strict=True)
+            total += sum(size * n for block, n in counts for _, size in block_bytes(model, stored, block).values())
+    return total
+
+
+def _op_places(model: Model) -> dict[Op, Place]:
+    """Loose ops of towers and drafts; those of the language model are outside of its layers."""
+    others = [branch for branch in model.branches if branch.kind in ("vision", "audio", "draft")]
+    return {op: _place(branch) for branch in others for op in branch.before + branch.after}
+
+
+def _block_places(model: Model) -> dict[Block, tuple[Place, ...]]:
+    return {
+        block: tuple(
+            _place(branch, layer) for layer, index in enumerate(branch.layers) if branch.blocks[index] is block
+        )
+        for branch in model.branches
+        for block in branch.blocks
+    }
+
+
+def _place(branch: Branch, layer: int = 0) -> Place:
+    if branch.kind in ("vision", "audio", "draft"):
+        return Place(branch.kind, layer)
+    return Place("layer", layer)
+
+
+def _as_published(model: Model) -> Storage:
     if model.tensors is not None and model.tensors.num_parameters:
         return _from_headers(model)
-    if model.quantization:
-        return _from_config(model.quantization, plain)
-    return as_in_checkpoint(model)
+    config = _quantization(model)
+    if config and config.get("quant_method") == "gguf" and config.get("file_type"):
+        return _gguf(model, file_type(str(config["file_type"])), "the file's own type")
+    if config:
+        return _from_layout(model, _layout(model, config))
+    return _plain(model, _own(model), "the checkpoint's dtype")
 
 
-def as_in_checkpoint(model: Model) -> Storage:
-    """Every weight in the checkpoint's own type."""
-    plain = precision(_DTYPE.get(model.dtype or "", "bf16"))
-    return Storage(
-        plain.name,
-        "the checkpoint's dtype",
-        lambda weight, layer: plain.bytes(weight.rows, weight.columns, weight.copies),
-    )
+def _own(model: Model) -> Precision:
+    """What the checkpoint stores what is not quantised in."""
+    found = precision(_DTYPE.get(model.dtype or "", "bf16"))
+    return precision("bf16") if found.element_bits < 16 and _quantization(model) else found
 
 
-def _requested(model: Model, name: str, plain: Precision) -> Storage:
-    """A precision for the matrix products, or a GGUF file type, which is a mixture over roles and layers."""
+def _quantization(model: Model) -> Mapping[str, Any] | None:
+    """The checkpoint's quantization_config, or what MLX writes in its place."""
+    found = model.quantization or model.config.get("quantization")
+    return found if isinstance(found, Mapping) else None
+
+
+def _plain(model: Model, chosen: Precision, source: str) -> Storage:
+    return Storage(chosen.name, source, lambda weight, place: chosen.bytes(weight.rows, weight.columns, weight.copies))
+
+
+def _requested(model: Model, name: str) -> Storage:
+    """A precision for the matrix products, or a GGUF file type, which is a mixture over roles and layers.
+
+    A name that fits what the checkpoint is in changes nothing. Floats of 16 bits and more hold for all weights.
+    """
+    chosen = asked_for(name)
+    if isinstance(chosen, FileType):
+        return _gguf(model, chosen, GGUF)
+    if _is_stored_so(model, name):
+        return _as_published(model)
+    if chosen.kind == "float" and chosen.element_bits >= 16:
+        return _plain(model, chosen, chosen.source)
+    return _from_layout(model, Layout(matrices=chosen), chosen.source)
+
+
+def _is_stored_so(model: Model, name: str) -> bool:
+    """Whether most of the quantised parameters are in what the user names."""
+    config = _quantization(model)
+    if not config:
+        return False
     try:
-        chosen = precision(name)
-    except UnknownName:
-        kind = gguf_file_type(name)
-        shape = _shape(model)
-        return Storage(kind.name, GGUF, lambda weight, layer: _gguf(weight, kind, layer, shape), by_layer=True)
-    return Storage(chosen.name, chosen.source, lambda weight, layer: _stored(weight, chosen, plain))
+        found = _layout(model, config)
+    except TonnageError:  # what the checkpoint is in cannot be told, so it is converted to what is asked for
+        return False
+    held: dict[str, int] = {}
+    for used, count in _quantised(model, found):
+        held[used.name] = held.get(used.name, 0) + count
+    most = max(found.used, key=lambda used: held.get(used.name, 0), default=None)
+    return most is not None and is_meant(name, most)
 
 
-def gguf_file_type(name: str) -> FileType:
-    """The GGUF file type of this name; the error lists precisions too, since either may be meant."""
-    try:
-        return file_type(name)
-    except UnknownName:
-        raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES]) from None
-
-
-def _shape(model: Model) -> Shape:
-    ops = [op for block in model.decoder.blocks for op in block.ops]
-    attention = next((op for op in ops if isinstance(op, Attention)), None)
-    experts = next((op.num_experts for op in ops if isinstance(op, MoE)), 0)
-    groups = attention.heads // attention.kv_heads if attention else 1
-    return Shape(num_layers=model.num_layers, groups=groups, num_experts=experts, tied=model.tied)
-
-
-def _gguf(weight: Weight, kind: FileType, layer: int | None, shape: Shape) -> float:
-    what = role(weight.name, weight.part, weight.columns)
-    chosen = tensor_type(kind, what, layer or 0, shape, weight.columns, weight.part == "experts")
-    return chosen.bytes(weight.rows, weight.columns, weight.copies)
-
-
-def _stored(weight: Weight, chosen: Precision, plain: Precision) -> float:
-    used = chosen if weight.quantizable else plain
-    return used.bytes(weight.rows, weight.columns, weight.copies)
+def _quantised(model: Model, found: Layout) -> Iterator[tuple[Precision, int]]:
+    """Quantised weights of the first layer of each kind, with their parameters in all such layers."""
+    for block, places in _block_places(model).items():
+        for weight in block.weights():
+            used = _used(found, weight, places[0], model.num_layers) if places else None
+            if used:
+                yield used, weight.num_parameters * len(places)
 
 
 def _from_headers(model: Model) -> Storage:
@@ -104,105 +173,127 @@ def _from_headers(model: Model) -> Storage:
     each = {part: sizes[part] / count for part, count in counts.items() if count}
     mean = tensors.total_bytes / tensors.num_parameters
     types = "+".join(sorted({group.dtype.lower() for group in tensors.groups if group.role == "weight"}))
-    return Storage(
-        types,
-        "the headers of the model's files",
-        lambda weight, layer: weight.num_parameters * each.get(weight.part, mean),
-    )
+
+    def bytes_of(weight: Weight, place: Place) -> float:
+        part = place.kind if place.kind in ("vision", "audio", "draft") else weight.part
+        return weight.num_parameters * each.get(part, mean)
+
+    return Storage(types, "the headers of the model's files", bytes_of)
 
 
-def _from_config(config: Mapping[str, Any], plain: Precision) -> Storage:
-    chosen, excluded = checkpoint_precision(config), _Excluded(config)
-    experts_alone = config.get("quant_method") == "mxfp4"  # transformers quantises nothing but experts to it
+def _layout(model: Model, config: Mapping[str, Any]) -> Layout:
+    """The layout of this model's checkpoint: what the publisher's tool does and no quantization_config says."""
+    found = layout(config, _SCALE_BITS.get(model.family, 32))
+    if model.config.get("expert_dtype") == "fp4" and found.experts is None:  # DeepSeek-V4
+        found = replace(found, experts=precision("mxfp4"))
+    if config.get("quant_method") == "bitsandbytes" and _major(model.config.get("transformers_version")) >= 5:
+        found = replace(found, keeps_experts=True)  # since then experts are no longer Linear modules
+    return found
 
-    def bytes_of(weight: Weight, layer: int | None) -> float:
-        if experts_alone:
-            used = chosen if weight.part == "experts" and weight.columns > 1 else plain
-        else:
-            used = chosen if weight.quantizable and not excluded(weight.name, layer) else plain
+
+def _major(version: Any) -> int:
+    first = str(version or "").partition(".")[0]
+    return int(first) if first.isdecimal() else 0
+
+
+# How wide the scales of fp8 blocks are where they are not fp32, by the dtypes that the Hub counts.
+_SCALE_BITS = {"qwen3": 16, "qwen3_moe": 16, "qwen3_next": 16, "qwen3_5": 16, "qwen3_vl": 16, "deepseek_v4": 8}
+
+
+def _from_layout(model: Model, found: Layout, source: str = "the checkpoint's quantization_config") -> Storage:
+    plain, wide, layers = _own(model), precision("fp32"), model.num_layers
+
+    def bytes_of(weight: Weight, place: Place) -> float:
+        used = _used(found, weight, place, layers)
+        used = used or (wide if weight.name.endswith(_FP32) else plain)
         return used.bytes(weight.rows, weight.columns, weight.copies)
 
-    return Storage(chosen.name, "the checkpoint's quantization_config", bytes_of, by_layer=excluded.by_layer)
+    return Storage("+".join(each.name for each in found.used), source, bytes_of, by_layer=found.by_layer)
 
 
-class _Excluded:
-    """Whether a module is left unquantised: `ignore`, `exclude_modules`, `modules_to_not_convert`, in their three spellings
-    (a name or part of one, a glob, a regular expression after "re:")."""
-
-    _LAYER = re.compile(r"\.layers\.(\d+)(?=$|[.*])")
-
-    def __init__(self, config: Mapping[str, Any]):
-        listed: list[str] = []
-        for key in ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers", "llm_int8_skip_modules"):
-            value = config.get(key)
-            if isinstance(value, list):
-                listed += [item for item in value if isinstance(item, str) and len(item) < 500]
-        self._anywhere: list[str] = []
-        self._in_layer: dict[int, list[str]] = {}
-        for pattern in listed:
-            found = None if pattern.startswith("re:") else self._LAYER.search("." + pattern)
-            if found:
-                rest = pattern[found.end() - 1 :].lstrip(".")
-                self._in_layer.setdefault(int(found[1]), []).append(rest or "*")
-            else:
-                self._anywhere.append(pattern)
-        self.by_layer = bool(self._in_layer)
-
-    def __call__(self, weight: str, layer: int | None) -> bool:
-        module = weight.removesuffix(".weight")
-        if any(_matches(pattern, module) for pattern in self._anywhere):
-            return True
-        return layer is not None and any(_in_module(pattern, module) for pattern in self._in_layer.get(layer, ()))
+# Matrices that no quantiser touches though no config says so: DeepSeek-V3.2's indexer and DeepSeek-V4's compressors
+# (transformers 5.23, _keep_in_fp32_modules of models/deepseek_v32 and deepseek_v4: "ship in BF16"); Kimi K3's
+# projections around its experts, which the Hub counts as BF16.
+_NEVER = ("indexer.weights_proj.weight", "compressor.wkv.weight", "compressor.wgate.weight",
+          "routed_expert_down_proj.weight", "routed_expert_up_proj.weight")  # fmt: skip
+# What is fp32 beside BF16: routers' corrections (the Hub's count of DeepSeek-V3, transformers), Kimi K3's convolutions,
+# decays and norms (the Hub's count), DeepSeek-V4's mixers of residual streams (its inference/model.py).
+_FP32 = ("e_score_correction_bias", "_conv1d.weight", "self_attn.dt_bias", "self_attn.A_log", "self_attn.o_norm.weight",
+         "hc_attn_fn", "hc_ffn_fn", "hc_head_fn")  # fmt: skip
+_NOT_LINEAR = ("patch_embed", "conv", "embedding", "in_proj_weight", "input_projection")  # of towers
 
 
-@lru_cache(maxsize=100_000)
-def _matches(pattern: str, module: str) -> bool:
-    """A pattern that names no single layer, against a module of a layer."""
-    full = f"model.layers.0.{module}"
-    if pattern.startswith("re:"):
-        try:
-            return re.match(pattern[3:], full) is not None
-        except re.error:
-            return False
-    if "*" in pattern:
-        return fnmatchcase(full, pattern) or fnmatchcase(f"{full}.weight", pattern) or fnmatchcase(full, f"{pattern}.*")
-    return (
-        module == pattern
-        or module.startswith(f"{pattern}.")
-        or module.endswith(f".{pattern}")
-        or f".{pattern}." in f".{module}."
-    )
+def _used(found: Layout, weight: Weight, place: Place, layers: int) -> Precision | None:
+    """What a quantised weight is in; None where no quantiser touches it."""
+    if place.kind in ("vision", "audio"):
+        linear = found.towers and weight.linear and not any(word in weight.name for word in _NOT_LINEAR)
+        return found.matrices if linear else None
+    if place.kind == "draft" and weight.part == "other":  # joins hidden state and embedding
+        return None
+    return None if weight.name.endswith(_NEVER) else found.precision_of(weight, modules_of(weight, place, layers))
 
 
-@lru_cache(maxsize=100_000)
-def _in_module(pattern: str, module: str) -> bool:
-    return fnmatchcase(module, pattern) or module == pattern or module.startswith(f"{pattern}.") or (pattern.endswith("*") and module.startswith(pattern[:-1]))  # fmt: skip
+def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
+    """The names that a checkpoint can give a weight's module."""
+    name = weight.name.removesuffix(".weight")
+    if place.kind == "outside":
+        return (Module(name),)
+    if place.kind == "draft":
+        behind = Module(name, layers + place.layer)
+        return behind, Module(f"mtp.layers.{place.layer}.{name}"), Module(f"mtp.{name}")
+    if place.kind != "layer":
+        return (Module(f"{place.kind}.{name}"),)
+    if weight.part == "experts" and ".experts." in f".{name}":
+        return Module(name.replace("experts.", "experts.0.", 1), place.layer), Module(name, place.layer)
+    return (Module(name, place.layer),)
+
+
+def _gguf(model: Model, kind: FileType, source: str) -> Storage:
+    """A file of this type, and the towers beside it, which llama.cpp keeps in a file of their own and in 16 bits."""
+    shape, before, plain = _shape(model), _values_before(model), _own(model)
+
+    def bytes_of(weight: Weight, place: Place) -> float:
+        if place.kind in ("vision", "audio"):
+            return plain.bytes(weight.rows, weight.columns, weight.copies)
+        what = role(weight.name, weight.part, weight.columns)
+        layer = before.get(place.layer, place.layer) if what in VALUES else place.layer
+        chosen = tensor_type(kind, what, layer, shape, weight.columns, weight.part == "experts")
+        return chosen.bytes(weight.rows, weight.columns, weight.copies)
+
+    return Storage(kind.name, source, bytes_of, by_layer=True)
+
+
+def _values_before(model: Model) -> dict[int, int]:
+    """How many layers before each have values: the rules count only those."""
+    main = model.decoder
+    have = [any(role(w.name, w.part, w.columns) in VALUES for w in block.weights()) for block in main.blocks]
+    seen = list(accumulate((have[index] for index in main.layers), initial=0))
+    return dict(enumerate(map(int, seen)))
+
+
+def _shape(model: Model) -> Shape:
+    ops = [op for block in model.decoder.blocks for op in block.ops]
+    attention = next((op for op in ops if isinstance(op, Attention)), None)
+    experts = next((op.num_experts for op in ops if isinstance(op, MoE)), 0)
+    groups = attention.heads // attention.kv_heads if attention else 1
+    return Shape(num_layers=model.num_layers, groups=groups, num_experts=experts, tied=model.tied)
 
 
 def block_bytes(model: Model, stored: Storage, block: Block) -> dict[tuple[str, int], tuple[int, float]]:
-    """One layer of this kind: (split, heads) -> (parameters, bytes), the mean over the layers where they can differ.
-
-    Quantisers leave the towers of vision and audio alone.
-    """
-    if (
-        any(block in branch.blocks for branch in model.branches if branch.kind in ("vision", "audio"))
-        and not model.tensors
-    ):
-        stored = as_in_checkpoint(model)
-    layers: list[int | None] = [None]
-    if stored.by_layer:
-        main = model.decoder
-        layers = [i for i, index in enumerate(main.layers) if main.blocks[index] is block] or [None]
+    """One layer of this kind: (split, heads) -> (parameters, bytes), the mean over the layers where they can differ."""
+    places = stored.blocks.get(block) or (OUTSIDE,)
+    if not stored.by_layer:
+        places = places[:1]
     totals: dict[tuple[str, int], tuple[int, float]] = {}
     for weight in block.weights():
-        size = sum(stored.bytes_of(weight, layer) for layer in layers) / len(layers)
+        size = sum(stored.bytes_of(weight, place) for place in places) / len(places)
         _add(totals, weight, size)
     return totals
 
 
 def op_bytes(stored: Storage, op: Op) -> list[tuple[Weight, float]]:
     """Each weight of an op outside the layers with its bytes."""
-    return [(weight, stored.bytes_of(weight, None)) for weight in op.weights()]
+    return [(weight, stored.bytes_of(weight, stored.ops.get(op, OUTSIDE))) for weight in op.weights()]
 
 
 def _add(totals: dict[tuple[str, int], tuple[int, float]], weight: Weight, size: float) -> None:

@@ -1,17 +1,16 @@
-"""Quantised checkpoints: what a GGUF file type or a Hugging Face quantization_config stores each tensor in.
+"""GGUF file types: what each stores a tensor in.
 
 A GGUF file type such as Q4_K_M is a mixture: `llama-quantize` gives each tensor a type by its role, its layer and the
 model's shape. `tensor_type` restates that choice (llama.cpp, src/llama-quant.cpp, read at commit 007dbbf on 2026-11-21),
 without Falcon's exceptions. Whether an importance matrix was at hand changes some of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.precisions import PRECISIONS, Precision, grouped, precision
+from tonnage.precisions import PRECISIONS, Precision
 from tonnage.registry import Registry
 
 SOURCE = "llama.cpp, src/llama-quant.cpp"
@@ -98,7 +97,7 @@ _ATTENTION = {
     **dict.fromkeys(("qkv_proj", "query_key_value", "Wqkv", "c_attn", "qkv"), "attn_qkv"),
     **dict.fromkeys(("o_proj", "out_proj", "dense", "c_proj", "wo", "Wo", "out_lin", "output"), "attn_output"),
 }
-_VALUES = ("attn_v", "attn_qkv", "attn_kv_b")
+VALUES = ("attn_v", "attn_qkv", "attn_kv_b")
 _LOW = ("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m")
 _FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "tq1_0": "q4_0", "tq2_0": "q4_0", "q2_0": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1",
              "q6_k": "q8_0"}  # fmt: skip
@@ -131,7 +130,7 @@ def _mixture(kind: FileType, what: str, layer: int, shape: Shape, columns: int, 
         return _EMBEDDING.get(name, kind.base)
     if name in _LOW:
         return _low(name, kind.base, what, layer, shape)
-    if what in _VALUES:
+    if what in VALUES:
         return _values(name, kind.base, what, layer, shape)
     if what == "ffn_down":
         return _down(name, kind.base, layer, shape)
@@ -161,7 +160,7 @@ def _output(name: str, base: str, columns: int) -> str:
 def _low(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
     """File types below three bits."""
     wide = "iq3_s" if name in ("iq2_s", "iq2_m") else "q2_k"
-    if what in _VALUES:
+    if what in VALUES:
         return "q4_k" if shape.groups >= 4 or shape.num_experts >= 4 else wide
     if what == "attn_k":
         return "q4_k" if shape.num_experts == 8 else base
@@ -247,8 +246,8 @@ def gguf_tensors(
         seen = False
         for tensor in layer:
             what = role(tensor.name, tensor.part, tensor.columns)
-            seen = seen or what in _VALUES
-            where = values if what in _VALUES else index
+            seen = seen or what in VALUES
+            where = values if what in VALUES else index
             yield tensor, tensor_type(kind, what, where, shape, tensor.columns, tensor.part == "experts")
         values += seen
 
@@ -259,65 +258,3 @@ def gguf_bytes(kind: FileType, branch: Any, shape: Shape) -> int:
     blocks = [list(block.weights()) for block in branch.blocks]
     tensors = gguf_tensors(kind, outside, (blocks[index] for index in branch.layers), shape)
     return sum(int(stored.bytes(tensor.rows, tensor.columns, tensor.copies)) for tensor, stored in tensors)
-
-
-def checkpoint_precision(config: Mapping[str, Any]) -> Precision:
-    """What the quantised matrices of a Hugging Face checkpoint are stored in, from its quantization_config."""
-    method = str(config.get("quant_method", "")).lower()
-    if method in ("gptq", "awq"):
-        bits = config.get("bits", config.get("w_bit"))
-        group = config.get("group_size", config.get("q_group_size", 128))
-        if not isinstance(bits, int) or not isinstance(group, int):
-            raise InvalidInput(
-                f"quantization_config: bits and group_size must be whole numbers. Got {bits!r} and {group!r}."
-            )
-        return grouped(method, bits, group)
-    if method == "bitsandbytes":
-        kind = str(config.get("bnb_4bit_quant_type", "fp4")) + (
-            "-double" if config.get("bnb_4bit_use_double_quant") else ""
-        )
-        return precision(kind if config.get("load_in_4bit") else "int8")
-    if method in ("fp8", "fbgemm_fp8", "mxfp4"):
-        plain = (
-            "fp8-block" if config.get("weight_block_size") else "fp8-channel" if method == "fbgemm_fp8" else "fp8-e4m3"
-        )
-        return precision("mxfp4" if method == "mxfp4" else plain)
-    if method == "compressed-tensors":
-        return _compressed(config)
-    algorithm = str(config.get("quant_algo", ""))
-    if method in ("modelopt", "") and algorithm in _MODELOPT:
-        return precision(_MODELOPT[algorithm])
-    what = f"quant_method {config.get('quant_method')!r}" + (f" with quant_algo {algorithm!r}" if algorithm else "")
-    raise MissingDatum(f"quantization_config: {what} does not say one precision for the matrices that it stores.")
-
-
-_MODELOPT = {"NVFP4": "nvfp4", "FP8": "fp8-e4m3", "MXFP8": "mxfp8", "W4A16_AWQ": "awq-4bit-128g"}
-
-
-def _compressed(config: Mapping[str, Any]) -> Precision:
-    """compressed-tensors: one scheme for all groups of layers, or it is not one precision."""
-    groups = config.get("config_groups")
-    listed = list(groups.values()) if isinstance(groups, Mapping) else []
-    schemes = [
-        scheme for group in listed if isinstance(group, Mapping) and isinstance(scheme := group.get("weights"), Mapping)
-    ]
-    kinds = {
-        (scheme.get("type"), scheme.get("num_bits"), scheme.get("strategy"), scheme.get("group_size"))
-        for scheme in schemes
-    }
-    if len(kinds) != 1:
-        raise MissingDatum(
-            f"quantization_config: config_groups hold {len(kinds)} different schemes, not one precision."
-        )
-    kind, bits, strategy, group = kinds.pop()
-    if (kind, bits) == ("float", 4):
-        return precision("nvfp4" if group == 16 else "mxfp4")
-    if (kind, bits) == ("float", 8):
-        return precision(
-            {"channel": "fp8-channel", "block": "fp8-block"}.get(str(strategy), "mxfp8" if group == 32 else "fp8-e4m3")
-        )
-    if (kind, bits) == ("int", 8):
-        return precision("int8")
-    if (kind, bits) == ("int", 4) and group in (32, 64, 128, None):
-        return precision({128: "int4", None: "int4-channel"}.get(group, f"int4-{group}g"))
-    raise MissingDatum(f"quantization_config: no precision stores {kind} weights of {bits} bits by {strategy} {group}.")
