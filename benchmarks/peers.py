@@ -86,10 +86,10 @@ def main() -> None:
         ours = time.perf_counter() - start
         peer = theirs[name]
         count = "error" if "error" in peer else f"{100 * (peer['parameters'] / published - 1):+.1f} %"
-        cache = "error" if "error" in peer else f"{peer['kv_bytes_per_token'] / rank.per_token.value:.2f} x"
+        cache = "error" if "error" in peer else f"{peer['kv_bytes_per_token'] / rank.kept_per_token.value:.2f} x"
         exact = f"{100 * (model.num_parameters(drafts) / published - 1):+.1f} %"
         print(
-            f"{name:<18} {published:>16,} {exact:>9} {count:>13}   {rank.per_token.value:>16,.0f} {cache:>13}   {ours * 1e3:.2f} ms"
+            f"{name:<18} {published:>16,} {exact:>9} {count:>13}   {rank.kept_per_token.value:>16,.0f} {cache:>13}   {ours * 1e3:.2f} ms"
         )
 
 

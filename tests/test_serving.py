@@ -44,18 +44,18 @@ KV_TABLE = {
 
 @pytest.mark.parametrize("name", KV_TABLE)
 def test_the_cache_of_one_request_is_what_the_architecture_keeps(name):
-    cache = memory(name, context=131_072).fullest.per_request.value / GIB
+    cache = memory(name, context=131_072).fullest.kept.value / GIB
     assert cache == pytest.approx(sum(KV_TABLE[name]), abs=0.012)
 
 
 def test_the_indexer_of_glm_5_keeps_132_bytes_a_token_and_layer():
-    assert memory("glm-5", context=131_072).fullest.per_request.value == 131_072 * 78 * (576 * 2 + 132)
+    assert memory("glm-5", context=131_072).fullest.kept.value == 131_072 * 78 * (576 * 2 + 132)
 
 
 def test_a_full_window_stops_growing_and_full_attention_does_not():
     before, after = (
-        memory("gpt-oss-120b", context=1024).fullest.per_token.value,
-        memory("gpt-oss-120b", context=64).fullest.per_token.value,
+        memory("gpt-oss-120b", context=1024).fullest.kept_per_token.value,
+        memory("gpt-oss-120b", context=64).fullest.kept_per_token.value,
     )
     assert before == 18 * 2048 and after == 36 * 2048
 
@@ -212,3 +212,42 @@ def test_a_quantisation_that_nobody_described_is_a_missing_datum():
     model = replace(read("llama-3.1-8b"), quantization={"quant_method": "mystery"})
     with pytest.raises(MissingDatum, match="mystery"):
         serve(model, cluster(H100))
+
+
+def test_requests_are_shared_among_replicas_and_the_fullest_is_answered_for():
+    answer = serve(
+        read("llama-3.1-8b"), cluster("8x" + H100), ServingOptions(context=8192, concurrency=20, tensor_parallel_size=1)
+    )
+    assert answer.question["replicas"]["value"] == 8
+    assert answer.question["concurrency_per_replica"]["value"] == 3
+    assert answer.memory.child("kv cache").value == 3 * 2**30
+    alone = serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(context=8192))
+    assert answer.serving["concurrency"].value == 8 * alone.serving["concurrency"].value
+
+
+def test_all_replicas_together_hold_the_concurrency_and_one_more_does_not_fit():
+    options = ServingOptions(context=32768, tensor_parallel_size=2)
+    most = int(serve(read("llama-3.1-8b"), cluster("8x" + H100), options).serving["concurrency"].value)
+    assert serve(read("llama-3.1-8b"), cluster("8x" + H100), replace(options, concurrency=most)).fits
+    assert not serve(read("llama-3.1-8b"), cluster("8x" + H100), replace(options, concurrency=most + 1)).fits
+
+
+def test_more_requests_than_the_engine_runs_at_once_are_said_to_wait():
+    answer = serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(context=256, concurrency=1500))
+    assert any("at most 1024 requests" in warning for warning in answer.warnings)
+
+
+def test_cache_set_aside_beyond_what_is_kept_is_explained():
+    answer = serve(read("gemma-3-27b-it"), cluster(H100), ServingOptions(context=8192))
+    assert any("sets aside" in warning for warning in answer.warnings)
+    assert not any("sets aside" in warning for warning in serve(read("llama-3.1-8b"), cluster(H100)).warnings)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"gpu_memory_utilization": 0}, {"gpu_memory_utilization": 1.2}, {"max_num_seqs": 0}, {"max_num_batched_tokens": -1},
+     {"engine": "transformers", "enforce_eager": True}, {"engine": "transformers", "gpu_memory_utilization": 0.9}],
+)  # fmt: skip
+def test_settings_of_an_engine_out_of_their_range_are_refused(wrong):
+    with pytest.raises(InvalidPlan, match=next(name for name in wrong if name != "engine")):
+        serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(**wrong))

@@ -26,7 +26,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("V", "vocab_size", "tokens", "rows of the token embedding"),
         Symbol("n_out", "out_features", "elements", "rows of a tensor: output features"),
         Symbol("n_in", "in_features", "elements", "columns of a tensor: input features"),
-        Symbol("n_copies", "num_copies", "tensors", "equal tensors in one layer, such as experts"),
+        Symbol("n_copies", "num_copies", "tensors", "equal tensors, such as the experts of a layer"),
         Symbol("x", "elements_per_token", "elements", "numbers kept or computed for each token"),
         Symbol("y", "flops_per_token", "FLOP", "arithmetic for each token, or for each token and key"),
         Symbol("r", "cache_window", "tokens", "tokens that a layer's cache keeps at most"),
@@ -38,6 +38,11 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("D", "num_tokens", "tokens", "training tokens"),
         Symbol("T", "num_batched_tokens", "tokens", "tokens in one forward pass of a serving engine"),
         Symbol("R", "num_requests", "requests", "requests held at the same time"),
+        Symbol("B", "block_size", "tokens", "tokens of one block of a paged cache"),
+        Symbol(
+            "n_batches", "batches_in_flight", "batches", "forward passes that an engine has begun and not yet settled"
+        ),
+        Symbol("g", "layers_per_group", "layers", "layers that share the blocks of a paged cache"),
         # how it is spread
         Symbol("t", "tensor_parallel_size", "ranks", "tensor-parallel ranks"),
         Symbol("p", "pipeline_parallel_size", "ranks", "pipeline stages"),

@@ -155,7 +155,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
 
 class ServingPlan(Struct, frozen=True, kw_only=True):
-    """How a model is served: parallel sizes of one replica, lengths, and what weights and cache are stored in."""
+    """How one replica serves a model: parallel sizes, lengths, what weights and cache are stored in, and the engine's settings,
+    None where the engine's own default holds. `concurrency` counts the requests of one replica."""
 
     context: Number
     concurrency: Number = 1
@@ -165,7 +166,10 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     data_parallel_size: Number = 1
     weights: str | None = None
     kv_cache: str | None = None
-    batched_tokens: int | None = None
+    max_num_batched_tokens: int | None = None
+    max_num_seqs: int | None = None
+    gpu_memory_utilization: float | None = None
+    enforce_eager: bool = False
     engine: str = "vllm"
 
     @property

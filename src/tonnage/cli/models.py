@@ -73,8 +73,8 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if model.family != "tensors":
         context = min(model.context or KV_TOKENS, KV_TOKENS)
         rank = serving_memory(model, ServingPlan(context=context, engine="transformers")).fullest
-        terms["kv_bytes_per_token"] = rank.per_token.named("cache of one more token")
-        terms["kv_bytes_per_request"] = rank.per_request.named(f"cache of one request of {context} tokens")
+        terms["kv_bytes_per_token"] = rank.kept_per_token.named("cache of one more token")
+        terms["kv_bytes_per_request"] = rank.kept.named(f"cache of one request of {context} tokens")
     document = {
         "schema": "tonnage/1", "name": model.name, "family": model.family, "architecture": model.architecture,
         "hidden_size": model.hidden_size, "num_layers": model.num_layers, "vocab_size": model.vocab_size, "context": model.context,

@@ -23,6 +23,7 @@ from tonnage.estimate.serving_answer import (
     serving_figures,
     serving_plan,
     serving_slopes,
+    warn_of_blocks,
 )
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
@@ -133,6 +134,7 @@ def serve(
     question.put(
         "weights", made.stored.name, "given" if plan.weights else "model", "" if plan.weights else made.stored.source
     )
+    warn_of_blocks(plan.engine, made, question)
     stages = len(made.ranks)
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,

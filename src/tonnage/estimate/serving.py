@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
-from tonnage.errors import MissingDatum
 from tonnage.estimate._activations import widest
+from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._cache import PagedCache, RequestCache
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share, stages
 from tonnage.estimate._storage import Storage, block_bytes, op_bytes, storage
 from tonnage.formula import Number
@@ -19,16 +20,20 @@ from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
 _KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
-EVERY_TOKEN = 2**62  # a window that no context reaches
 
 
 class ServingRank(Struct, frozen=True, eq=False):
-    """One pipeline stage of a replica: what it needs, and the cache of one request on it."""
+    """One pipeline stage of a replica: what it needs, and the cache of one request on it.
+
+    `per_request`, `per_token`: as the engine sets them aside; `kept`, `kept_per_token`: as the architecture needs them.
+    """
 
     rank: int
     memory: Term
     per_request: Term
     per_token: Term
+    kept: Term
+    kept_per_token: Term
     besides_cache: Term
 
 
@@ -60,18 +65,43 @@ class _Replica:
         self.engine = serving_runtime(plan.engine)
         self.shares = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, _inside_experts(plan))
         self.stages = stages(model, plan.pipeline_parallel_size)
+        self.limits = batch_limits(self.engine, plan, accelerator)
         self.cache_width = precision(plan.kv_cache or "bf16").bytes_per_weight
         self.activation_width = 4 if model.dtype == "float32" else 2
 
     def rank(self, stage: Stage) -> ServingRank:
-        per_request = self.request_cache(stage, "one request")
+        kept = RequestCache(self.plan.context, self.shares.t, self._width)
+        held = self._paged() or kept
+        per_request = held.kept(stage, "one request")
         cache = Term.product("kv cache", "bytes", Term.of("requests", g.requests, R=self.plan.concurrency), per_request)
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
         overhead = self.overhead()
-        memory = Term.sum("serving", weights, cache, activations, communication, overhead)
-        besides = Term.sum("besides the cache", weights, activations, communication, overhead)
-        return ServingRank(stage.rank, memory, per_request, self.token_cache(stage), besides)
+        return ServingRank(
+            stage.rank,
+            memory=Term.sum("serving", weights, cache, activations, communication, overhead),
+            per_request=per_request,
+            per_token=held.growth(stage, "one more token"),
+            kept=kept.kept(stage, "one request"),
+            kept_per_token=kept.growth(stage, "one more token"),
+            besides_cache=Term.sum("besides the cache", weights, activations, communication, overhead),
+        )
+
+    def _paged(self) -> PagedCache | None:
+        paging = self.engine.paging
+        if paging is None:
+            return None
+        batches = self.plan.pipeline_parallel_size + paging.spare_batches
+        in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
+        return PagedCache(self.plan.context, self.shares.t, self._width, paging, in_flight)
+
+    def _width(self, cache: TokenCache | StateCache) -> float:
+        """Bytes of one number of a cache."""
+        if cache.bytes_per_element is not None:
+            return cache.bytes_per_element
+        if isinstance(cache, StateCache):
+            return self.engine.state_bytes or self.activation_width
+        return self.cache_width
 
     def weights(self, stage: Stage) -> Term:
         parts = []
@@ -96,43 +126,9 @@ class _Replica:
         )
         return Term.product(name or held.name, "bytes", each, held)
 
-    def request_cache(self, stage: Stage, name: str) -> Term:
-        """Cache and states of one request of the plan's context."""
-        parts = []
-        for block, count in stage.layers:
-            one = [self._cached(cache) for op in block.ops for cache in op.caches()]
-            if one:
-                parts.append(Term.product(f"{block.name}s", "bytes", layer_count(count), Term.sum("one layer", *one)))
-        return Term.sum(name, *parts, unit="bytes")
-
-    def token_cache(self, stage: Stage) -> Term:
-        """What one more token of context adds: layers whose window is not yet full."""
-        parts = []
-        for block, count in stage.layers:
-            growing = [cache for op in block.ops for cache in op.caches() if isinstance(cache, TokenCache)]
-            one = [Term.of(cache.name, g.token_growth_bytes, x=cache.elements, w=self._width(cache), s=self.plan.context,
-                           r=cache.window or EVERY_TOKEN, j=cache.stride, t=self.shares.t, k=max(cache.heads, 1)) for cache in growing]  # fmt: skip
-            if one:
-                parts.append(Term.product(f"{block.name}s", "bytes", layer_count(count), Term.sum("one layer", *one)))
-        return Term.sum("one more token", *parts, unit="bytes")
-
-    def _cached(self, cache: TokenCache | StateCache) -> Term:
-        heads = max(cache.heads, 1)
-        if isinstance(cache, StateCache):
-            default = self.engine.state_bytes or self.activation_width
-            width = default if cache.bytes_per_element is None else cache.bytes_per_element
-            return Term.of(cache.name, f.state_cache_bytes, x=cache.elements, w=width, t=self.shares.t, k=heads)
-        context = Term.of("context in blocks", g.block_tokens, s=self.plan.context, x=self.engine.block_tokens)
-        return Term.of(cache.name, f.token_cache_bytes, x=cache.elements, w=self._width(cache), s=context.value,
-                       r=cache.window or EVERY_TOKEN, j=cache.stride, t=self.shares.t, k=heads)  # fmt: skip
-
-    def _width(self, cache: TokenCache) -> float:
-        return self.cache_width if cache.bytes_per_element is None else cache.bytes_per_element
-
     def activations(self, stage: Stage) -> Term:
         """The peak of one forward pass: the widest layer on a full batch of tokens, or the sampler on every request."""
-        batched, requests = batch_limits(self.engine, self.plan, self.accelerator)
-        h, w = self.model.hidden_size, self.activation_width
+        h, w, batched = self.model.hidden_size, self.activation_width, self.limits.tokens
         inner = max((widest(block, _KERNELS) for block, _ in stage.layers), default=0.0)
         layer = Term.sum(
             "widest layer",
@@ -149,32 +145,36 @@ class _Replica:
                 "logits, probabilities and noise",
                 g.sampler_bytes,
                 V=head.vocab_size,
-                R=requests,
+                R=self.limits.requests,
                 w=self.engine.logits_bytes,
             ),
         )
         return Term.max("activations", layer, sampler)
 
     def overhead(self) -> Term:
-        alone = self.plan.tensor_parallel_size * self.plan.pipeline_parallel_size == 1
-        fixed = self.engine.overhead_single if alone else self.engine.overhead_parallel
+        engine, plan = self.engine, self.plan
+        cut = plan.tensor_parallel_size > 1
+        alone = plan.tensor_parallel_size * plan.pipeline_parallel_size == 1
+        fixed = {
+            "libraries of the process": engine.process,
+            "communicators": engine.communicators if cut else 0,
+            "captured graphs": 0 if plan.enforce_eager else engine.graphs[0 if alone else 1],
+        }
         parts = [
-            Term.of(name, f.fixed_bytes, basis="measured", source=self.engine.overhead_source, M=size)
+            Term.of(name, f.fixed_bytes, basis="measured", source=engine.overhead_source, M=size)
             for name, size in fixed.items()
+            if size
         ]
-        if self.accelerator is not None and self.engine.memory_share < 1:
-            parts.append(Term.of("left free by the engine", g.unclaimed_bytes, source=self.engine.source,
-                                 U=self.accelerator.memory.usable_bytes, u=self.engine.memory_share))  # fmt: skip
+        share = memory_share(engine, plan)
+        if self.accelerator is not None and share is not None:
+            parts.append(Term.of("left free by the engine", g.unclaimed_bytes, source=engine.source,
+                                 U=self.accelerator.memory.usable_bytes, u=share))  # fmt: skip
         return Term.sum("runtime overhead", *parts, unit="bytes")
 
 
-def batch_limits(engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None) -> tuple[int, int]:
-    """Tokens of one forward pass, and requests that the sampler sees, as the engine defaults them on this accelerator."""
-    memory = accelerator.memory.nominal_bytes if accelerator else 0
-    for smallest, tokens, requests in engine.tiers:
-        if memory >= smallest:
-            return plan.batched_tokens or tokens or plan.context * plan.concurrency, requests or plan.concurrency
-    raise MissingDatum(f"{engine.name} has no batch limits for an accelerator of {memory} bytes.")
+def memory_share(engine: ServingRuntime, plan: ServingPlan) -> float | None:
+    """The part of the accelerator's memory that the engine takes; None: it takes what it needs."""
+    return engine.memory_share if plan.gpu_memory_utilization is None else plan.gpu_memory_utilization
 
 
 def _inside_experts(plan: ServingPlan) -> Number:

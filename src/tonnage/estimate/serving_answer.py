@@ -9,16 +9,23 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
+from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._question import Question
 from tonnage.estimate.plans import check_experts, check_tensor_parallel
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import precision
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
+from tonnage.units import human
 
 QUANTISATIONS = ("fp8", "int8", "int4")
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
+
+
+MUCH_MORE = 1.5  # times what is kept
+COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size",
+          "max_num_batched_tokens", "max_num_seqs")  # fmt: skip
 
 
 class ServingOptions(Struct, frozen=True, kw_only=True):
@@ -31,21 +38,17 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     expert_parallel_size: int | None = None
     weights: str | None = None
     kv_cache: str | None = None
-    batched_tokens: int | None = None
+    max_num_batched_tokens: int | None = None
+    max_num_seqs: int | None = None
+    gpu_memory_utilization: float | None = None
+    enforce_eager: bool | None = None
     engine: str | None = None
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
-    """A complete, checked plan; replicas use the whole cluster."""
+    """A complete, checked plan of one replica; replicas use the whole cluster and share the requests evenly."""
     o, q = options, question
-    for name in (
-        "context",
-        "concurrency",
-        "tensor_parallel_size",
-        "pipeline_parallel_size",
-        "expert_parallel_size",
-        "batched_tokens",
-    ):
+    for name in COUNTS:
         value = getattr(o, name)
         if value is not None and not 1 <= value <= 2**40:
             raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
@@ -61,20 +64,48 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         raise InvalidPlan(
             f"pipeline_parallel_size may be at most the {model.num_layers} layers of {model.name}. Got {pipeline}."
         )
-    return ServingPlan(
-        context=context, concurrency=q.take("concurrency", o.concurrency, 1, "default", "one request at a time"),
-        tensor_parallel_size=tensor, pipeline_parallel_size=pipeline, expert_parallel_size=expert, data_parallel_size=data,
-        weights=o.weights, kv_cache=_kv_cache(model, o, q), batched_tokens=o.batched_tokens, engine=engine,
+    plan = ServingPlan(
+        context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
+        expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q), engine=engine.name,
+        max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
+        enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.memory_share is not None else False,
     )  # fmt: skip
+    _put_limits(engine, plan, cluster, q)
+    return plan
 
 
-def _engine(cluster: Cluster, o: ServingOptions, q: Question) -> str:
+def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
+    """Requests of one replica: the fullest, where they do not divide."""
+    total = q.take("concurrency", o.concurrency, replicas, "default", "one request on each replica at a time")
+    if replicas == 1:
+        return total
+    return q.put("concurrency_per_replica", -(-total // replicas), "default", "concurrency / replicas, rounded up")
+
+
+def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: Question) -> None:
+    limits = batch_limits(engine, plan, cluster.accelerator)
+    why = f"{engine.name}'s default on {cluster.accelerator.name}" if engine.paging else "the prompts of all requests"
+    q.take("max_num_batched_tokens", plan.max_num_batched_tokens, limits.tokens, "runtime", why)
+    q.take("max_num_seqs", plan.max_num_seqs, limits.requests, "runtime", why)
+    if plan.concurrency > limits.requests:
+        q.warn(f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others wait: --max-num-seqs raises it.")  # fmt: skip
+
+
+def _engine(cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
     vendor = cluster.accelerator.vendor
     default = "vllm" if vendor in GPU_VENDORS and cluster.accelerator.kind not in ("cpu", "apple") else "transformers"
     engine = serving_runtime(q.take("engine", o.engine, default, "cluster", f"usual on {vendor}"))
     q.put("engine_version", engine.version, "runtime", engine.source)
-    q.put("gpu_memory_utilization", engine.memory_share, "runtime", engine.source)
-    return engine.name
+    share = o.gpu_memory_utilization
+    if engine.memory_share is None:
+        if share is not None or o.enforce_eager is not None:
+            what = "gpu_memory_utilization" if share is not None else "enforce_eager"
+            raise InvalidPlan(f"{what} is a setting of vllm. Got engine {engine.name}.")
+        return engine
+    if share is not None and not 0 < share <= 1:
+        raise InvalidPlan(f"gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.")
+    q.take("gpu_memory_utilization", share, engine.memory_share, "runtime", engine.source)
+    return engine
 
 
 def _context(model: Model, o: ServingOptions, q: Question) -> int:
@@ -116,6 +147,16 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question) -> str:
     return precision(q.take("kv_cache", o.kv_cache, own, "model", "as wide as the activations")).name
 
 
+def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None:
+    """Where an engine sets aside much more than a request's keys and values, people look for the reason."""
+    rank = made.fullest
+    if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
+        question.warn(
+            f"{engine} sets aside {human(rank.per_request.value, 'bytes')} of cache for a request that keeps {human(rank.kept.value, 'bytes')}: "
+            "its blocks hold layers of several kinds, and a window also the tokens in flight. A smaller --max-num-batched-tokens helps."
+        )
+
+
 def serving_slopes(made: ServingMemory) -> dict[str, float]:
     """What one more request, and one more token of context, add on the fullest rank."""
     return {"bytes_per_sequence": made.fullest.per_request.value, "bytes_per_token": made.fullest.per_token.value}
@@ -127,18 +168,23 @@ def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable
         model, replace(plan, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1)
     )
     figures = {
-        "kv_bytes_per_token": whole.fullest.per_token.named("cache of one more token, all ranks together"),
-        "kv_bytes_per_request": whole.fullest.per_request.named("cache of one request, all ranks together"),
+        "kv_bytes_per_token": whole.fullest.kept_per_token.named("cache of one more token, before any sharding"),
+        "kv_bytes_per_request": whole.fullest.kept.named("cache of one request, before any sharding"),
     }
-    least: Term | None = None
-    for rank in made.ranks:
-        pool = Term.of("room for the cache", g.cache_pool_bytes, U=usable, M=rank.besides_cache.value)
-        if rank.per_request.value:
-            fit = Term.of("concurrent requests", g.concurrency, U=pool.value, M=rank.per_request.value)
-            least = fit if least is None or fit.value < least.value else least
-    if least is not None:
-        figures["concurrency"] = least
-        figures["kv_capacity_tokens"] = Term.of("tokens of cache", g.pool_tokens, R=least.value, s=plan.context)
+    held = [rank for rank in made.ranks if rank.per_request.value]
+    if not held:
+        return figures
+    pools = [
+        (Term.of("room for the cache", g.cache_pool_bytes, U=usable, M=rank.besides_cache.value), rank) for rank in held
+    ]
+    pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
+    size = rank.per_request.value
+    replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size)
+    each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size)
+    figures["concurrency"] = Term.product("concurrent requests", "requests", replicas, each)
+    if any(rank.per_token.value for rank in made.ranks):
+        tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=pool.value, M=size, s=plan.context)
+        figures["kv_capacity_tokens"] = Term.product("tokens of cache", "tokens", replicas, tokens)
     return figures
 
 

@@ -16,9 +16,63 @@ def weights_share_bytes(M, t):
 
 
 @formula(unit="tokens", source="Kwon2023, sec. 4.1")
-def block_tokens(s, x):
-    """A context rounded up to blocks of x tokens."""
-    return ceil_div(s, x) * x
+def block_tokens(s, B):
+    """A context rounded up to whole blocks."""
+    return ceil_div(s, B) * B
+
+
+@formula(unit="blocks", source="Kwon2023, sec. 4.1")
+def context_blocks(s, B):
+    """Blocks that a context fills."""
+    return ceil_div(s, B)
+
+
+@formula(unit="tokens", source="vLLM, vllm/config/vllm.py: max_in_flight_tokens")
+def tokens_in_flight(T, n_batches):
+    """Tokens that are being computed while the blocks behind them are still held."""
+    return T * n_batches
+
+
+@formula(
+    unit="blocks",
+    source="vLLM, vllm/v1/kv_cache_interface.py: SlidingWindowSpec.max_admission_blocks_per_request",
+    assumes="one block more, because a window need not begin where a block does",
+)
+def window_blocks(s, r, T, B):
+    """Blocks that a window of r tokens holds while T tokens are in flight ahead of it."""
+    return ceil_div(minimum(r - 1 + T, s), B) + 1
+
+
+@formula(
+    unit="tokens", source="vLLM, vllm/v1/kv_cache_interface.py: SlidingWindowSpec.max_admission_blocks_per_request"
+)
+def window_block_tokens(s, r, T, B):
+    """The same in tokens."""
+    return (ceil_div(minimum(r - 1 + T, s), B) + 1) * B
+
+
+@formula(unit="blocks", source="vLLM, vllm/v1/kv_cache_interface.py: MambaSpec.max_memory_usage_bytes")
+def state_blocks(n_copies):
+    """Blocks that a recurrent state takes: one each for the state and for its copies at ends of prefixes."""
+    return n_copies
+
+
+@formula(unit="tokens", source="vLLM, vllm/platforms/interface.py: update_block_size_for_backend")
+def tokens_beside_state(M, w, B):
+    """Tokens of a block that is as large as a state of M bytes; a token takes w bytes of it."""
+    return maximum(ceil_div(M, w * B), 1) * B
+
+
+@formula(unit="bytes", source="vLLM, vllm/v1/core/kv_cache_planning.py: unify_kv_cache_spec_page_size")
+def block_growth_bytes(M, B, s, r):
+    """What one more token adds to a layer on average: a token's part of a block of M bytes, until r tokens are held."""
+    return M / B * minimum(maximum(r - s, 0), 1)
+
+
+@formula(unit="layers", source="vLLM, vllm/v1/core/kv_cache_planning.py: _get_kv_cache_groups_uniform_page_size")
+def padded_layers(l, g):
+    """Layers of one kind, filled up to whole groups of g."""
+    return ceil_div(l, g) * g
 
 
 @formula(unit="bytes", source="Pope2023, sec. 2.1", assumes="a rank holds at least one key/value head")
@@ -64,6 +118,12 @@ def concurrency(U, M):
 
 
 @formula(unit="tokens", source="vLLM, vllm/v1/core/kv_cache_utils.py: get_kv_cache_capacity")
-def pool_tokens(R, s):
-    """Tokens of cache as engines print them: the requests that fit, times their context."""
-    return R * s
+def pool_tokens(U, M, s):
+    """Tokens of cache as vLLM prints them: how often requests of s tokens and M bytes fit into U bytes, times s."""
+    return U * s // M
+
+
+@formula(unit="replicas", source="Kwon2023, sec. 4.6", assumes="replicas share no memory")
+def replicas(n_copies):
+    """Copies of a model that serve side by side."""
+    return n_copies

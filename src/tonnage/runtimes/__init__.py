@@ -5,6 +5,8 @@ from importlib import import_module
 from tonnage.registry import unknown
 from tonnage.runtimes._base import SERVING_RUNTIMES as SERVING_RUNTIMES
 from tonnage.runtimes._base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
+from tonnage.runtimes._base import BatchLimit as BatchLimit
+from tonnage.runtimes._base import Paging as Paging
 from tonnage.runtimes._base import ServingRuntime as ServingRuntime
 from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
 

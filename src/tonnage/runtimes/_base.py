@@ -1,6 +1,5 @@
 """What a framework decides about memory: which copies it keeps, for how long, which buffers it adds. Data, by version."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -79,24 +78,56 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
 TRAINING_RUNTIMES: Registry[TrainingRuntime] = Registry("training runtime")
 
 
+class Paging(Struct, frozen=True, kw_only=True):
+    """How an engine deals out its cache: in blocks of `block_tokens` tokens, or larger ones that hold a recurrent state.
+
+    `spare_batches`: forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides its own.
+    `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached; one
+    where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has less
+    than so many times the layers of the rarest, else into groups as large as the rarest.
+    """
+
+    block_tokens: int
+    spare_batches: int
+    state_copies: int
+    group_tolerance: float
+
+
+class BatchLimit(Struct, frozen=True, kw_only=True):
+    """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan says.
+
+    `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`: so
+    much for each rank.
+    """
+
+    tokens: int
+    requests: int
+    memory_bytes: int = 0
+    kind: str = ""
+    named: str = ""
+    but_named: tuple[str, ...] = ()
+    each_rank: bool = False
+
+
 class ServingRuntime(Struct, frozen=True, kw_only=True):
     """How an engine spends memory in serving.
 
-    `memory_share`: part of the accelerator's memory that it takes (gpu_memory_utilization). `overhead_*`: fixed amounts in
-    bytes that were measured, on one rank and on each of many. `tiers`: (memory of the accelerator from which on, tokens of
-    one forward pass, requests that run at once), largest first; 0: as many as the plan has. `block_tokens`: a request's
-    cache is rounded up to blocks of so many tokens. `logits_bytes`: all copies of one logit in the sampler. `state_bytes`: an element of a
-    recurrent state where the model's config does not say; None: as wide as activations.
+    `memory_share`: part of the accelerator's memory that it takes (gpu_memory_utilization); None: it has no such setting.
+    `limits`: the first that holds of an accelerator counts. `paging`: None where every cache is a tensor of its own.
+    `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: of every rank, of each tensor-parallel
+    rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
+    sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations.
     """
 
     name: str
     version: str
     source: str
-    memory_share: float
-    tiers: tuple[tuple[int, int, int], ...]
-    block_tokens: int
-    overhead_single: Mapping[str, int]
-    overhead_parallel: Mapping[str, int]
+    memory_share: float | None
+    limits: tuple[BatchLimit, ...]
+    paging: Paging | None
+    process: int
+    communicators: int
+    graphs: tuple[int, int]
     overhead_source: str
     logits_bytes: float
     state_bytes: float | None = None

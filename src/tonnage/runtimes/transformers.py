@@ -6,6 +6,7 @@ from tonnage.runtimes._base import (
     SERVING_RUNTIMES,
     TRAINING_RUNTIMES,
     UPCAST_LOSS,
+    BatchLimit,
     ServingRuntime,
     State,
     TrainingRuntime,
@@ -42,11 +43,12 @@ SERVING_RUNTIMES.add(
         name="transformers",
         version="transformers 5.23",
         source="transformers, cache_utils.py: DynamicCache",
-        memory_share=1.0,
-        tiers=((0, 0, 0),),  # the whole prompts of all requests at once
-        block_tokens=1,
-        overhead_single={"CUDA context": round(0.51 * GIB)},
-        overhead_parallel={"CUDA context": round(0.51 * GIB)},
+        memory_share=None,
+        limits=(BatchLimit(tokens=0, requests=0),),  # the whole prompts of all requests at once
+        paging=None,
+        process=round(0.51 * GIB),
+        communicators=0,
+        graphs=(0, 0),
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
         state_bytes=4,
         logits_bytes=6,  # the last token's logits, in 16 bit and upcast

@@ -1,12 +1,26 @@
 """vLLM: takes a share of the accelerator, profiles one full forward pass, and gives what is left to the cache.
 
-Its memory rules are read from its source at 002f10e, which has the defaults of the 0.33 wheel; the fixed amounts were measured
-by others on vLLM 0.19 and H100s (scripts/vllm_overheads.py prints their medians). They are what a process takes beyond its context:
-the context itself, 0.51 GiB, is not counted against the share that vLLM takes.
+Its rules are read from the source of the 0.33 wheel; the fixed amounts were measured by others on vLLM 0.19 and H100s
+(scripts/vllm_overheads.py prints their medians). They are what a process takes beyond its context: the context itself, 0.51 GiB,
+is not counted against the share that vLLM takes.
 """
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, ServingRuntime
+from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.units import GIB
+
+# vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
+LIMITS = (
+    BatchLimit(kind="tpu", named="v6e", tokens=1024, requests=256),
+    BatchLimit(kind="tpu", named="v5e", tokens=512, requests=256),
+    BatchLimit(kind="tpu", named="v5p", tokens=256, requests=256),
+    BatchLimit(kind="cpu", tokens=2048, requests=128, each_rank=True),
+    BatchLimit(memory_bytes=160 * GIB, tokens=16384, requests=1024),
+    BatchLimit(memory_bytes=70 * GIB, but_named=("a100", "gb10"), tokens=8192, requests=1024),
+    BatchLimit(tokens=2048, requests=256),
+)
+# vllm/config/vllm.py, max_concurrent_batches: scheduling is asynchronous. vllm/v1/kv_cache_interface.py, MambaSpec: two
+# blocks where prefixes are cached, which they are beside attention. vllm/v1/core/kv_cache_planning.py: the groups.
+PAGING = Paging(block_tokens=16, spare_batches=1, state_copies=2, group_tolerance=1.5)
 
 SERVING_RUNTIMES.add(
     "vllm",
@@ -16,10 +30,11 @@ SERVING_RUNTIMES.add(
         source="vLLM, vllm/config/cache.py: gpu_memory_utilization 0.92, DEFAULT_BLOCK_SIZE 16; "
         "vLLM, vllm/engine/arg_utils.py, get_batch_defaults: max_num_batched_tokens and max_num_seqs of an API server",
         memory_share=0.92,
-        tiers=((160 * GIB, 16384, 1024), (70 * GIB, 8192, 1024), (0, 2048, 256)),
-        block_tokens=16,
-        overhead_single={"CUDA libraries": round(0.25 * GIB), "CUDA graphs": round(0.87 * GIB)},
-        overhead_parallel={"CUDA libraries and NCCL": round(2.09 * GIB), "CUDA graphs": round(1.54 * GIB)},
+        limits=LIMITS,
+        paging=PAGING,
+        process=round(0.25 * GIB),
+        communicators=round((2.09 - 0.25) * GIB),
+        graphs=(round(0.87 * GIB), round(1.54 * GIB)),
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: medians of non_torch_forward_gib and "
         "cuda_graph_actual_gib over 19 runs with one rank and 10 with several",
         logits_bytes=14,  # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them
