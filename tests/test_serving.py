@@ -251,3 +251,19 @@ def test_cache_set_aside_beyond_what_is_kept_is_explained():
 def test_settings_of_an_engine_out_of_their_range_are_refused(wrong):
     with pytest.raises(InvalidPlan, match=next(name for name in wrong if name != "engine")):
         serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(**wrong))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("t5-small", "runs no model of an encoder and a decoder"), ("mpt-7b", "the last version that did is 0.28.0")],
+)
+def test_vllm_is_not_the_default_for_what_it_does_not_run_and_is_warned_about_when_asked_for(model, said):
+    answer = serve(read(model), cluster(H100))
+    assert answer.question["engine"]["value"] == "transformers" and said in answer.question["engine"]["why"]
+    insisted = serve(read(model), cluster(H100), ServingOptions(engine="vllm"))
+    assert any(said in warning for warning in insisted.warnings)
+
+
+def test_vllm_on_a_laptop_is_answered_with_a_warning():
+    answer = serve(read("llama-3.2-1b"), cluster("m4-max-128gb"), ServingOptions(engine="vllm", context=4096))
+    assert any("may not hold" in warning for warning in answer.warnings)

@@ -16,7 +16,7 @@ from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import precision
 from tonnage.runtimes import ServingRuntime, serving_runtime
-from tonnage.spec import Cluster, ServingPlan
+from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import human
 
 QUANTISATIONS = ("fp8", "int8", "int4")
@@ -54,7 +54,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
             raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
         q.warn("the config names no dtype: 16-bit weights are assumed. --weights says otherwise.")
-    engine = _engine(cluster, o, q)
+    engine = _engine(model, cluster, o, q)
     context = _context(model, o, q)
     tensor, pipeline, data = _sizes(model, cluster, o, q)
     check_tensor_parallel(model, tensor)
@@ -91,10 +91,18 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
         q.warn(f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others wait: --max-num-seqs raises it.")  # fmt: skip
 
 
-def _engine(cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
-    vendor = cluster.accelerator.vendor
-    default = "vllm" if vendor in GPU_VENDORS and cluster.accelerator.kind not in ("cpu", "apple") else "transformers"
-    engine = serving_runtime(q.take("engine", o.engine, default, "cluster", f"usual on {vendor}"))
+def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
+    vllm = serving_runtime("vllm")
+    reason = _cannot_run(vllm, model)
+    if reason:
+        engine = serving_runtime(q.take("engine", o.engine, "transformers", "model", reason))
+    else:
+        usual = "vllm" if _is_home(cluster.accelerator) else "transformers"
+        engine = serving_runtime(q.take("engine", o.engine, usual, "cluster", f"usual on {cluster.accelerator.vendor}"))
+    if engine is vllm and reason:
+        q.warn(reason)
+    if engine is vllm and not _is_home(cluster.accelerator):
+        q.warn(f"vllm's rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold.")
     q.put("engine_version", engine.version, "runtime", engine.source)
     share = o.gpu_memory_utilization
     if engine.memory_share is None:
@@ -106,6 +114,26 @@ def _engine(cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
         raise InvalidPlan(f"gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.")
     q.take("gpu_memory_utilization", share, engine.memory_share, "runtime", engine.source)
     return engine
+
+
+def _is_home(accelerator: Accelerator) -> bool:
+    """Whether vLLM is what people run there."""
+    return accelerator.vendor in GPU_VENDORS and accelerator.kind not in ("cpu", "apple")
+
+
+def _cannot_run(engine: ServingRuntime, model: Model) -> str:
+    """Why this engine does not run this model; nothing where nothing is known against it."""
+    last = engine.dropped.get(model.architecture)
+    if last:
+        return f"{engine.version} no longer runs {model.architecture}; the last version that did is {last}."
+    kinds = {branch.kind for branch in model.branches}
+    if (
+        engine.encoder_decoders is not None
+        and {"encoder", "decoder"} <= kinds
+        and model.family not in engine.encoder_decoders
+    ):
+        return f"{engine.version} runs no model of an encoder and a decoder such as {model.family}."
+    return ""
 
 
 def _context(model: Model, o: ServingOptions, q: Question) -> int:

@@ -1,5 +1,6 @@
 """What a framework decides about memory: which copies it keeps, for how long, which buffers it adds. Data, by version."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -116,7 +117,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `limits`: the first that holds of an accelerator counts. `paging`: None where every cache is a tensor of its own.
     `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: of every rank, of each tensor-parallel
     rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
-    sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations.
+    sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
+    architectures that it no longer runs, with the last version that did; `encoder_decoders`: families of those that it runs; None: all.
     """
 
     name: str
@@ -131,6 +133,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     overhead_source: str
     logits_bytes: float
     state_bytes: float | None = None
+    dropped: Mapping[str, str] = {}
+    encoder_decoders: tuple[str, ...] | None = None
 
 
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")

@@ -22,6 +22,33 @@ LIMITS = (
 # blocks where prefixes are cached, which they are beside attention. vllm/v1/core/kv_cache_planning.py: the groups.
 PAGING = Paging(block_tokens=16, spare_batches=1, state_copies=2, group_tolerance=1.5)
 
+# vllm/model_executor/models/registry.py, _PREVIOUSLY_SUPPORTED_MODELS: the last version that ran each architecture
+DROPPED = {
+    "0.9.2": "Phi3SmallForCausalLM",
+    "0.10.2": "MotifForCausalLM Phi4FlashForCausalLM DonutForConditionalGeneration MllamaForConditionalGeneration",
+    "0.12.0": "Phi4MultimodalForCausalLM",
+    "0.22.0": "JAISLMHeadModel",
+    "0.23.0": (
+        "ErnieModel ErnieForSequenceClassification ErnieForTokenClassification InternLM2VEForCausalLM "
+        "QWenLMHeadModel QwenVLForConditionalGeneration InternLMForCausalLM XverseForCausalLM "
+        "Dots1ForCausalLM BambaForCausalLM MiniMaxForCausalLM MiniMaxText01ForCausalLM MiniMaxM1ForCausalLM "
+        "MiniMaxVL01ForConditionalGeneration BaiChuanForCausalLM BaichuanForCausalLM "
+        "Tarsier2ForConditionalGeneration"
+    ),
+    "0.24.0": (
+        "AquilaModel AquilaForCausalLM Grok1ModelForCausalLM Grok1ForCausalLM TarsierForConditionalGeneration "
+        "MantisForConditionalGeneration MusicFlamingoForConditionalGeneration "
+        "AyaVisionForConditionalGeneration"
+    ),
+    "0.25.0": "TeleChatForCausalLM PersimmonForCausalLM FuyuForCausalLM",
+    "0.26.0": "Plamo2ForCausalLM OuroForCausalLM",
+    "0.28.0": (
+        "ArcticForCausalLM ChameleonForConditionalGeneration Cheers CheersForConditionalGeneration "
+        "Fairseq2LlamaForCausalLM FireRedLIDForConditionalGeneration GritLM HCXVisionForCausalLM "
+        "MPTForCausalLM MptForCausalLM RWForCausalLM StableLMEpochForCausalLM PrithviGeoSpatialMAE"
+    ),
+}
+
 SERVING_RUNTIMES.add(
     "vllm",
     ServingRuntime(
@@ -37,6 +64,8 @@ SERVING_RUNTIMES.add(
         graphs=(round(0.87 * GIB), round(1.54 * GIB)),
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: medians of non_torch_forward_gib and "
         "cuda_graph_actual_gib over 19 runs with one rank and 10 with several",
+        dropped={name: version for version, names in DROPPED.items() for name in names.split()},
+        encoder_decoders=("whisper",),
         logits_bytes=14,  # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them
     ),
 )
