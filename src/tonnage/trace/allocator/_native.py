@@ -1,0 +1,236 @@
+"""DeviceCachingAllocator: allocation from free blocks, from the driver, after giving cached memory back; freeing."""
+
+from typing import Any
+
+from tonnage.trace.allocator import _expandable as expandable
+from tonnage.trace.allocator import _release as release
+from tonnage.trace.allocator._blocks import ADDRESS_BITS, Block, Pool
+from tonnage.trace.allocator._settings import INTERVALS, Settings
+from tonnage.units import MIB, TIB
+
+MIN_BLOCK = 512
+SMALL_SIZE = MIB  # up to this, a request is small
+SMALL_BUFFER = 2 * MIB  # the segment of small blocks
+MIN_LARGE = 10 * MIB  # from this on, a request has a segment of its own
+ROUND_LARGE = 2 * MIB
+FIRST_ADDRESS = 0x7F00_0000_0000
+
+
+class OutOfMemory(Exception):  # noqa: N818 - PyTorch's word
+    """The driver has no memory for a segment: `tried` bytes of it, for a request of `requested` bytes."""
+
+    def __init__(self, tried: int, requested: int, stream: int):
+        super().__init__(f"tried to allocate {tried} bytes")
+        self.tried, self.requested, self.stream = tried, requested, stream
+
+
+class Allocator:
+    """One accelerator's allocator. `capacity`: bytes that the program may reserve; None: no limit. `total`: of the accelerator.
+
+    Counters in bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`, `driver_allocations`,
+    `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory snapshots have them.
+    """
+
+    def __init__(self, settings: Settings | None = None, capacity: int | None = None, total: int | None = None, record: bool = False):
+        self.settings = settings or Settings()
+        self.capacity, self.total = capacity, total or capacity or TIB
+        fraction = self.settings.memory_fraction
+        self.allowed = None if fraction is None else int(fraction * self.total)
+        self.collects = self.allowed is not None and self.settings.garbage_collection_threshold > 0
+        self.pools: dict[tuple[bool, int], Pool] = {}
+        self.heads: dict[int, Block] = {}  # the first block of each segment, by address
+        self.searches = {True: 0, False: 0}  # in small and large pools: a block's age is how many went by since it was freed
+        self.allocated = self.reserved = self.requested = 0
+        self.peak_allocated = self.peak_reserved = self.peak_requested = 0
+        self.segments = self.retries = self.driver_allocations = self.driver_frees = 0
+        self.next_address = FIRST_ADDRESS
+        self.trace: list[tuple[str, int, int, int, Any]] | None = [] if record else None
+
+    def allocate(self, size: int, stream: int = 0, context: Any = None) -> Block | None:
+        """A block of at least `size` bytes; None for none at all. Raises OutOfMemory."""
+        if size <= 0:
+            return None
+        rounded = (size + 511) & -512 if not self.settings.roundup_power2_divisions else self.rounded(size)
+        small = rounded <= SMALL_SIZE
+        pool = self.pools.get((small, stream)) or self._new_pool(small, stream)
+        block = self._free_block(pool, rounded) or self._from_driver(pool, rounded, size, context)
+        rest = block.size - rounded
+        if rest and self._splits(small, rounded, rest):
+            block = self._split(block, rounded, rest)
+        block.allocated, block.requested, block.context = True, size, context
+        self.allocated += block.size
+        self.requested += size
+        if self.allocated > self.peak_allocated:
+            self.peak_allocated = self.allocated
+        if self.requested > self.peak_requested:
+            self.peak_requested = self.requested
+        if self.trace is not None:
+            self.trace.append(("alloc", block.address, size, stream, context))
+        return block
+
+    def free(self, block: Block | None) -> None:
+        """Gives a block back to its pool, joined with free neighbours."""
+        if block is None:
+            return
+        self.allocated -= block.size
+        self.requested -= block.requested
+        block.allocated = False
+        if self.trace is not None:
+            for action in ("free_requested", "free_completed"):
+                self.trace.append((action, block.address, block.requested, block.pool.stream, block.context))
+        block.context = None
+        if block.previous is not None:
+            self.merge(block, block.previous)
+        if block.next is not None:
+            self.merge(block, block.next)
+        self.insert(block)
+
+    def empty_cache(self) -> None:
+        """torch.cuda.empty_cache()."""
+        release.all_cached(self)
+
+    def rounded(self, size: int) -> int:
+        """A request's size as a block has it."""
+        if size < MIN_BLOCK:
+            return MIN_BLOCK
+        table = self.settings.roundup_power2_divisions
+        if table:
+            divisions = table[min(max(size.bit_length() - 21, 0), INTERVALS - 1)]
+            if divisions > 1 and size > MIN_BLOCK * divisions:
+                return _next_division(size, divisions)
+        return -(-size // MIN_BLOCK) * MIN_BLOCK
+
+    def segment_size(self, rounded: int) -> int:
+        """What the driver is asked for, for a block of this size."""
+        if rounded <= SMALL_SIZE:
+            return SMALL_BUFFER
+        if rounded < MIN_LARGE:
+            return self.settings.large_segment_size
+        return -(-rounded // ROUND_LARGE) * ROUND_LARGE
+
+    def insert(self, block: Block) -> None:
+        """Puts a free block into its pool."""
+        block.age = self.searches[block.pool.small]
+        block.pool.insert(block)
+
+    def merge(self, block: Block, neighbour: Block | None) -> None:
+        """Joins a neighbour that is free, and mapped as the block is, to the block."""
+        if neighbour is None or neighbour.allocated or neighbour.mapped != block.mapped:
+            return
+        pool = block.pool
+        if neighbour.mapped:
+            pool.remove(neighbour)
+        else:
+            pool.unmapped.remove(neighbour)
+        if neighbour is block.previous:
+            before = neighbour.previous
+            block.address, block.previous = neighbour.address, before
+            if before is not None:
+                before.next = block
+            else:
+                self.heads[block.address] = block
+        else:
+            after = neighbour.next
+            block.next = after
+            if after is not None:
+                after.previous = block
+        block.size += neighbour.size
+
+    def grow(self, size: int) -> None:
+        """Counts memory that came from the driver."""
+        self.reserved += size
+        self.driver_allocations += 1
+        if self.reserved > self.peak_reserved:
+            self.peak_reserved = self.reserved
+
+    def has_room(self, size: int) -> bool:
+        return self.capacity is None or self.reserved + size <= self.capacity
+
+    def _new_pool(self, small: bool, stream: int) -> Pool:
+        pool = self.pools[small, stream] = Pool(small, stream)
+        return pool
+
+    def _free_block(self, pool: Pool, size: int) -> Block | None:
+        if self.collects:
+            self.searches[pool.small] += 1
+        keys = pool.keys
+        place = pool.first(size)
+        if place == len(keys):
+            return None
+        settings = self.settings
+        if settings.expandable_segments:
+            place = expandable.best_fit(pool, place)
+        key = keys[place]
+        found = key >> ADDRESS_BITS
+        if size < settings.max_split_size <= found:
+            return None  # a small request must not take an oversize block
+        if size >= settings.max_split_size and found >= size + settings.max_non_split_rounding:
+            return None
+        del keys[place]
+        return pool.blocks.pop(key)
+
+    def _from_driver(self, pool: Pool, rounded: int, size: int, context: Any) -> Block:
+        """A block of new memory, after giving back as much cached memory as it takes."""
+        asked = self.segment_size(rounded)
+        if self.collects:
+            release.aged(self)
+        block = self._new_block(pool, rounded, asked)
+        if block is None and release.oversize(self, pool, rounded):
+            block = self._new_block(pool, rounded, asked)
+        if block is None:
+            release.all_cached(self)
+            self.retries += 1
+            block = self._new_block(pool, rounded, asked)
+        if block is None:
+            if self.trace is not None:
+                self.trace.append(("oom", (self.capacity or 0) - self.reserved, rounded, pool.stream, context))
+            raise OutOfMemory(asked, size, pool.stream)
+        return block
+
+    def _new_block(self, pool: Pool, rounded: int, asked: int) -> Block | None:
+        if self.allowed is not None and self.reserved + asked > self.allowed:
+            return None
+        if self.settings.expandable_segments:
+            return expandable.allocate(self, pool, rounded)
+        if not self.has_room(asked):
+            return None
+        block = Block(asked, self.next_address, pool)
+        self.next_address += -(-asked // ROUND_LARGE) * ROUND_LARGE
+        self.heads[block.address] = block
+        self.grow(asked)
+        self.segments += 1
+        if self.trace is not None:
+            self.trace.append(("segment_alloc", block.address, asked, pool.stream, None))
+        return block
+
+    def _splits(self, small: bool, size: int, rest: int) -> bool:
+        """Whether the rest of a block becomes a free block; else the whole block counts as allocated."""
+        if small or self.settings.expandable_segments:
+            return rest >= MIN_BLOCK
+        return size < self.settings.max_split_size and rest > SMALL_SIZE
+
+    def _split(self, rest: Block, size: int, left: int) -> Block:
+        """The first `size` bytes as a block of their own; `rest` keeps the end."""
+        block = Block(size, rest.address, rest.pool, rest.segment)
+        before = rest.previous
+        block.previous, block.next, rest.previous = before, rest, block
+        if before is not None:
+            before.next = block
+        else:
+            self.heads[block.address] = block
+        rest.address += size
+        rest.size = left
+        self.insert(rest)
+        return block
+
+
+def _next_division(size: int, divisions: int) -> int:
+    """The next of so many equal steps between two powers of two."""
+    if size & (size - 1) == 0:
+        return size
+    floor = 1 << (size.bit_length() - 1)
+    step = floor >> (divisions.bit_length() - 1)
+    if step == 0:
+        return floor << 1
+    below = size & -step
+    return size if below == size else below + step

@@ -1,0 +1,161 @@
+"""The one form of a recorded program: what was allocated, in which order it came and went, and the marks between.
+
+Both front ends and every reader of foreign files make it; the allocator's model, the fold and the timeline read it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput
+
+Category = Literal["parameter", "gradient", "optimizer", "activation", "temporary", "buffer"]
+CATEGORIES: tuple[Category, ...] = ("parameter", "gradient", "optimizer", "activation", "temporary", "buffer")
+SCHEMA = "tonnage/events/1"
+LARGEST = 2**50  # bytes of one allocation; more is a broken file
+
+
+class Allocation(Struct, array_like=True, gc=False):
+    """One piece of memory. `bytes` as requested, `stream` 0 is the default one; `operation`, `module` and `phase` say who made
+    it, and `overlay` that the operation's kernel takes it, which no tensor shows."""
+
+    bytes: int
+    stream: int = 0
+    operation: str = ""
+    module: str = ""
+    phase: str = ""
+    category: Category = "temporary"
+    overlay: bool = False
+
+
+class Mark(Struct, frozen=True, array_like=True):
+    """The end of a stage: after so many events."""
+
+    position: int
+    name: str
+
+
+class Events(Struct, kw_only=True):
+    """`order` holds i where allocation i is made and ~i where it is freed."""
+
+    allocations: list[Allocation] = []
+    order: list[int] = []
+    marks: list[Mark] = []
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def allocate(self, allocation: Allocation) -> int:
+        """Adds an allocation at the end; returns its number."""
+        number = len(self.allocations)
+        self.allocations.append(allocation)
+        self.order.append(number)
+        return number
+
+    def free(self, number: int) -> None:
+        self.order.append(~number)
+
+    def mark(self, name: str) -> None:
+        """Ends a stage here."""
+        self.marks.append(Mark(len(self.order), name))
+
+    def live_at(self, position: int) -> list[int]:
+        """Allocations that are alive after the first `position` events, in order of their making."""
+        alive: dict[int, None] = {}
+        for event in self.order[:position]:
+            if event >= 0:
+                alive[event] = None
+            else:
+                alive.pop(~event, None)
+        return list(alive)
+
+    def sequence(self) -> Iterator[tuple[bool, int]]:
+        """(whether made, bytes) of each event: what two traces of the same program share whatever their numbers are."""
+        for event in self.order:
+            yield event >= 0, self.allocations[event if event >= 0 else ~event].bytes
+
+
+class _File(Struct):
+    """Columns and one table of names: small on disk."""
+
+    schema: str
+    names: list[str]
+    bytes: list[int]
+    streams: list[int]
+    operations: list[int]
+    modules: list[int]
+    phases: list[int]
+    categories: list[int]
+    overlays: list[int]
+    order: list[int]
+    marks: list[Mark]
+    about: dict[str, Any] = {}
+
+
+def encode(events: Events, about: dict[str, Any] | None = None) -> bytes:
+    """The JSON form, with whatever the writer wants to say `about` it."""
+    names: dict[str, int] = {}
+
+    def at(name: str) -> int:
+        return names.setdefault(name, len(names))
+
+    made = events.allocations
+    file = _File(
+        schema=SCHEMA, names=[], bytes=[a.bytes for a in made], streams=[a.stream for a in made],
+        operations=[at(a.operation) for a in made], modules=[at(a.module) for a in made], phases=[at(a.phase) for a in made],
+        categories=[CATEGORIES.index(a.category) for a in made], overlays=[i for i, a in enumerate(made) if a.overlay],
+        order=events.order, marks=events.marks, about=about or {},
+    )  # fmt: skip
+    file.names = list(names)
+    return msgspec.json.encode(file)
+
+
+def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]]:
+    """The events of a JSON form and what it says about them. Raises InvalidInput."""
+    try:
+        file = msgspec.json.decode(data, type=_File)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"{where} holds no events: {error}.") from None
+    if file.schema != SCHEMA:
+        raise InvalidInput(f"{where}: schema must be {SCHEMA!r}. Got {file.schema[:40]!r}.")
+    columns = (file.bytes, file.streams, file.operations, file.modules, file.phases, file.categories)
+    if len({len(column) for column in columns}) > 1:
+        raise InvalidInput(f"{where}: the columns of its allocations differ in length.")
+    if any(not 0 <= size < LARGEST for size in file.bytes):
+        raise InvalidInput(f"{where}: an allocation has less than 0 or more than {LARGEST} bytes.")
+    _within(where, "names", (*file.operations, *file.modules, *file.phases), len(file.names))
+    _within(where, "categories", file.categories, len(CATEGORIES))
+    hidden = set(file.overlays)
+    allocations = [
+        Allocation(size, stream, file.names[operation], file.names[module], file.names[phase], CATEGORIES[category], i in hidden)
+        for i, (size, stream, operation, module, phase, category) in enumerate(zip(*columns, strict=True))
+    ]
+    events = Events(allocations=allocations, order=file.order, marks=file.marks)
+    check(events, where)
+    return events, file.about
+
+
+def _within(where: str, what: str, numbers: Iterable[int], count: int) -> None:
+    for number in numbers:
+        if not 0 <= number < count:
+            raise InvalidInput(f"{where}: {what} has {count} entries, and entry {number} is asked for.")
+
+
+def check(events: Events, where: str = "the events") -> None:
+    """Every allocation is made once, and freed at most once and after that. Raises InvalidInput."""
+    state = bytearray(len(events.allocations))
+    for position, event in enumerate(events.order):
+        number = event if event >= 0 else ~event
+        if number >= len(state) or state[number] != (0 if event >= 0 else 1):
+            what = "makes" if event >= 0 else "frees"
+            raise InvalidInput(f"{where}: event {position} {what} allocation {number} out of turn.")
+        state[number] += 1
+    _check_marks(events.marks, len(events.order), where)
+
+
+def _check_marks(marks: Sequence[Mark], length: int, where: str) -> None:
+    positions = [mark.position for mark in marks]
+    if positions != sorted(positions) or any(not 0 <= position <= length for position in positions):
+        raise InvalidInput(f"{where}: marks must ascend and lie within its {length} events.")
