@@ -1,0 +1,1 @@
+"""Recording a program: torch is imported only here."""

@@ -1,0 +1,42 @@
+"""Which module a program is in, from hooks on all modules' forwards."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch.nn.modules import module as hooks
+
+
+class ModulePath:
+    """`current`: the dotted name of the innermost module whose forward runs; empty outside of any named one."""
+
+    def __init__(self) -> None:
+        self.current = ""
+        self._names: dict[int, str] = {}
+        self._stack: list[str] = []
+
+    def name(self, model: nn.Module) -> None:
+        """Learns the names of a model's modules."""
+        for name, module in model.named_modules():
+            self._names.setdefault(id(module), name or type(module).__name__)
+
+    def name_of(self, module: nn.Module) -> str:
+        return self._names.get(id(module), type(module).__name__)
+
+    def watch(self) -> Callable[[], None]:
+        """Follows all forwards until the returned function is called."""
+        before = hooks.register_module_forward_pre_hook(self._enter)
+        after = hooks.register_module_forward_hook(self._leave, always_call=True)
+
+        def undo() -> None:
+            before.remove()
+            after.remove()
+
+        return undo
+
+    def _enter(self, module: nn.Module, _: Any) -> None:
+        self._stack.append(self.current)
+        self.current = self.name_of(module)
+
+    def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
+        self.current = self._stack.pop() if self._stack else ""

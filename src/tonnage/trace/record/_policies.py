@@ -1,0 +1,117 @@
+"""What is done with operations that cannot run without data, or that are not the device's."""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, unset_fake_temporarily
+
+if TYPE_CHECKING:
+    from tonnage.trace.record._recorder import Recorder
+
+aten = torch.ops.aten
+_DEVICE = torch.ops.prim.device.default
+_LIFTS = frozenset({aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default})
+# In place on fake tensors they change nothing, and have no kernel there.
+_IN_PLACE = frozenset(
+    getattr(packet, overload) for packet in (aten._fused_sgd_, aten._fused_adagrad_) for overload in packet.overloads()
+)
+_WAIT = torch.ops._c10d_functional.wait_tensor.default if hasattr(torch.ops, "_c10d_functional") else None
+
+
+def desugars(types: Any) -> bool:
+    """Whether a call is on wrapped tensors (DTensor and the like), which dispatch to plain ones themselves."""
+    return any(each is not FakeTensor and hasattr(each, "__tensor_flatten__") for each in types)
+
+
+def answer(recorder: "Recorder", func: Any, types: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[bool, Any]:
+    """(whether it was dealt with, the result)."""
+    if func is _DEVICE:
+        first = args[0]
+        return (True, first.fake_device) if isinstance(first, FakeTensor) else (False, None)
+    if func is aten._local_scalar_dense.default:
+        return _scalar(recorder, func, args)
+    if func is aten.nonzero.default and args[0].device.type == recorder.device_type:
+        return True, _nonzero(recorder, args[0])
+    if func in _IN_PLACE:
+        return True, None
+    if func is _WAIT:
+        return True, args[0]  # its meta kernel would make another tensor
+    if not types and recorder.device_type == "cuda" and func not in _LIFTS and _is_real(args, keywords):
+        with unset_fake_temporarily():
+            return True, func(*args, **keywords)
+    if _is_composite(func):
+        with recorder:
+            result = func.decompose(*args, **keywords)
+        if result is not NotImplemented:
+            return True, result
+    return False, None
+
+
+def _scalar(recorder: "Recorder", func: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
+    tensor = args[0]
+    if tensor.device.type != "meta":
+        try:
+            return True, func(*args)
+        except DataDependentOutputException:
+            pass
+    number = recorder.number_of(tensor)
+    maker = recorder.events.allocations[number].operation if number is not None else ""
+    value: bool | float | int
+    if tensor.dtype == torch.bool:
+        value = "aten.all" in maker  # masks are asked whether they hide anything
+    elif tensor.dtype.is_floating_point:
+        value = 0.0  # GradScaler's found_inf: the step is taken
+    else:
+        value = 0
+    recorder.answers[maker or "a value", str(tensor.dtype), repr(value)] += 1
+    return True, value
+
+
+def _nonzero(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
+    """As many indices as there can be."""
+    result = aten.new_empty.default(tensor, (tensor.numel(), tensor.dim()), dtype=torch.int64)
+    recorder.answers["aten.nonzero.default", str(tensor.dtype), "every element"] += 1
+    recorder._track(result, "aten.nonzero.default")
+    return result
+
+
+def _is_real(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
+    """A call on CPU tensors that are no fakes: device meshes, constants."""
+    if str(keywords.get("device", "cpu")) != "cpu":
+        return False
+    return any(
+        isinstance(each, torch.Tensor) or (isinstance(each, list | tuple) and each and isinstance(each[0], torch.Tensor))
+        for each in args
+    )
+
+
+@cache
+def _is_composite(func: Any) -> bool:
+    """Composite operations arrive whole under inference_mode; they are followed into their parts."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    if getattr(func, "namespace", "") != "aten":
+        return False
+    return has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA")
+
+
+def watch_sharding(recorder: "Recorder") -> Callable[[], None]:
+    """DTensor asks for shapes by running operations on tensors of the whole size: these are not the device's."""
+    module = sys.modules.get("torch.distributed.tensor._sharding_prop")
+    if module is None:
+        return lambda: None
+    propagator = module.ShardingPropagator
+    original = propagator._propagate_tensor_meta_non_cached
+
+    def quiet(self: Any, *args: Any, **keywords: Any) -> Any:
+        with recorder.pause():
+            return original(self, *args, **keywords)
+
+    propagator._propagate_tensor_meta_non_cached = quiet
+
+    def undo() -> None:
+        propagator._propagate_tensor_meta_non_cached = original
+
+    return undo
