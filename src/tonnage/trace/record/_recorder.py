@@ -38,6 +38,7 @@ class Recorder(TorchDispatchMode):
         self.fired: Counter[str] = Counter()
         self.answers: Counter[tuple[str, str, str]] = Counter()
         self.paused = 0
+        self.attention: Any = None
         self._overlays = overlays(profile)
         self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._sizes: dict[int, int] = {}  # of live allocations, by number

@@ -1,0 +1,206 @@
+"""The two front ends: plain PyTorch on meta tensors, or fake CUDA tensors. Everything is undone at the end."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.optim import optimizer as optimizers
+from torch.overrides import TorchFunctionMode
+
+from tonnage.catalogue import accelerator
+from tonnage.errors import MissingDatum
+from tonnage.trace.profiles import Profile
+from tonnage.trace.record import _facade as facade
+from tonnage.trace.record import _guard as guard
+from tonnage.trace.record._attention import Attention
+from tonnage.trace.record._recorder import Recorder
+
+FrontEnd = Literal["meta", "cuda"]
+
+
+@contextmanager
+def recording(front_end: FrontEnd, profile: Profile, devices: int = 8) -> Iterator[Recorder]:
+    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run."""
+    if front_end == "cuda" and (reason := guard.works()):
+        raise MissingDatum(f"the front end 'cuda' cannot run. {reason} The front end 'meta' can.")
+    recorder = Recorder(front_end, profile)
+    recorder.attention = Attention(profile)
+    with ExitStack() as stack:
+        _optimizers(stack, profile, front_end)
+        _transformers(stack)
+        stack.enter_context(_all_in_one_thread())
+        if front_end == "cuda":
+            _fake_cuda(stack, recorder, devices)
+        else:
+            _meta(stack, recorder)
+        yield recorder
+
+
+def _meta(stack: ExitStack, recorder: Recorder) -> None:
+    library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that these operations had other kernels
+        if recorder.profile.has_fused_attention:
+            library.impl("scaled_dot_product_attention", recorder.attention, "AutogradMeta")
+        library.impl("dropout", _dropout, "AutogradMeta")
+        library.impl("rms_norm", _rms_norm, "AutogradMeta")
+    stack.enter_context(_OnMeta())
+    stack.enter_context(torch.device("meta"))
+    stack.enter_context(recorder)
+
+
+def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int) -> None:
+    guard.install()
+    total = accelerator(recorder.profile.gpu.accelerator).memory.usable_bytes
+    for name, function in facade.functions(recorder.profile, total, devices).items():
+        _patch(stack, torch.cuda, name, function)
+    library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if recorder.profile.has_fused_attention:
+            for key in ("AutogradCUDA", "CUDA"):
+                library.impl("scaled_dot_product_attention", recorder.attention, key)
+        library.impl("_fused_rms_norm", _fused_rms_norm, "CUDA")
+    import torch.cuda.amp.common as amp
+
+    _patch(stack, amp, "amp_definitely_not_available", lambda: False)
+    _patch(stack, torch.Tensor, "record_stream", lambda self, stream: None)
+    _patch(stack, nn.Module, "_apply", _apply)
+    stack.enter_context(_FakeMode(allow_non_fake_inputs=True))
+    stack.enter_context(recorder)
+
+
+class _FakeMode(FakeTensorMode):
+    """The facade says that CUDA is there, and the mode must not believe it."""
+
+    @property
+    def avoid_device_init(self) -> bool:
+        return True
+
+    @avoid_device_init.setter
+    def avoid_device_init(self, value: bool) -> None: ...
+
+
+class _OnMeta(TorchFunctionMode):
+    """A program that says "cuda" gets meta tensors."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        keywords = dict(kwargs or {})
+        if "device" in keywords:
+            keywords["device"] = _on_meta(keywords["device"])
+        if func is torch.Tensor.cuda:
+            return args[0].to("meta")
+        if func is torch.Tensor.to:
+            args = tuple(_on_meta(each) if isinstance(each, str | torch.device) else each for each in args)
+        return func(*args, **keywords)
+
+
+def _on_meta(device: Any) -> Any:
+    return torch.device("meta") if device is not None and str(device).startswith("cuda") else device
+
+
+def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None:
+    """Optimizers choose foreach by the device's type and the tensor's; a GPU's choice is that of the profile's version."""
+    devices = ["cuda", "meta"] if profile.foreach else []
+    _patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
+    fused = ["cuda", "cpu", "meta"]
+    _patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
+    for module in [each for name, each in sys.modules.items() if name.startswith("torch.optim.") and each is not None]:
+        for name, value in (("_get_foreach_kernels_supported_devices", devices), ("_get_fused_kernels_supported_devices", fused)):
+            if hasattr(module, name):
+                _patch(stack, module, name, lambda value=value: value)
+    if profile.foreach:
+        _patch(stack, optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor])
+
+
+def _transformers(stack: ExitStack) -> None:
+    """It asks whether it is traced, and would take another path."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("transformers") and module is not None:
+            for question in ("is_tracing", "is_fake_tensor"):
+                if question in vars(module):
+                    _patch(stack, module, question, lambda *_, **__: False)
+
+
+def _patch(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
+    missing = object()
+    before = vars(owner).get(name, missing)
+    setattr(owner, name, value)
+
+    def undo() -> None:
+        if before is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+    stack.callback(undo)
+
+
+@contextmanager
+def _all_in_one_thread() -> Iterator[None]:
+    """Dispatch modes belong to a thread, and backward would run on another."""
+    before = torch.autograd.is_multithreading_enabled()
+    torch.autograd.set_multithreading_enabled(False)
+    try:
+        yield
+    finally:
+        torch.autograd.set_multithreading_enabled(before)
+
+
+def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
+    """As on CUDA: one kernel that gives the result and a mask of bools."""
+    if not train or p == 0 or x.numel() == 0:
+        return x
+    result: torch.Tensor = torch.ops.aten.native_dropout(x, p, train)[0]
+    return result
+
+
+def _rms_norm(x: torch.Tensor, shape: list[int], weight: torch.Tensor | None = None, eps: float | None = None) -> torch.Tensor:
+    """As on CUDA: one kernel that keeps the reciprocal roots in fp32."""
+    result: torch.Tensor = _RmsNorm.apply(x, shape, weight)
+    return result
+
+
+class _RmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, shape: list[int], weight: torch.Tensor | None) -> torch.Tensor:
+        out, roots = _fused_rms_norm(x, shape, weight)
+        ctx.save_for_backward(x, roots, weight)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, None, torch.Tensor | None]:
+        x, _, weight = ctx.saved_tensors
+        return torch.empty_like(x), None, None if weight is None else torch.empty_like(weight)
+
+
+def _fused_rms_norm(x: torch.Tensor, shape: Any, weight: Any = None, eps: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    rows = [*x.shape[: x.dim() - len(shape)], *[1] * len(shape)]
+    wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+    return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
+
+
+def _apply(self: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
+    """Module._apply for tensors whose data cannot be swapped: parameters are made anew."""
+    if recurse:
+        for child in self.children():
+            child._apply(fn)
+    for name, parameter in self._parameters.items():
+        if parameter is not None:
+            with torch.no_grad():
+                moved = fn(parameter)
+                gradient = None if parameter.grad is None else fn(parameter.grad)
+            if moved is not parameter:
+                made = nn.Parameter(moved, parameter.requires_grad)
+                made.grad = gradient
+                made.__dict__.update({key: value for key, value in parameter.__dict__.items() if key not in made.__dict__})
+                self._parameters[name] = made
+    for name, buffer in self._buffers.items():
+        if buffer is not None:
+            self._buffers[name] = fn(buffer)
+    return self

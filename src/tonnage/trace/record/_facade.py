@@ -1,0 +1,116 @@
+"""torch.cuda as a program with a GPU sees it, where there is none: streams, events, properties."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from tonnage.trace.profiles import Profile
+from tonnage.trace.record import _streams as streams
+
+
+class Stream:
+    """A stream by number; nothing runs on it."""
+
+    made = 0
+
+    def __init__(self, device: Any = None, priority: int = 0, **_: Any):
+        Stream.made += 1
+        self.stream_id = self.cuda_stream = Stream.made
+        self.device, self.device_index, self.priority = torch.device("cuda", 0), 0, priority
+
+    def wait_stream(self, stream: Any) -> None: ...
+    def wait_event(self, event: Any) -> None: ...
+    def synchronize(self) -> None: ...
+
+    def record_event(self, event: Any = None) -> Any:
+        return event or Event()
+
+    def query(self) -> bool:
+        return True
+
+    def __enter__(self) -> "Stream":
+        streams.push(self.stream_id)
+        _CURRENT.append(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        streams.pop()
+        _CURRENT.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.stream_id == self.stream_id
+
+    def __hash__(self) -> int:
+        return self.stream_id
+
+
+class Event:
+    """Is always over."""
+
+    def __init__(self, *_: Any, **__: Any): ...
+    def record(self, stream: Any = None) -> None: ...
+    def wait(self, stream: Any = None) -> None: ...
+    def synchronize(self) -> None: ...
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _: Any) -> float:
+        return 0.0
+
+
+class _Device:
+    def __init__(self, *_: Any): ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: Any) -> None: ...
+
+
+_DEFAULT = Stream()
+_DEFAULT.stream_id = _DEFAULT.cuda_stream = 0
+_CURRENT = [_DEFAULT]
+
+
+@contextmanager
+def _on(stream: Stream | None) -> Iterator[None]:
+    if stream is None:
+        yield
+        return
+    with stream:
+        yield
+
+
+def _set_stream(stream: Stream) -> None:
+    streams.replace(stream.stream_id)
+    _CURRENT[-1] = stream
+
+
+def _nothing(*_: Any, **__: Any) -> None: ...
+
+
+def _zero(*_: Any, **__: Any) -> int:
+    return 0
+
+
+def functions(profile: Profile, total: int, devices: int) -> dict[str, Callable[..., Any]]:
+    """What takes the place of torch.cuda's own, by name."""
+    gpu = profile.gpu
+    properties = SimpleNamespace(
+        name=gpu.accelerator, major=gpu.capability[0], minor=gpu.capability[1], total_memory=total,
+        multi_processor_count=gpu.multiprocessors, warp_size=32, gcnArchName="", L2_cache_size=50 * 2**20,
+    )  # fmt: skip
+    quiet = ("synchronize", "empty_cache", "set_device", "_lazy_init", "init", "manual_seed", "manual_seed_all", "set_rng_state",
+             "reset_peak_memory_stats", "ipc_collect")  # fmt: skip
+    zeros = ("current_device", "memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+    return {
+        **dict.fromkeys(quiet, _nothing), **dict.fromkeys(zeros, _zero),
+        "Stream": Stream, "Event": Event, "stream": _on, "StreamContext": _on, "set_stream": _set_stream, "device": _Device,
+        "current_stream": lambda device=None: _CURRENT[-1], "default_stream": lambda device=None: _DEFAULT,
+        "is_available": lambda: True, "is_initialized": lambda: True, "device_count": lambda: devices,
+        "is_bf16_supported": lambda *_, **__: gpu.capability >= (8, 0), "is_current_stream_capturing": lambda: False,
+        "get_device_capability": lambda *_: gpu.capability, "get_device_name": lambda *_: gpu.accelerator,
+        "get_device_properties": lambda *_: properties, "mem_get_info": lambda *_: (total, total),
+        "get_rng_state": lambda *_, **__: torch.zeros(16, dtype=torch.uint8),
+    }  # fmt: skip
