@@ -44,6 +44,7 @@ class Recorder(TorchDispatchMode):
         self._sizes: dict[int, int] = {}  # of live allocations, by number
         self._odd: set[int] = set()  # storages that are larger than their tensors say
         self._kept: set[tuple[str, bool]] = set()
+        self._held: list[Any] = []
         self._depth = 0
         self._undo: list[Any] = []
 
@@ -59,6 +60,7 @@ class Recorder(TorchDispatchMode):
         if self._depth == 0:
             for undo in reversed(self._undo):
                 undo()
+            self._live.clear()  # what dies from now on is not the program's doing
         super().__exit__(*error)
 
     def mark(self, name: str, phase: str | None = None) -> None:
@@ -86,6 +88,17 @@ class Recorder(TorchDispatchMode):
             number = self.number_of(_plain(tensor))
             if number is not None and self.events.allocations[number].category == "temporary":
                 self.events.allocations[number].category = category
+
+    def sort_live(self, phase: str, category: Category) -> None:
+        """Says what is for what of `phase` is still alive, unless it was said before."""
+        for _, number in self._live.values():
+            made = self.events.allocations[number]
+            if made.phase == phase and made.category == "temporary":
+                made.category = category
+
+    def keep(self, *things: Any) -> None:
+        """Holds what a program ends with, so that its end is not noted as a free."""
+        self._held.extend(things)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         keywords = dict(kwargs or {})
@@ -133,7 +146,9 @@ class Recorder(TorchDispatchMode):
         self._live[key] = (weakref.ref(storage, lambda _: self._died(key)), number)
 
     def _allocate(self, size: int, operation: str, overlay: bool = False) -> int:
-        made = Allocation(size, current_stream(), operation, self.modules.current, self.phase, "temporary", overlay)
+        recomputed = self.modules.current and not overlay and _in_backward()
+        category: Category = "activation" if recomputed else "temporary"
+        made = Allocation(size, current_stream(), operation, self.modules.current, self.phase, category, overlay)
         number = self.events.allocate(made)
         self._sizes[number] = size
         return number
@@ -165,7 +180,7 @@ class Recorder(TorchDispatchMode):
 
     def _keep(self, overlay: Any, key: str, size: int) -> None:
         """A workspace for each thread that asks: the program's own, and the one on which backward runs."""
-        thread = (key, torch._C._current_graph_task_id() != -1)
+        thread = (key, _in_backward())
         if thread in self._kept:
             return
         self._kept.add(thread)
@@ -191,6 +206,10 @@ class Recorder(TorchDispatchMode):
             torch.UntypedStorage.resize_ = original  # type: ignore[method-assign]
 
         return undo
+
+
+def _in_backward() -> bool:
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _tensors(result: Any) -> Iterator[torch.Tensor]:

@@ -1,0 +1,90 @@
+"""Runs a training program step by step under the recorder, and says what each piece of memory is for."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from tonnage.trace.program import STAGES, Program, arguments
+from tonnage.trace.record._recorder import Recorder
+
+Progress = Callable[[str], None]
+_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def train(recorder: Recorder, program: Program, steps: int = 2, progress: Progress = lambda stage: None) -> None:
+    """`steps` steps with a mark at the end of each stage; optimizer states and buckets appear in the first, and stay."""
+    model = program.model
+    recorder.modules.name(model)
+    optimizer = program.optimizer(model.parameters()) if callable(program.optimizer) else program.optimizer
+    recorder.sort(model.parameters(), "parameter")
+    recorder.sort(model.buffers(), "buffer")
+    recorder.sort(_tensors_in(program.inputs), "buffer")
+    recorder.mark("Initial", "forward")
+    output: Any = None
+    loss: Any = None
+    for step in range(steps):
+        suffix = "" if step == 0 else f" (step {step + 1})"
+        for _ in range(program.num_microbatches):
+            output, loss = None, None
+            progress(f"step {step + 1}: forward")
+            output, loss = _forward(recorder, program, suffix)
+            if not program.keeps_output:
+                output = None
+            recorder.sort_live("forward", "activation")
+            recorder.phase = "backward"
+            progress(f"step {step + 1}: backward")
+            loss.backward()
+            recorder.sort((p.grad for p in model.parameters() if p.grad is not None), "gradient")
+            recorder.mark(STAGES[2] + suffix, "optimizer step")
+        if optimizer is not None:
+            progress(f"step {step + 1}: optimizer")
+            _step(program, model, optimizer)
+            recorder.sort(_states(optimizer), "optimizer")
+            recorder.mark(STAGES[3] + suffix, "forward")
+            if step + 1 < steps:
+                optimizer.zero_grad()
+    recorder.keep(model, optimizer, output, loss)
+
+
+def _forward(recorder: Recorder, program: Program, suffix: str) -> tuple[Any, Any]:
+    recorder.phase = "forward"
+    positional, named = arguments(program.inputs)
+    dtype = _AUTOCAST.get(program.autocast or "")
+    with nullcontext() if dtype is None else torch.autocast("cuda", dtype=dtype):
+        output = program.model(*positional, **named)
+        recorder.mark(STAGES[0] + suffix, "forward")
+        loss = _loss_of(output) if program.loss is None else program.loss(output)
+    recorder.mark(STAGES[1] + suffix, "forward")
+    return output, loss
+
+
+def _loss_of(output: Any) -> Any:
+    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    if found is not None:
+        return found
+    first = output[0] if isinstance(output, tuple | list) else getattr(output, "logits", output)
+    return first.float().mean()
+
+
+def _step(program: Program, model: Any, optimizer: Any) -> None:
+    if program.clip_grad_norm is not None:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), program.clip_grad_norm)
+    optimizer.step()
+
+
+def _states(optimizer: Any) -> Iterator[torch.Tensor]:
+    for state in optimizer.state.values():
+        yield from _tensors_in(state)
+
+
+def _tensors_in(thing: Any) -> Iterator[torch.Tensor]:
+    if isinstance(thing, torch.Tensor):
+        yield thing
+    elif isinstance(thing, dict):
+        for each in thing.values():
+            yield from _tensors_in(each)
+    elif isinstance(thing, list | tuple):
+        for each in thing:
+            yield from _tensors_in(each)
