@@ -1,9 +1,11 @@
 """The catalogue of accelerators: every file is strict, sourced, named once, and says what its sources say."""
 
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tonnage.catalogue import _files, accelerator, accelerator_names, node
 from tonnage.catalogue.accelerators import KINDS, PRECISIONS, AcceleratorFile, load
@@ -28,6 +30,7 @@ PUBLISHED = [
     ("h100", "tdp", 700, "nvidia.com H100"),
     ("h100-pcie", "bf16", 756, "H100 whitepaper, PCIe"),
     ("h100-nvl", "bandwidth", 3938, "H100 NVL product brief"),
+    ("h100", "runtime_mib", 80995, "torch: 79.097 GiB"),
     ("h100-nvl", "reported_mib", 95830, "nvidia-smi"),
     ("h200", "bandwidth", 4800, "nvidia.com H200"),
     ("h200", "reported_mib", 143771, "nvidia-smi"),
@@ -41,6 +44,7 @@ PUBLISHED = [
     ("a10", "bf16", 125, "nvidia.com A10"),
     ("v100-sxm2-16gb", "fp16", 125, "V100 datasheet"),
     ("t4", "fp16", 65, "T4 datasheet"),
+    ("t4", "runtime_mib", 14912, "llama.cpp: 14912 MiB; torch: 14.563 GiB"),
     ("l4", "bf16", 121, "half of 242 with sparsity"),
     ("l40s", "bf16", 362.05, "L40S datasheet, dense"),
     ("b200", "bf16", 2250, "Blackwell datasheet, dense"),
@@ -50,6 +54,7 @@ PUBLISHED = [
     ("gb300", "nominal_gib", 288, "nvidia.com GB300 NVL72"),
     ("rtx 4090", "bf16", 165.2, "Ada whitepaper v2.02, fp32 accumulation"),
     ("rtx 4090", "reported_mib", 24564, "nvidia-smi"),
+    ("rtx 4090", "runtime_mib", 24074, "torch: 23.51 GiB"),
     ("rtx 4090", "bandwidth", 1008, "Ada whitepaper"),
     ("rtx 3090", "bf16", 71, "GA102 whitepaper, fp32 accumulation"),
     ("rtx 5090", "bf16", 209.5, "RTX Blackwell whitepaper v1.1, fp32 accumulation"),
@@ -57,6 +62,7 @@ PUBLISHED = [
     ("rtx 6000 ada", "bf16", 364.2, "RTX 6000 Ada datasheet: 728.5 with sparsity"),
     ("mi300x", "bf16", 1307.4, "MI300X datasheet, footnote MI300-18"),
     ("mi300x", "bandwidth", 5325, "MI300X datasheet"),
+    ("mi300x", "runtime_mib", 196288, "HIP: 205822885888 bytes"),
     ("mi300x", "scale_up", 448, "7 links of 64 GB/s each way"),
     ("mi250x", "bf16", 191.5, "half of the package's 383"),
     ("mi355x", "bf16", 2516.6, "MI355X datasheet"),
@@ -66,7 +72,7 @@ PUBLISHED = [
     ("tpu-v3", "bf16", 123, "cloud.google.com/tpu"),
     ("tpu-v4", "bf16", 275, "cloud.google.com/tpu"),
     ("tpu-v5e", "bf16", 197, "cloud.google.com/tpu"),
-    ("tpu-v5e", "reported_mib", 16128, "XLA: of 15.75G hbm"),
+    ("tpu-v5e", "runtime_mib", 16128, "XLA: of 15.75G hbm"),
     ("tpu-v5p", "bf16", 459, "cloud.google.com/tpu"),
     ("tpu-v6e", "bf16", 918, "cloud.google.com/tpu"),
     ("tpu-v7", "bf16", 2307, "cloud.google.com/tpu"),
@@ -88,6 +94,7 @@ def figure(name: str, fact: str) -> float | None:
     values = {
         "nominal_gib": found.memory.nominal_bytes / GIB,
         "reported_mib": (found.memory.reported_bytes or 0) / MIB,
+        "runtime_mib": (found.memory.runtime_bytes or 0) / MIB,
         "bandwidth": (found.memory.bytes_per_second or 0) / GB,
         "scale_up": found.scale_up.bytes_per_second / GB if found.scale_up else None,
         "tdp": found.tdp_watts,
@@ -119,7 +126,8 @@ def test_every_file_loads_strictly_under_its_own_name(path):
 def test_every_fact_resolves_to_a_dated_source(path):
     found, form = load(path), _files.read(path, AcceleratorFile)
     facts = ["memory.nominal_gib"]
-    facts += [f"memory.{field}" for field in ("bandwidth_gb_per_s", "reported_mib") if getattr(form.memory, field)]
+    readings = ("bandwidth_gb_per_s", "reported_mib", "runtime_mib")
+    facts += [f"memory.{field}" for field in readings if getattr(form.memory, field)]
     facts += ["memory.system_gib"] * bool(form.memory.system_gib)
     facts += [f"dense_tflops.{precision}" for precision in form.dense_tflops]
     facts += [f"sparse_tflops.{precision}" for precision in form.sparse_tflops]
@@ -131,8 +139,8 @@ def test_every_fact_resolves_to_a_dated_source(path):
 
 def test_a_measured_reading_has_its_own_source_not_the_vendors():
     for path in PATHS:
-        if "reported_mib" in fields(path)["memory"]:
-            assert "memory.reported_mib" in load(path).sources, path.stem
+        for reading in {"reported_mib", "runtime_mib"} & set(fields(path)["memory"]):
+            assert f"memory.{reading}" in load(path).sources, path.stem
 
 
 def test_no_two_accelerators_answer_to_one_name():
@@ -153,6 +161,70 @@ def test_no_driver_reports_more_memory_than_is_sold():
         memory = load(path).memory
         if memory.reported_bytes:
             assert 0.9 < memory.reported_bytes / memory.nominal_bytes <= 1, path.stem
+
+
+def with_runtime() -> list[Path]:
+    return [path for path in PATHS if load(path).memory.runtime_bytes]
+
+
+def test_what_programs_get_is_known_for_most_accelerators_that_people_use():
+    assert len(with_runtime()) >= 70
+    for name in ("v100-sxm2-32gb", "t4", "a10g", "a100-sxm-80gb", "l4", "l40s", "h100", "h200", "b200", "gh200", "gb200",
+                 "rtx 3090", "rtx 4090", "rtx 5090", "rtx a6000", "mi300x", "rx 7900 xtx", "agx orin", "tpu-v5e"):  # fmt: skip
+        assert accelerator(name).memory.usable_from == "runtime", name
+
+
+def test_programs_get_all_but_a_little_of_what_the_driver_shows():
+    for path in with_runtime():
+        memory = load(path).memory
+        if memory.reported_bytes:
+            kept = memory.reported_bytes - memory.runtime_bytes
+            assert 0 <= kept <= max(0.04 * memory.reported_bytes, 512 * MIB), path.stem
+        else:
+            assert 0.93 < memory.runtime_bytes / memory.nominal_bytes <= 1, path.stem
+
+
+def seen(why: str) -> list[float]:
+    """The readings that a reason lists, in MiB: 24081, 23.51 GiB."""
+    exact = [float(number) for number in re.findall(r"(?<![\d.])\d{4,}(?![\d.])", why)]
+    return exact or [float(number) * 1024 for number in re.findall(r"(\d+\.\d+)(?= GiB| to)", why)]
+
+
+@pytest.mark.parametrize("path", with_runtime(), ids=lambda path: path.stem)
+def test_what_programs_get_is_the_lowest_of_the_readings_that_its_reason_lists(path):
+    found = load(path)
+    if found.kind == "gpu":
+        assert min(seen(found.why["memory.runtime_mib"])) == pytest.approx(found.memory.runtime_bytes / MIB, abs=1)
+
+
+def test_usable_memory_is_what_programs_get_else_what_the_driver_shows_else_what_is_sold():
+    known = accelerator("h100").memory
+    assert known.runtime_bytes < known.reported_bytes < known.nominal_bytes
+    assert (known.usable_bytes, known.usable_from) == (known.runtime_bytes, "runtime")
+    driver = replace(known, runtime_bytes=None)
+    assert (driver.usable_bytes, driver.usable_from) == (known.reported_bytes, "driver")
+    nominal = replace(driver, reported_bytes=None, system_bytes=GIB)
+    assert (nominal.usable_bytes, nominal.usable_from) == (known.nominal_bytes - GIB, "nominal")
+
+
+def test_another_size_never_has_the_whole_cards_readings():
+    for path in PATHS:
+        for variant, changed in fields(path).get("variants", {}).items():
+            part = load(path, variant).memory
+            if "nominal_gib" in changed or "reported_mib" in changed:
+                assert part.runtime_bytes == (changed["runtime_mib"] * MIB if "runtime_mib" in changed else None), (
+                    variant
+                )
+    assert accelerator("h100:1g.10gb").memory.usable_from == "driver"
+    assert accelerator("rtx-a6000:ecc-on").memory.runtime_bytes < accelerator("rtx-a6000").memory.runtime_bytes
+
+
+def test_a_variant_of_the_same_memory_keeps_what_programs_get(tmp_path):
+    same = GOOD.replace("reported_mib = 24000", "reported_mib = 24000\nruntime_mib = 23600").replace(
+        "nominal_gib = 12\n", ""
+    )
+    path = written(tmp_path, same)
+    assert load(path, "half").memory.runtime_bytes == load(path).memory.runtime_bytes == 23600 * MIB
 
 
 def test_a_default_node_holds_the_accelerator_that_names_it():
@@ -327,6 +399,12 @@ def test_an_accelerator_of_ones_own_is_found_by_its_file_name(tmp_path, monkeypa
         ("nominal_gib = 24\n", "nominal_gib = 24e9\n", r"memory.nominal_gib must be above 0 and at most 65,536"),
         ("nominal_gib = 24\n", "nominal_gib = 0\n", r"memory.nominal_gib must be above 0"),
         ("reported_mib = 24000", "reported_mib = 25769", "exceeds nominal_gib"),
+        ("reported_mib = 24000", "reported_mib = 24", "below half of nominal_gib"),
+        ("reported_mib = 24000", "runtime_mib = 25769", r"runtime_mib \(25769.*\) exceeds nominal_gib"),
+        ("reported_mib = 24000", "reported_mib = 24000\nruntime_mib = 24001", "exceeds reported_mib"),
+        ("reported_mib = 24000", "runtime_mib = 23.6", r"runtime_mib \(23.6\) is below half of nominal_gib"),
+        ("reported_mib = 24000", "runtime_mib = -1", "runtime_mib must be above 0"),
+        ("nominal_gib = 12", "nominal_gib = 12\nruntime_mib = 12289", "variants.half.runtime_mib"),
         ("bandwidth_gb_per_s = 900", "bandwidth_gb_per_s = 900e9", "bandwidth_gb_per_s must be above 0 and at most"),
         ("gb_per_s = 50", "gb_per_s = -50", r"scale_up.gb_per_s must be above 0"),
         ("bf16 = 100", "bf16 = 100e12", r"dense_tflops.bf16 must be above 0 and at most"),

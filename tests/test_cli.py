@@ -71,6 +71,42 @@ def test_formulas_are_shown_with_the_numbers_put_in(run):
     assert "Pope2023" in out
 
 
+@pytest.mark.parametrize(
+    ("machine", "used", "said"),
+    [
+        ("H100-SXM-80GB", "runtime", None),
+        ("H800-SXM-80GB", "driver", "no source says how much memory the runtime of H800-SXM-80GB gives programs"),
+        ("H100-SXM-96GB", "nominal", "no source says what the driver of H100-SXM-96GB reports or its runtime gives"),
+        ("Apple-M4-Max-128GB", "nominal", None),  # what macOS keeps of it has a source
+    ],
+)
+def test_the_answer_says_which_figure_of_the_memory_was_used(run, machine, used, said):
+    document = json.loads(run("serve", "llama-3.1-8b", "--on", machine, "--context", "8k", "--json")[1])
+    entry = document["question"]["usable_memory"]
+    assert (entry["value"], entry["from"]) == (used, "catalogue")
+    notes = [note for note in document["warnings"] if note.startswith("no source says")]
+    assert [note.startswith(said) for note in notes] == ([True] if said else [])
+    assert "usable_memory" in run("serve", "llama-3.1-8b", "--on", machine, "--context", "8k")[1]
+
+
+def test_the_reason_of_the_usable_memory_has_its_source(run):
+    why = json.loads(run(*TRAIN, "--json")[1])["question"]["usable_memory"]["why"]
+    assert why.startswith("the total that the runtime gives programs; ") and "total_memory%3D81089MB" in why
+
+
+def test_what_the_system_keeps_has_its_own_source(run):
+    document = json.loads(run("serve", "llama-3.1-8b", "--on", "Apple-M4-Max-128GB", "--context", "8k", "--json")[1])
+    why = document["question"]["usable_memory"]["why"]
+    assert why.startswith("the memory as sold, less what the system keeps; ") and "recommendedMaxWorkingSetSize" in why
+
+
+def test_an_accelerator_is_shown_with_what_programs_get_of_it(run):
+    out = run("accelerators", "rtx-4090")[1]
+    assert "as programs get it       23.51 GiB" in out and "24081MiB" in out
+    memory = json.loads(run("accelerators", "rtx-4090", "--json")[1])["memory"]
+    assert memory["runtime_bytes"] == 24074 * 2**20 < memory["reported_bytes"]
+
+
 def test_a_reserve_is_kept_free(run):
     before = json.loads(run(*SERVE, "--json")[1])["verdict"]["usable_bytes"]
     after = json.loads(run(*SERVE, "--reserve", "10GiB", "--json")[1])["verdict"]["usable_bytes"]

@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,7 +115,69 @@ def test_local_is_what_nvidia_smi_shows(monkeypatch):
     machine(monkeypatch, nvidia_smi="NVIDIA H100 80GB HBM3, 81559\nNVIDIA H100 80GB HBM3, 81559\n")
     found = cluster("local")
     assert (found.accelerator.name, found.size) == ("H100-SXM-80GB", 2)
-    assert found.accelerator.memory.usable_bytes == 81559 * 2**20
+    memory = found.accelerator.memory
+    assert memory.reported_bytes == 81559 * 2**20
+    assert (
+        memory.usable_bytes == cluster("h100").accelerator.memory.runtime_bytes
+    )  # the same card: programs get the same of it
+    assert "nvidia-smi on this machine" in found.accelerator.fact("memory.reported_mib").source
+
+
+def test_local_takes_off_what_nvidia_smi_says_is_reserved(monkeypatch):
+    machine(monkeypatch, nvidia_smi="NVIDIA H100 80GB HBM3, 81559, 551\n")
+    chip = cluster("local").accelerator
+    assert (chip.memory.usable_bytes, chip.memory.usable_from) == ((81559 - 551) * 2**20, "runtime")
+    assert "nvidia-smi on this machine" in chip.fact("memory.runtime_mib").source
+
+
+def test_local_asks_an_old_driver_for_the_total_alone(monkeypatch):
+    def run(command, **_):
+        old = 'Field "memory.reserved" is not a valid field to query.\n'
+        out = old if "memory.reserved" in " ".join(command) else "Tesla V100-SXM2-32GB, 32480\n"
+        return subprocess.CompletedProcess(command, 0, out if command[0] == "nvidia-smi" else "", "")
+
+    monkeypatch.setattr(local.subprocess, "run", run)
+    monkeypatch.setattr(local, "_nvml", list)
+    assert cluster("local").accelerator.memory.reported_bytes == 32480 * 2**20
+
+
+def test_local_with_another_total_does_not_have_the_catalogues_runtime_figure(monkeypatch):
+    machine(monkeypatch, nvidia_smi="NVIDIA GeForce RTX 4090, 23028, [N/A]\n")  # ECC is on
+    memory = cluster("local").accelerator.memory
+    assert (memory.usable_bytes, memory.usable_from) == (23028 * 2**20, "driver")
+
+
+class Nvml:
+    """NVML of one card: its total and, from version 2 on, what is reserved of it."""
+
+    NVMLError = type("NVMLError", (Exception,), {})
+    nvmlMemory_v2 = 2  # noqa: N815 - as NVML names it
+
+    def __init__(self, *, knows_version_2: bool):
+        self.knows_version_2 = knows_version_2
+
+    def nvmlInit(self): ...
+
+    def nvmlDeviceGetCount(self):
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        return index
+
+    def nvmlDeviceGetName(self, handle):
+        return b"NVIDIA H200"
+
+    def nvmlDeviceGetMemoryInfo(self, handle, version=None):
+        if version and not self.knows_version_2:
+            raise self.NVMLError
+        reserved = {"reserved": 615 * 2**20} if version else {}
+        return SimpleNamespace(total=143771 * 2**20, **reserved)
+
+
+@pytest.mark.parametrize(("new", "usable"), [(True, 143771 - 615), (False, 143073)])
+def test_local_takes_off_what_nvml_says_is_reserved(monkeypatch, new, usable):
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(knows_version_2=new))
+    assert cluster("local").accelerator.memory.usable_bytes == usable * 2**20
 
 
 def test_local_is_what_rocm_smi_shows(monkeypatch):

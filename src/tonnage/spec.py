@@ -27,12 +27,14 @@ class Link(Struct, frozen=True, kw_only=True):
 class Memory(Struct, frozen=True, kw_only=True):
     """The memory of one accelerator.
 
-    `reported_bytes` is what the driver shows, None where nobody published it; `system_bytes` is what the operating system
-    keeps of a memory that processor and accelerator share.
+    `reported_bytes` is what the driver shows, `runtime_bytes` the total that the runtime gives programs (cudaMemGetInfo, torch's
+    total_memory), each None where nobody published it; `system_bytes` is what the operating system keeps of a memory that
+    processor and accelerator share.
     """
 
     nominal_bytes: int
     reported_bytes: int | None = None
+    runtime_bytes: int | None = None
     system_bytes: int = 0
     bytes_per_second: float | None = None
     kind: str = ""
@@ -40,8 +42,15 @@ class Memory(Struct, frozen=True, kw_only=True):
 
     @property
     def usable_bytes(self) -> int:
-        """What a program can ask for: as the driver reports it, else nominal, less the system's part."""
-        return (self.reported_bytes or self.nominal_bytes) - self.system_bytes
+        """What a program can ask for: as the runtime gives it, else as the driver reports it, else nominal, less the system's part."""
+        return (self.runtime_bytes or self.reported_bytes or self.nominal_bytes) - self.system_bytes
+
+    @property
+    def usable_from(self) -> Literal["runtime", "driver", "nominal"]:
+        """Which of the three figures `usable_bytes` starts from."""
+        if self.runtime_bytes:
+            return "runtime"
+        return "driver" if self.reported_bytes else "nominal"
 
 
 class Accelerator(Struct, frozen=True, kw_only=True):

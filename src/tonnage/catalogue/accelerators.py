@@ -19,12 +19,14 @@ KINDS = ("gpu", "tpu", "npu", "cpu", "apple")
 
 
 class _Memory(Struct, forbid_unknown_fields=True):
-    """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `system_gib` what a shared memory's system keeps."""
+    """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `runtime_mib` the total that the runtime gives programs,
+    `system_gib` what a shared memory's system keeps."""
 
     nominal_gib: float
     kind: str
     bandwidth_gb_per_s: float | None = None
     reported_mib: float | None = None
+    runtime_mib: float | None = None
     unified: bool = False
     system_gib: float = 0
 
@@ -37,6 +39,7 @@ class _Variant(Struct, forbid_unknown_fields=True):
     as_of: str
     nominal_gib: float | None = None
     reported_mib: float | None = None
+    runtime_mib: float | None = None
     bandwidth_gb_per_s: float | None = None
     system_gib: float | None = None
     compute_fraction: float = 1
@@ -108,13 +111,14 @@ def _variant(form: AcceleratorFile, name: str) -> _Variant:
 
 
 def _in_variant(memory: _Memory, chosen: _Variant) -> _Memory:
-    """The chip's memory with what the variant changes; another size is never reported as the chip's."""
+    """The chip's memory with what the variant changes; another size never has the chip's readings."""
     resized = chosen.nominal_gib is not None or chosen.reported_mib is not None
     return _Memory(
         nominal_gib=chosen.nominal_gib or memory.nominal_gib,
         kind=memory.kind,
         bandwidth_gb_per_s=chosen.bandwidth_gb_per_s or memory.bandwidth_gb_per_s,
         reported_mib=chosen.reported_mib if resized else memory.reported_mib,
+        runtime_mib=chosen.runtime_mib if resized or chosen.runtime_mib else memory.runtime_mib,
         unified=memory.unified,
         system_gib=memory.system_gib if chosen.system_gib is None else chosen.system_gib,
     )
@@ -125,9 +129,10 @@ def _with_memory_from(sources: dict[str, Fact], fact: Fact) -> dict[str, Fact]:
 
 
 def _memory(memory: _Memory) -> Memory:
-    reported, bandwidth = memory.reported_mib, memory.bandwidth_gb_per_s
+    reported, runtime, bandwidth = memory.reported_mib, memory.runtime_mib, memory.bandwidth_gb_per_s
     return Memory(
         nominal_bytes=round(memory.nominal_gib * GIB), reported_bytes=round(reported * MIB) if reported else None,
+        runtime_bytes=round(runtime * MIB) if runtime else None,
         system_bytes=round(memory.system_gib * GIB), kind=memory.kind, unified=memory.unified,
         bytes_per_second=bandwidth * GB if bandwidth else None,
     )  # fmt: skip
@@ -148,13 +153,26 @@ def _check(form: AcceleratorFile, where: str) -> None:
 def _check_memory(memory: _Memory, where: str) -> None:
     _checks.within(memory.nominal_gib, "gib", f"{where}.nominal_gib")
     _checks.within(memory.bandwidth_gb_per_s, "gb_per_s", f"{where}.bandwidth_gb_per_s")
-    _checks.within(memory.reported_mib, "mib", f"{where}.reported_mib")
-    if memory.reported_mib and memory.reported_mib > memory.nominal_gib * 1024:
+    _check_reading(memory, "reported_mib", memory.reported_mib, where)
+    _check_reading(memory, "runtime_mib", memory.runtime_mib, where)
+    if memory.runtime_mib and memory.reported_mib and memory.runtime_mib > memory.reported_mib:
         raise InvalidInput(
-            f"{where}.reported_mib ({memory.reported_mib}) exceeds nominal_gib ({memory.nominal_gib}): MiB for GiB?"
+            f"{where}.runtime_mib ({memory.runtime_mib}) exceeds reported_mib ({memory.reported_mib}): "
+            "a program never gets more than the driver shows."
         )
     if not 0 <= memory.system_gib < memory.nominal_gib:
         raise InvalidInput(f"{where}.system_gib must be at least 0 and below nominal_gib. Got {memory.system_gib}.")
+
+
+def _check_reading(memory: _Memory, field: str, value: float | None, where: str) -> None:
+    """A reading of the whole memory in MiB: not above what is sold, and not so far below that its unit must be another."""
+    _checks.within(value, "mib", f"{where}.{field}")
+    if value and value > memory.nominal_gib * 1024:
+        raise InvalidInput(f"{where}.{field} ({value}) exceeds nominal_gib ({memory.nominal_gib}): MiB for GiB?")
+    if value and value < memory.nominal_gib * 1024 / 2:
+        raise InvalidInput(
+            f"{where}.{field} ({value}) is below half of nominal_gib ({memory.nominal_gib}): GiB for MiB?"
+        )
 
 
 def _check_peaks(form: AcceleratorFile, where: str) -> None:
@@ -175,7 +193,8 @@ def _check_variant(form: AcceleratorFile, name: str, variant: _Variant, where: s
 
 def _facts(form: AcceleratorFile) -> list[str]:
     """Dotted paths of the figures that the file states, each of which needs a source."""
-    memory = [f"memory.{field}" for field in ("bandwidth_gb_per_s", "reported_mib") if getattr(form.memory, field)]
+    readings = ("bandwidth_gb_per_s", "reported_mib", "runtime_mib")
+    memory = [f"memory.{field}" for field in readings if getattr(form.memory, field)]
     system = ["memory.system_gib"] if form.memory.system_gib else []
     peaks = [f"dense_tflops.{precision}" for precision in form.dense_tflops]
     peaks += [f"sparse_tflops.{precision}" for precision in form.sparse_tflops]

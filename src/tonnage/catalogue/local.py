@@ -3,17 +3,31 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from tonnage.catalogue import _files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.spec import Accelerator, Cluster
+from tonnage.spec import Accelerator, Cluster, Fact
 from tonnage.units import MIB
 
-Found = tuple[str, int | None]  # the driver's name, total bytes as it reports them
 SECONDS = 10
+
+
+class Found(NamedTuple):
+    """The driver's name of an accelerator, its total bytes as the driver reports them, and as programs get them, where it says so.
+
+    NVIDIA's driver names what it and the firmware keep ("reserved", since version 510): the total without it is what cudaMemGetInfo
+    gives. For AMD both totals are one.
+    """
+
+    name: str
+    reported: int | None
+    runtime: int | None = None
+    source: str = ""
 
 
 def local_cluster() -> Cluster:
@@ -24,12 +38,12 @@ def local_cluster() -> Cluster:
             "this machine shows no accelerator (asked NVML, nvidia-smi, rocm-smi and macOS). "
             "Name one, for example --on rtx-4090, or a CPU from `tonnage accelerators`."
         )
-    if len({name for name, _ in found}) > 1:
-        listed = ", ".join(sorted({name for name, _ in found}))
+    if len({each.name for each in found}) > 1:
+        listed = ", ".join(sorted({each.name for each in found}))
         raise InvalidInput(
             f"this machine has unlike accelerators ({listed}). Name the ones to use, for example --on rtx-4090."
         )
-    return Cluster(accelerator=_described(*found[0]), accelerators_per_node=len(found))
+    return Cluster(accelerator=_described(found[0]), accelerators_per_node=len(found))
 
 
 def detect() -> list[Found]:
@@ -41,19 +55,30 @@ def detect() -> list[Found]:
     return []
 
 
-def _described(name: str, total: int | None) -> Accelerator:
-    """The catalogue's entry for the driver's name, with the memory that this driver reports."""
-    path = _files.find("accelerators", name)
+def _described(found: Found) -> Accelerator:
+    """The catalogue's entry for the driver's name, with the memory that this driver reports and gives."""
+    path = _files.find("accelerators", found.name)
     if path is None:
-        memory = f" ({total / MIB:.0f} MiB)" if total else ""
+        size = f" ({found.reported / MIB:.0f} MiB)" if found.reported else ""
         raise MissingDatum(
-            f"this machine has {name!r}{memory}, which the catalogue does not describe. "
+            f"this machine has {found.name!r}{size}, which the catalogue does not describe. "
             "Describe it in a TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml."
         )
     known = accelerator(path.stem)
-    if total is None or known.memory.unified:
+    if found.reported is None or known.memory.unified:
         return known
-    return replace(known, memory=replace(known.memory, reported_bytes=total))
+    here = Fact(source=f"{found.source} on this machine", as_of=datetime.now(UTC).date().isoformat())
+    read, runtime = {"memory.reported_mib", "memory.runtime_mib"}, found.runtime
+    if (
+        runtime is None and found.reported == known.memory.reported_bytes
+    ):  # the catalogue's card: what programs get is known
+        read, runtime = {"memory.reported_mib"}, known.memory.runtime_bytes
+    return replace(
+        known,
+        memory=replace(known.memory, reported_bytes=found.reported, runtime_bytes=runtime),
+        sources={**known.sources, **dict.fromkeys(read, here)},
+        why={path: reason for path, reason in known.why.items() if path not in read},
+    )
 
 
 def _nvml() -> list[Found]:
@@ -65,20 +90,34 @@ def _nvml() -> list[Found]:
         pynvml.nvmlInit()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
         return [
-            (_text(pynvml.nvmlDeviceGetName(handle)), int(pynvml.nvmlDeviceGetMemoryInfo(handle).total))
-            for handle in handles
+            Found(_text(pynvml.nvmlDeviceGetName(handle)), *_nvml_memory(pynvml, handle), "NVML") for handle in handles
         ]
     except pynvml.NVMLError:
         return []
 
 
+def _nvml_memory(pynvml: Any, handle: Any) -> tuple[int, int | None]:
+    """Total as the driver reports it, and without what it keeps; a driver or a library before 510 tells the first alone."""
+    try:
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+        return int(memory.total), int(memory.total) - int(memory.reserved)
+    except (AttributeError, TypeError, pynvml.NVMLError):
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), None
+
+
 def _nvidia_smi() -> list[Found]:
-    lines = _run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits").splitlines()
+    asked = "--query-gpu=name,memory.total,memory.reserved"
+    lines = _run("nvidia-smi", asked, "--format=csv,noheader,nounits").splitlines()
+    if lines and not any(
+        "," in line for line in lines
+    ):  # drivers before 510 refuse a query of memory.reserved as a whole
+        lines = _run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits").splitlines()
     found: list[Found] = []
     for line in lines:
-        name, _, total = line.rpartition(",")
-        if name and total.strip().isdecimal():
-            found.append((name.strip(), int(total) * MIB))
+        name, total, reserved = [*map(str.strip, line.split(",")), "", ""][:3]
+        if name and total.isdecimal():
+            runtime = (int(total) - int(reserved)) * MIB if reserved.isdecimal() else None
+            found.append(Found(name, int(total) * MIB, runtime, "nvidia-smi"))
     return found
 
 
@@ -92,7 +131,8 @@ def _rocm_smi() -> list[Found]:
         name = card.get("Card Series") or card.get("Card series") or card.get("Card Model")
         total = card.get("VRAM Total Memory (B)")
         if name:
-            found.append((str(name), int(total) if str(total).isdecimal() else None))
+            size = int(total) if str(total).isdecimal() else None
+            found.append(Found(str(name), size, size, "rocm-smi"))
     return found
 
 
@@ -103,7 +143,7 @@ def _macos() -> list[Found]:
     memory = _run("sysctl", "-n", "hw.memsize").strip()
     if not chip.startswith("Apple") or not memory.isdecimal():
         return []
-    return [(f"{chip.removeprefix('Apple ')} {int(memory) // 2**30}GB", int(memory))]
+    return [Found(f"{chip.removeprefix('Apple ')} {int(memory) // 2**30}GB", int(memory), source="sysctl")]
 
 
 def _run(*command: str) -> str:

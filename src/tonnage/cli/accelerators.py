@@ -77,8 +77,9 @@ def _accelerator_lines(chip: Accelerator) -> list[str]:
     memory = chip.memory
     facts = [("memory.nominal_gib", "memory", human(memory.nominal_bytes, "bytes")),
              ("memory.bandwidth_gb_per_s", "bandwidth", _rate(memory.bytes_per_second, "bytes/s"))]  # fmt: skip
-    if memory.reported_bytes:
-        facts.insert(1, ("memory.reported_mib", "as the driver reports", human(memory.reported_bytes, "bytes")))
+    readings = (("memory.reported_mib", "as the driver reports", memory.reported_bytes),
+                ("memory.runtime_mib", "as programs get it", memory.runtime_bytes))  # fmt: skip
+    facts[1:1] = [(path, label, human(size, "bytes")) for path, label, size in readings if size]
     if memory.system_bytes:
         facts.append(("memory.system_gib", "kept by the system", human(memory.system_bytes, "bytes")))
     facts += [

@@ -29,6 +29,13 @@ from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
 
+# What `usable_bytes` starts from, and the fact that has its source.
+USABLE = {
+    "runtime": ("the total that the runtime gives programs", "runtime_mib"),
+    "driver": ("the total that the driver reports", "reported_mib"),
+    "nominal": ("the memory as sold", "nominal_gib"),
+}
+
 
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line.
@@ -183,11 +190,23 @@ def _about(model: Model, cluster: Cluster) -> Question:
 
 
 def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
-    memory = cluster.accelerator.memory
+    chip, memory = cluster.accelerator, cluster.accelerator.memory
+    what, key = USABLE[memory.usable_from]
+    if memory.system_bytes:
+        what, key = f"{what}, less what the system keeps", "system_gib"
+    fact = chip.fact(f"memory.{key}")
+    why = f"{what}; {fact.source}" if fact else what
+    question.put("usable_memory", memory.usable_from, "catalogue", why)
     question.put("reserve_bytes", reserve_bytes, "given" if reserve_bytes else "default")
-    if memory.reported_bytes is None:
+    if memory.usable_from == "driver":
         question.warn(
-            f"no source says what the driver of {cluster.accelerator.name} reports: its nominal memory is used."
+            f"no source says how much memory the runtime of {chip.name} gives programs: what its driver reports is used, "
+            "of which a program can get a little less."
+        )
+    elif memory.usable_from == "nominal" and not memory.system_bytes:
+        question.warn(
+            f"no source says what the driver of {chip.name} reports or its runtime gives programs: its nominal memory is used, "
+            "of which a program gets less."
         )
     return max(memory.usable_bytes - reserve_bytes, 0)
 

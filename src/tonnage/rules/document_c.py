@@ -106,15 +106,15 @@ def length(x: Numbers) -> Worked:
 
 
 @rule("C7", "hardware", LLAMA, "A100 40 or 80 GB, H100 80 GB, V100 16 or 32 GB, TPU v4 32 GB",
-      note="The names' gigabytes are GiB, and the driver shows a little less: `tonnage accelerators NAME` has compute, bandwidth and links.")  # fmt: skip
+      note="The names' gigabytes are GiB, and a program gets a little less: `tonnage accelerators NAME` has compute, bandwidth and links.")  # fmt: skip
 def hardware(x: Numbers) -> Worked:
     chip = accelerator("h100-sxm-80gb")
     return Worked(
         value=by_rule("an H100 by its name", r.hardware_rule, U=80e9),
         values={name: r.hardware_rule(U=size * 1e9) for name, (size, _) in LISTED.items()}
         | {f"{name}, usable": float(accelerator(key).memory.usable_bytes) for name, (_, key) in LISTED.items()},
-        exact=lambda: Term.of("an H100 as its driver reports it", f.fixed_bytes, basis="measured",
-                              source=getattr(chip.fact("memory.reported_mib"), "source", ""), M=chip.memory.usable_bytes),
+        exact=lambda: Term.of("an H100 as a program gets it", f.fixed_bytes, basis="measured",
+                              source=getattr(chip.fact("memory.runtime_mib"), "source", ""), M=chip.memory.usable_bytes),
     )  # fmt: skip
 
 
