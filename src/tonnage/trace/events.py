@@ -129,7 +129,15 @@ def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]
     _within(where, "categories", file.categories, len(CATEGORIES))
     hidden = set(file.overlays)
     allocations = [
-        Allocation(size, stream, file.names[operation], file.names[module], file.names[phase], CATEGORIES[category], i in hidden)
+        Allocation(
+            size,
+            stream,
+            file.names[operation],
+            file.names[module],
+            file.names[phase],
+            CATEGORIES[category],
+            i in hidden,
+        )
         for i, (size, stream, operation, module, phase, category) in enumerate(zip(*columns, strict=True))
     ]
     events = Events(allocations=allocations, order=file.order, marks=file.marks)

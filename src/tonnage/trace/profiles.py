@@ -73,7 +73,12 @@ def gpu(name: str) -> Gpu:
     if name not in known:
         raise unknown("GPU of a profile", name, known)
     row = known[name]
-    return Gpu(name=name, accelerator=row["accelerator"], capability=tuple(row["capability"]), multiprocessors=row["multiprocessors"])
+    return Gpu(
+        name=name,
+        accelerator=row["accelerator"],
+        capability=tuple(row["capability"]),
+        multiprocessors=row["multiprocessors"],
+    )
 
 
 def names() -> tuple[str, ...]:
@@ -83,7 +88,9 @@ def names() -> tuple[str, ...]:
 
 def _profile(version: Version, chosen: Gpu) -> Profile:
     data = _data()
-    row = next(each for each in data["gemm"] if _version(each["from"]) <= version <= _version(each.get("until", "99.0")))
+    row = next(
+        each for each in data["gemm"] if _version(each["from"]) <= version <= _version(each.get("until", "99.0"))
+    )
     sizes = data["workspace"]
     later = version >= _version(sizes["later"])
     large = sizes["large_majors_later"] if later else sizes["large_majors"]

@@ -61,7 +61,9 @@ def replay(
             break
         if name:
             stages.append(Stage(name, allocator.allocated, allocator.reserved, run.take_peak()))
-    failure = run.error and _failure(run, events, total or capacity or 0, capacity or 0, outside, torch)
+    failure = (
+        None if run.error is None else _failure(run, events, total or capacity or 0, capacity or 0, outside, torch)
+    )
     return Replay(
         stages=tuple(stages), peak_allocated_bytes=allocator.peak_allocated, peak_reserved_bytes=allocator.peak_reserved,
         peak_requested_bytes=allocator.peak_requested, peak_position=run.peak_position, retries=allocator.retries,

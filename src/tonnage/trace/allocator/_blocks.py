@@ -1,7 +1,7 @@
 """What the allocator keeps: blocks, joined to their neighbours in one segment, and pools of free ones."""
 
 from bisect import bisect_left, insort
-from typing import Any, Optional
+from typing import Any
 
 ADDRESS_BITS = 48
 
@@ -18,14 +18,26 @@ class Segment:
 class Block:
     """`size` bytes from `address` on. `requested`: what the program asked for; `segment`: the expandable one that it is in."""
 
-    __slots__ = ("address", "age", "allocated", "context", "mapped", "next", "pool", "previous", "requested", "segment", "size")
+    __slots__ = (
+        "address",
+        "age",
+        "allocated",
+        "context",
+        "mapped",
+        "next",
+        "pool",
+        "previous",
+        "requested",
+        "segment",
+        "size",
+    )
 
     def __init__(self, size: int, address: int, pool: "Pool", segment: Segment | None = None):
         self.size, self.address, self.pool, self.segment = size, address, pool, segment
         self.requested = self.age = 0
         self.allocated, self.mapped = False, True
-        self.previous: Optional[Block] = None
-        self.next: Optional[Block] = None
+        self.previous: Block | None = None
+        self.next: Block | None = None
         self.context: Any = None
 
     @property

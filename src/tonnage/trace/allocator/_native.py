@@ -16,7 +16,7 @@ ROUND_LARGE = 2 * MIB
 FIRST_ADDRESS = 0x7F00_0000_0000
 
 
-class OutOfMemory(Exception):  # noqa: N818 - PyTorch's word
+class OutOfMemory(Exception):
     """The driver has no memory for a segment: `tried` bytes of it, for a request of `requested` bytes."""
 
     def __init__(self, tried: int, requested: int, stream: int):
@@ -31,7 +31,13 @@ class Allocator:
     `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory snapshots have them.
     """
 
-    def __init__(self, settings: Settings | None = None, capacity: int | None = None, total: int | None = None, record: bool = False):
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        capacity: int | None = None,
+        total: int | None = None,
+        record: bool = False,
+    ):
         self.settings = settings or Settings()
         self.capacity, self.total = capacity, total or capacity or TIB
         fraction = self.settings.memory_fraction
@@ -39,7 +45,10 @@ class Allocator:
         self.collects = self.allowed is not None and self.settings.garbage_collection_threshold > 0
         self.pools: dict[tuple[bool, int], Pool] = {}
         self.heads: dict[int, Block] = {}  # the first block of each segment, by address
-        self.searches = {True: 0, False: 0}  # in small and large pools: a block's age is how many went by since it was freed
+        self.searches = {
+            True: 0,
+            False: 0,
+        }  # in small and large pools: a block's age is how many went by since it was freed
         self.allocated = self.reserved = self.requested = 0
         self.peak_allocated = self.peak_reserved = self.peak_requested = 0
         self.segments = self.retries = self.driver_allocations = self.driver_frees = 0

@@ -61,7 +61,18 @@ class Attention:
 class _Request:
     """One call's facts, and which backends can serve it."""
 
-    def __init__(self, query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, gqa: bool, trains: bool, profile: Profile):
+    def __init__(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        mask: Any,
+        dropout: float,
+        causal: bool,
+        gqa: bool,
+        trains: bool,
+        profile: Profile,
+    ):
         self.query, self.key, self.value, self.mask = query, key, value, mask
         self.dropout, self.causal, self.trains, self.profile = dropout, causal, trains, profile
         self.width, self.value_width = query.shape[-1], value.shape[-1]
@@ -72,7 +83,9 @@ class _Request:
         self.grouped_heads = self.same_heads or grouped
         self.dense = four and all(each.stride(-1) == 1 for each in (query, key, value))
         self.not_empty = four and query.shape[2] > 0 and key.shape[2] > 0
-        self.half = query.dtype in ((torch.float16, torch.bfloat16) if profile.gpu.capability >= (8, 0) else (torch.float16,))
+        self.half = query.dtype in (
+            (torch.float16, torch.bfloat16) if profile.gpu.capability >= (8, 0) else (torch.float16,)
+        )
 
     def backend(self) -> SDPBackend:
         """The first of the order that is enabled and can."""
@@ -107,7 +120,9 @@ class _Request:
         step = (8 if two_bytes else 4) if modern else (8 if self.query.dtype == torch.float16 else 1)
         widths = self.width == self.key.shape[-1] and self.width % step == 0 and self.value_width % step == 0
         kind = self.half or self.query.dtype == torch.float32
-        return flags.mem_efficient_sdp_enabled() and widths and kind and self.same_heads and self.not_empty and self.dense
+        return (
+            flags.mem_efficient_sdp_enabled() and widths and kind and self.same_heads and self.not_empty and self.dense
+        )
 
     def cudnn(self) -> bool:
         gpu, version = self.profile.gpu, self.profile.cudnn

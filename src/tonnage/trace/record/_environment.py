@@ -111,7 +111,10 @@ def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None
     fused = ["cuda", "cpu", "meta"]
     _patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
     for module in [each for name, each in sys.modules.items() if name.startswith("torch.optim.") and each is not None]:
-        for name, value in (("_get_foreach_kernels_supported_devices", devices), ("_get_fused_kernels_supported_devices", fused)):
+        for name, value in (
+            ("_get_foreach_kernels_supported_devices", devices),
+            ("_get_fused_kernels_supported_devices", fused),
+        ):
             if hasattr(module, name):
                 _patch(stack, module, name, lambda value=value: value)
     if profile.foreach:
@@ -160,7 +163,9 @@ def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     return result
 
 
-def _rms_norm(x: torch.Tensor, shape: list[int], weight: torch.Tensor | None = None, eps: float | None = None) -> torch.Tensor:
+def _rms_norm(
+    x: torch.Tensor, shape: list[int], weight: torch.Tensor | None = None, eps: float | None = None
+) -> torch.Tensor:
     """As on CUDA: one kernel that keeps the reciprocal roots in fp32."""
     result: torch.Tensor = _RmsNorm.apply(x, shape, weight)
     return result
@@ -179,7 +184,9 @@ class _RmsNorm(torch.autograd.Function):
         return torch.empty_like(x), None, None if weight is None else torch.empty_like(weight)
 
 
-def _fused_rms_norm(x: torch.Tensor, shape: Any, weight: Any = None, eps: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+def _fused_rms_norm(
+    x: torch.Tensor, shape: Any, weight: Any = None, eps: Any = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     rows = [*x.shape[: x.dim() - len(shape)], *[1] * len(shape)]
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
     return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
@@ -198,7 +205,9 @@ def _apply(self: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
             if moved is not parameter:
                 made = nn.Parameter(moved, parameter.requires_grad)
                 made.grad = gradient
-                made.__dict__.update({key: value for key, value in parameter.__dict__.items() if key not in made.__dict__})
+                made.__dict__.update(
+                    {key: value for key, value in parameter.__dict__.items() if key not in made.__dict__}
+                )
                 self._parameters[name] = made
     for name, buffer in self._buffers.items():
         if buffer is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -31,12 +31,12 @@ class Stream:
     def query(self) -> bool:
         return True
 
-    def __enter__(self) -> "Stream":
+    def __enter__(self) -> Self:
         streams.push(self.stream_id)
         _CURRENT.append(self)
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         streams.pop()
         _CURRENT.pop()
 
@@ -65,7 +65,7 @@ class Event:
 class _Device:
     def __init__(self, *_: Any): ...
     def __enter__(self) -> None: ...
-    def __exit__(self, *_: Any) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 _DEFAULT = Stream()

@@ -11,7 +11,9 @@ from tonnage.trace.program import Program
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
-def build(config: Mapping[str, Any], dtype: str = "bf16", attention: str = "sdpa", num_layers: int | None = None) -> Any:
+def build(
+    config: Mapping[str, Any], dtype: str = "bf16", attention: str = "sdpa", num_layers: int | None = None
+) -> Any:
     """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not have."""
     import transformers
     from transformers.initialization import no_init_weights
@@ -30,7 +32,9 @@ def build(config: Mapping[str, Any], dtype: str = "bf16", attention: str = "sdpa
         with no_init_weights():
             return found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
     except ValueError as error:
-        raise MissingDatum(f"transformers {transformers.__version__} builds no model of it: {str(error)[:200]}") from None
+        raise MissingDatum(
+            f"transformers {transformers.__version__} builds no model of it: {str(error)[:200]}"
+        ) from None
     finally:
         torch.set_default_dtype(before)
 
@@ -42,7 +46,11 @@ def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> A
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise InvalidInput("model_type: the config names none, so transformers cannot build it.")
-    fields = {key: value for key, value in config.items() if key not in ("model_type", "quantization_config", "transformers_version")}
+    fields = {
+        key: value
+        for key, value in config.items()
+        if key not in ("model_type", "quantization_config", "transformers_version")
+    }
     if num_layers is not None:
         fields = with_layers(fields, num_layers)
     try:

@@ -26,7 +26,9 @@ def desugars(types: Any) -> bool:
     return any(each is not FakeTensor and hasattr(each, "__tensor_flatten__") for each in types)
 
 
-def answer(recorder: "Recorder", func: Any, types: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[bool, Any]:
+def answer(
+    recorder: "Recorder", func: Any, types: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> tuple[bool, Any]:
     """(whether it was dealt with, the result)."""
     if func is _DEVICE:
         first = args[0]
@@ -83,7 +85,8 @@ def _is_real(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
     if str(keywords.get("device", "cpu")) != "cpu":
         return False
     return any(
-        isinstance(each, torch.Tensor) or (isinstance(each, list | tuple) and each and isinstance(each[0], torch.Tensor))
+        isinstance(each, torch.Tensor)
+        or (isinstance(each, list | tuple) and each and isinstance(each[0], torch.Tensor))
         for each in args
     )
 

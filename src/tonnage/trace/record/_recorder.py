@@ -4,7 +4,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -15,6 +15,7 @@ from tonnage.trace.profiles import Profile
 from tonnage.trace.record import _policies as policies
 from tonnage.trace.record._modules import ModulePath
 from tonnage.trace.record._streams import current_stream
+from tonnage.trace.recording import Answered, Fired, Recording, unmodelled
 
 aten = torch.ops.aten
 
@@ -23,7 +24,7 @@ class Recorder(TorchDispatchMode):
     """Notes allocations of one device type: "meta", "cuda" (fake tensors), or "cpu" (real ones, for comparison).
 
     Enter it after FakeTensorMode, so that it also sees what autograd dispatches. `events` holds what was seen; `fired` the
-    overlays' bytes by name; `answers` what data-dependent operations were told; `calls` how often each operation ran.
+    overlays' calls and bytes by name; `answers` what data-dependent operations were told; `calls` how often each operation ran.
     """
 
     supports_higher_order_operators = True
@@ -35,7 +36,7 @@ class Recorder(TorchDispatchMode):
         self.phase = "setup"
         self.modules = ModulePath()
         self.calls: Counter[str] = Counter()
-        self.fired: Counter[str] = Counter()
+        self.fired: dict[str, Fired] = {}
         self.answers: Counter[tuple[str, str, str]] = Counter()
         self.paused = 0
         self.attention: Any = None
@@ -48,14 +49,14 @@ class Recorder(TorchDispatchMode):
         self._depth = 0
         self._undo: list[Any] = []
 
-    def __enter__(self) -> "Recorder":
+    def __enter__(self) -> Self:
         self._depth += 1
         if self._depth == 1:
             self._undo = [self._watch_resize(), self.modules.watch(), policies.watch_sharding(self)]
         super().__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._depth -= 1
         if self._depth == 0:
             for undo in reversed(self._undo):
@@ -96,11 +97,23 @@ class Recorder(TorchDispatchMode):
             if made.phase == phase and made.category == "temporary":
                 made.category = category
 
+    def recording(self, program: str = "", notes: tuple[str, ...] = ()) -> Recording:
+        """All that was recorded, without torch."""
+        return Recording(
+            events=self.events, profile=self.profile.name, front_end=self.device_type, program=program, torch=torch.__version__,
+            operations=sum(self.calls.values()), overlays=tuple(self.fired.values()), notes=notes,
+            answers=tuple(Answered(*key, times) for key, times in self.answers.items()),
+            attention=dict(self.attention.chosen) if self.attention is not None else {},
+            unmodelled=unmodelled(self.calls, self._overlays),
+        )  # fmt: skip
+
     def keep(self, *things: Any) -> None:
         """Holds what a program ends with, so that its end is not noted as a free."""
         self._held.extend(things)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         keywords = dict(kwargs or {})
         if self.paused:
             return func(*args, **keywords)
@@ -176,7 +189,7 @@ class Recorder(TorchDispatchMode):
         for number in reversed(taken):
             self._free(number)
         if taken:
-            self.fired[overlay.name] = max(self.fired[overlay.name], sum(sizes))
+            self._fire(overlay, sum(sizes))
 
     def _keep(self, overlay: Any, key: str, size: int) -> None:
         """A workspace for each thread that asks: the program's own, and the one on which backward runs."""
@@ -186,7 +199,13 @@ class Recorder(TorchDispatchMode):
         self._kept.add(thread)
         number = self._allocate(size, overlay.name, overlay=True)
         self.events.allocations[number].category = "buffer"
-        self.fired[overlay.name] += size
+        before = self.fired.get(overlay.name)
+        self._fire(overlay, size + (before.bytes if before is not None else 0))
+
+    def _fire(self, overlay: Any, size: int) -> None:
+        before = self.fired.get(overlay.name)
+        calls, most = (before.calls, before.bytes) if before is not None else (0, 0)
+        self.fired[overlay.name] = Fired(overlay.name, calls + 1, max(most, size), overlay.exact, overlay.source)
 
     def _watch_resize(self) -> Any:
         """FSDP frees storages by resizing them to nothing, which dispatches no operation."""
@@ -200,7 +219,7 @@ class Recorder(TorchDispatchMode):
                 recorder._resize(key, int(size), "resize_")
             return done
 
-        torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign]
+        torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign, assignment]
 
         def undo() -> None:
             torch.UntypedStorage.resize_ = original  # type: ignore[method-assign]

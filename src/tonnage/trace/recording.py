@@ -1,0 +1,101 @@
+"""What a recording is when it is over: events, and how they came about. Needs no torch; it is written to and read from disk."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput
+from tonnage.trace.events import Events, decode, encode
+
+
+class Fired(Struct, frozen=True):
+    """An overlay that a program met: how many calls, the most bytes that it held at once, where they are known from."""
+
+    name: str
+    calls: int
+    bytes: int
+    exact: bool
+    source: str
+
+
+class Answered(Struct, frozen=True):
+    """A question that only data could answer, and what the program was told."""
+
+    operation: str
+    dtype: str
+    answer: str
+    times: int
+
+
+class Recording(Struct, kw_only=True):
+    """`front_end`: meta or cuda; `attention`: calls by backend; `unmodelled`: operations whose kernels may hold memory that is
+    not counted, and how often they ran; `notes`: what a reader must know."""
+
+    events: Events
+    profile: str
+    front_end: str
+    program: str = ""
+    torch: str = ""
+    operations: int = 0
+    overlays: tuple[Fired, ...] = ()
+    answers: tuple[Answered, ...] = ()
+    attention: Mapping[str, int] = {}
+    unmodelled: Mapping[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+    def save(self, path: Path) -> None:
+        about = msgspec.to_builtins(self)
+        del about["events"]
+        path.write_bytes(encode(self.events, about))
+
+
+def load(path: Path) -> Recording:
+    """A recording that was saved. Raises InvalidInput."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}.") from None
+    return from_bytes(data, str(path))
+
+
+def from_bytes(data: bytes, where: str) -> Recording:
+    events, about = decode(data, where)
+    try:
+        return msgspec.convert({**about, "events": None}, _About).recording(events)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{where}: {error}.") from None
+
+
+class _About(Struct, kw_only=True):
+    profile: str
+    front_end: str
+    events: None = None
+    program: str = ""
+    torch: str = ""
+    operations: int = 0
+    overlays: tuple[Fired, ...] = ()
+    answers: tuple[Answered, ...] = ()
+    attention: dict[str, int] = {}
+    unmodelled: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+    def recording(self, events: Events) -> Recording:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "events"}
+        return Recording(events=events, **fields)
+
+
+# Kernels that take scratch memory which no overlay counts yet.
+SCRATCH = ("topk", "sort", "argsort", "unique", "nonzero", "cumsum", "index_put", "scatter", "convolution", "cudnn", "_grouped_mm",
+           "_scaled_mm", "histc", "multinomial", "linalg", "fft", "native_batch_norm", "lstm")  # fmt: skip
+
+
+def unmodelled(calls: Mapping[str, int], modelled: Iterable[str]) -> dict[str, int]:
+    """Operations whose kernels are known to take scratch memory, and that no overlay covers."""
+    covered = set(modelled)
+    found = Counter(
+        {name: count for name, count in calls.items() if name not in covered and any(word in name for word in SCRATCH)}
+    )
+    return dict(found.most_common())
