@@ -1,0 +1,122 @@
+"""The answer of `tonnage trace`: stages, peak, what is alive there, where memory would run out, and how it is known."""
+
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from tonnage.breakdown import Term
+from tonnage.trace.allocator import Settings
+from tonnage.trace.events import Category
+from tonnage.trace.profiles import profile
+from tonnage.trace.recording import Recording
+from tonnage.trace.replay import Replay, least_capacity, replay
+from tonnage.trace.timeline import Share, Timeline, by_category, by_module, timeline
+
+SCHEMA = "tonnage/1"
+SOURCE = "PyTorch, c10/cuda/CUDACachingAllocator.cpp"
+METHOD = "replay of recorded allocations through a model of PyTorch's caching allocator"
+_NAMES: dict[Category, str] = {
+    "parameter": "weights", "gradient": "gradients", "optimizer": "optimizer", "activation": "activations",
+    "temporary": "temporary", "buffer": "buffers and workspaces",
+}  # fmt: skip
+
+
+class TraceAnswer(Struct, frozen=True, kw_only=True):
+    """`replayed`: with the capacity asked for, if any; `least_capacity_bytes`: in how little memory the program still runs."""
+
+    recording: Recording
+    replayed: Replay
+    settings: Settings
+    capacity_bytes: int | None
+    outside_bytes: int
+    least_capacity_bytes: int
+    memory: Term
+    modules: tuple[Share, ...]
+    line: Timeline
+    question: dict[str, Any]
+
+    @property
+    def fits(self) -> bool | None:
+        return None if self.capacity_bytes is None else self.replayed.failure is None
+
+    @property
+    def status(self) -> int:
+        """0 it runs, or no capacity was named; 3 it runs out of memory."""
+        return 3 if self.fits is False else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document."""
+        run, recording = self.replayed, self.recording
+        return {
+            "schema": SCHEMA,
+            "question": self.question,
+            "verdict": {
+                "fits": self.fits, "needed_bytes": self.least_capacity_bytes + self.outside_bytes, "usable_bytes": self.capacity_bytes,
+                "band": None, "peak_allocated_bytes": run.peak_allocated_bytes, "peak_reserved_bytes": run.peak_reserved_bytes,
+                "retries": run.retries, "failure": None if run.failure is None else to_builtins(run.failure),
+            },
+            "stages": [to_builtins(stage) for stage in run.stages],
+            "memory": self.memory.to_dict(),
+            "modules": [to_builtins(share) for share in self.modules],
+            "timeline": to_builtins(self.line),
+            "overlays": [to_builtins(each) for each in recording.overlays],
+            "answers": [to_builtins(each) for each in recording.answers],
+            "attention": dict(recording.attention),
+            "unmodelled": dict(recording.unmodelled),
+            "warnings": list(recording.notes),
+        }  # fmt: skip
+
+
+def answer(
+    recording: Recording, settings: Settings | None = None, *, capacity: int | None = None, total: int | None = None, outside: int = 0,
+    points: int = 2000, modules: int = 40,
+) -> TraceAnswer:  # fmt: skip
+    """Replays a recording. `capacity`, `total`, `outside` as `replay` takes them; `points` of the timeline; the `modules` that hold
+    most at the peak."""
+    settings = settings or Settings()
+    chosen = profile(recording.profile)
+    events = recording.events
+    free = replay(events, settings, torch=chosen.torch)
+    run = free if capacity is None else replay(
+        events, settings, capacity=capacity, total=total, outside=outside, torch=chosen.torch
+    )  # fmt: skip
+    at = run.peak_position if run.failure is None else run.failure.position
+    alive = events.live_at(at)
+    question = {
+        "program": {"value": recording.program, "from": "given"},
+        "profile": {
+            "value": chosen.name,
+            "from": "given",
+            **({"why": f"inferred: {chosen.inferred}"} if chosen.inferred else {}),
+        },
+        "front_end": {"value": recording.front_end, "from": "default"},
+        "torch": {"value": recording.torch, "from": "runtime", "why": "what recorded it"},
+        "events": {"value": len(events), "from": "runtime"},
+        "operations": {"value": recording.operations, "from": "runtime"},
+        "allocator": {"value": to_builtins(settings), "from": "given" if settings != Settings() else "default"},
+    }
+    return TraceAnswer(
+        recording=recording, replayed=run, settings=settings, capacity_bytes=capacity, outside_bytes=outside,
+        least_capacity_bytes=least_capacity(events, settings), memory=_memory(recording, run, alive),
+        modules=tuple(by_module(events, alive)[:modules]), line=timeline(events, points), question=question,
+    )  # fmt: skip
+
+
+def _memory(recording: Recording, run: Replay, alive: list[int]) -> Term:
+    """Reserved bytes at the peak: tensors by category, what blocks are larger, what is held and not handed out."""
+
+    def part(name: str, size: int) -> Term:
+        return Term.by(name, size, "bytes", basis="traced", source=SOURCE, procedure=METHOD, version=recording.torch,
+                       profile=recording.profile, front_end=recording.front_end)  # fmt: skip
+
+    held = by_category(recording.events, alive)
+    requested = sum(held.values())
+    failure = run.failure
+    allocated = run.peak_allocated_bytes if failure is None else failure.allocated_bytes
+    reserved = run.peak_reserved_bytes if failure is None else failure.reserved_bytes
+    return Term.sum(
+        "memory reserved at the peak",
+        *(part(_NAMES[category], size) for category, size in held.items()),
+        part("rounding of blocks", max(allocated - requested, 0)),
+        part("reserved and not allocated", max(reserved - allocated, 0)),
+    )
