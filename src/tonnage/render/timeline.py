@@ -1,0 +1,82 @@
+"""A timeline of memory as one SVG: bytes by category over events, marks, and the peak. Needs nothing to be looked at but a browser."""
+
+from html import escape
+from typing import Any
+
+from tonnage.units import human
+
+COLOURS = {
+    "parameter": "#4c78a8", "gradient": "#e45756", "optimizer": "#72b7b2", "buffer": "#9d755d", "activation": "#54a24b", "temporary": "#f2b134",
+}  # fmt: skip
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 520, 90, 20, 40, 90
+
+
+def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], limit: int | None = None) -> str:
+    """`line`: positions and bytes_by_category, as the document of `trace` has them; `marks`: name and position; `limit`: a line."""
+    positions = line["positions"]
+    columns = {name: line["bytes_by_category"][name] for name in COLOURS if any(line["bytes_by_category"].get(name, ()))}
+    totals = [sum(column[i] for column in columns.values()) for i in range(len(positions))]
+    top = max([*totals, limit or 0, 1]) * 1.05
+    span = max(positions[-1] if positions else 1, 1)
+
+    def x(position: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * position / span
+
+    def y(size: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * size / top
+
+    parts = [_head(title), *_grid(top, y)]
+    below = [0.0] * len(positions)
+    for name, column in columns.items():
+        above = [low + size for low, size in zip(below, column, strict=True)]
+        edge = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(positions, above, strict=True)]
+        back = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(reversed(positions), reversed(below), strict=True)]
+        parts.append(f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{name}</title></polygon>')
+        below = above
+    parts += _marks(marks, x)
+    if limit is not None:
+        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="#c00" stroke-dasharray="6 4"/>')
+    if totals:
+        at = totals.index(max(totals))
+        parts.append(
+            f'<circle cx="{x(positions[at]):.1f}" cy="{y(totals[at]):.1f}" r="4" fill="none" stroke="#000"/>'
+            f'<text x="{x(positions[at]):.1f}" y="{y(totals[at]) - 8:.1f}" text-anchor="middle">{human(totals[at], "bytes")}</text>'
+        )
+    return "\n".join([*parts, *_legend(list(columns)), "</svg>\n"])
+
+
+def _head(title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" font-size="15">{escape(title)}</text>'
+    )
+
+
+def _grid(top: float, y: Any) -> list[str]:
+    made = []
+    for step in range(6):
+        size = top * step / 5
+        made.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="#ddd"/>'
+            f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{human(size, "bytes")}</text>'
+        )
+    return made
+
+
+def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
+    made = []
+    for mark in marks:
+        at = x(mark["position"])
+        made.append(
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
+            f'<text transform="translate({at - 2:.1f},{HEIGHT - BOTTOM + 6}) rotate(35)" font-size="10">{escape(mark["name"])}</text>'
+        )
+    return made
+
+
+def _legend(names: list[str]) -> list[str]:
+    made = []
+    for place, name in enumerate(names):
+        left = WIDTH - RIGHT - 110 * (len(names) - place)
+        made.append(f'<rect x="{left}" y="12" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="22">{name}</text>')
+    return made

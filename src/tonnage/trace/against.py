@@ -1,0 +1,88 @@
+"""A traced program beside the analytic estimate of the same: term by term, stage by stage."""
+
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from tonnage.breakdown import Term
+from tonnage.trace.answer import TraceAnswer
+from tonnage.trace.events import Category, Events
+from tonnage.trace.timeline import by_category
+
+# The analytic estimate's parts, and the categories that they are.
+PARTS: dict[str, tuple[Category, ...]] = {
+    "weights": ("parameter",), "gradients": ("gradient",), "optimizer": ("optimizer",), "activations": ("activation",),
+    "temporary": ("temporary", "buffer"),
+}  # fmt: skip
+# Its phases, and the stages that they lie in.
+PHASES = {
+    "loss": "After backward", "first layer of backward": "After backward", "last layer of backward": "After backward",
+    "optimizer step": "After optimizer step",
+}  # fmt: skip
+
+
+class Row(Struct, frozen=True):
+    """One part at the peak of a stage, both ways, in bytes."""
+
+    stage: str
+    part: str
+    traced_bytes: int
+    analytic_bytes: int
+
+    @property
+    def difference(self) -> int:
+        return self.analytic_bytes - self.traced_bytes
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """`rows`: the parts at each stage's peak; totals are of tensors, without context, communicators and reserve."""
+
+    rows: tuple[Row, ...]
+    traced_bytes: int
+    analytic_bytes: int
+
+    @property
+    def relative_error(self) -> float:
+        return self.analytic_bytes / self.traced_bytes - 1 if self.traced_bytes else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rows": [{**to_builtins(row), "difference_bytes": row.difference} for row in self.rows],
+            "traced_bytes": self.traced_bytes, "analytic_bytes": self.analytic_bytes, "relative_error": self.relative_error,
+        }  # fmt: skip
+
+
+def against(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
+    """The traced program's last step beside the phases of an analytic answer."""
+    events = traced.recording.events
+    peaks = {stage: peak_of(events, stage) for stage in dict.fromkeys(PHASES.values())}
+    rows = []
+    for stage, parts in peaks.items():
+        fullest = max((phase for phase in phases if PHASES.get(phase.name) == stage), key=_tensors, default=None)
+        for part, categories in PARTS.items():
+            value = round(fullest.child(part).value) if fullest is not None else 0
+            rows.append(Row(stage, part, sum(parts.get(category, 0) for category in categories), value))
+    return Comparison(
+        rows=tuple(rows), traced_bytes=max(sum(parts.values()) for parts in peaks.values()),
+        analytic_bytes=round(max(map(_tensors, phases))),
+    )  # fmt: skip
+
+
+def _tensors(phase: Term) -> float:
+    return float(sum(phase.child(part).value for part in PARTS))
+
+
+def peak_of(events: Events, stage: str) -> dict[Category, int]:
+    """Bytes by category when most was alive in the last stage whose name begins so."""
+    found = [i for i, mark in enumerate(events.marks) if mark.name.startswith(stage)]
+    if not found:
+        return {}
+    start = events.marks[found[-1] - 1].position if found[-1] else 0
+    end = events.marks[found[-1]].position
+    now = best = 0
+    at = start
+    for position, event in enumerate(events.order[:end], 1):
+        now += events.allocations[event].bytes if event >= 0 else -events.allocations[~event].bytes
+        if position > start and now > best:
+            best, at = now, position
+    return by_category(events, events.live_at(at))
