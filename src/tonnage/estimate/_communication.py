@@ -5,7 +5,6 @@ what comes next.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
@@ -14,8 +13,8 @@ from tonnage.formulas import memory as f
 from tonnage.ops import Op
 from tonnage.precisions import Recipe
 from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes._base import Bucket, Moment
 
-Moment = Literal["loss", "first layer of backward", "last layer of backward", "optimizer step"]
 NOTHING = Term.sum("nothing", unit="parameters")
 
 
@@ -40,7 +39,8 @@ class Communication:
     def buffers(self, moment: Moment, held: Term) -> Term:
         """All buffers at this moment; `held`: the parameters of the rank before ZeRO."""
         parts = [*self._gathered(moment, held), *self._reduced(moment)]
-        parts += [self._bucket(held) for _ in range(self.runtime.bucket_copies)]
+        parts += [self._bucket(bucket, held) for bucket in self.runtime.buckets
+                  if self.zero_stage in bucket.stages and moment in bucket.moments]  # fmt: skip
         return Term.sum("communication buffers", *parts, unit="bytes")
 
     def _gathered(self, moment: Moment, held: Term) -> list[Term]:
@@ -72,11 +72,13 @@ class Communication:
         unit = Term.max("largest unit", *units)
         return [copies(copy.name, copy.bytes_per_element, unit) for copy in self.runtime.reduces]
 
-    def _bucket(self, held: Term) -> Term:
-        if not self.runtime.bucket_elements:
-            return copies("gradient buckets", self.recipe.main_gradient_bytes, held)
-        size = Term.of("elements", f.bucket_parameters, N=held.value, x=self.runtime.bucket_elements)
-        return copies("reduce bucket", self.recipe.compute_bytes, size)
+    def _bucket(self, bucket: Bucket, held: Term) -> Term:
+        width = self.recipe.main_gradient_bytes if bucket.copy == "gradient" else self.recipe.compute_bytes
+        if bucket.whole:
+            return copies(bucket.name, width, Term.of("elements", f.whole_bucket_parameters, x=bucket.elements))
+        if bucket.elements:
+            held = Term.of("elements", f.bucket_parameters, N=held.value, x=bucket.elements)
+        return copies(bucket.name, width, held)
 
 
 def copies(name: str, w: float, parameters: Term, source: str = "") -> Term:

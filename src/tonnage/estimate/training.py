@@ -5,7 +5,7 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _activations as act
-from tonnage.estimate._communication import Communication, Moment, copies
+from tonnage.estimate._communication import Communication, copies
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._rank import Shares, Stage, block_parameters, rank_parameters, stages
@@ -14,7 +14,7 @@ from tonnage.formulas import memory as f
 from tonnage.ops import Head, Kernels, Saved, SavedSplit
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import TrainingRuntime, training_runtime
-from tonnage.runtimes._base import State
+from tonnage.runtimes._base import Moment, State
 from tonnage.spec import Cluster, TrainingPlan
 
 

@@ -11,6 +11,11 @@ from tonnage.registry import Registry
 # Which copy of a parameter a state is: the copy that is multiplied, the master, the accumulated gradient.
 Copy = Literal["compute", "master", "gradient"]
 NEVER = 9  # a ZeRO stage that does not exist: this state is never sharded
+# The moments of a step at which memory can peak.
+Moment = Literal["loss", "first layer of backward", "last layer of backward", "optimizer step"]
+LAST: tuple[Moment, ...] = ("last layer of backward",)
+BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
+ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, "optimizer step")
 
 
 class State(Struct, frozen=True):
@@ -26,6 +31,21 @@ class Transient(Struct, frozen=True):
 
     name: str
     bytes_per_element: float
+
+
+class Bucket(Struct, frozen=True, kw_only=True):
+    """A flat buffer that holds gradients once more while they are reduced, under these ZeRO stages and at these moments.
+
+    `elements`: its size; `whole`: it is allocated at that size whatever it carries, else it is as large as its gradients,
+    and at most `elements` (0: no limit).
+    """
+
+    name: str
+    copy: Copy
+    stages: tuple[int, ...]
+    moments: tuple[Moment, ...]
+    elements: int = 0
+    whole: bool = False
 
 
 # cross_entropy on logits.float(), as transformers' ForCausalLMLoss has it: outputs.logits stays alive through backward
@@ -46,8 +66,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     fetched ahead); `stays_gathered`: under ZeRO-2 the
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
     when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary.
-    `casts`: autocast keeps a copy of the weights in the compute type from forward to backward. `bucket_copies`: flat buckets
-    that hold gradients once more, each of `bucket_elements` at most (0: all gradients).
+    `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
 
     name: str
@@ -67,8 +86,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
-    bucket_elements: int = 0
-    bucket_copies: int = 0
+    buckets: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True
     pipeline: bool = True
     context_parallel: bool = True
