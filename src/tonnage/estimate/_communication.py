@@ -14,6 +14,7 @@ from tonnage.ops import Op
 from tonnage.precisions import Recipe
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._base import Bucket, Moment
+from tonnage.spec import TrainingPlan
 
 NOTHING = Term.sum("nothing", unit="parameters")
 
@@ -25,12 +26,13 @@ class Communication:
         self,
         runtime: TrainingRuntime,
         recipe: Recipe,
-        zero_stage: int,
+        plan: TrainingPlan,
         stage: Stage,
         held: Mapping[Block, Term],
         shares: Shares,
     ):
-        self.runtime, self.recipe, self.zero_stage = runtime, recipe, zero_stage
+        self.runtime, self.recipe, self.zero_stage = runtime, recipe, plan.zero_stage
+        self.chunked = plan.loss == "chunked"
         layers = [held[block] for block, _ in stage.layers]
         self.layer = Term.max("largest layer", *layers) if layers else NOTHING
         self.before = _unit("before the layers", stage.before, shares)
@@ -62,11 +64,16 @@ class Communication:
         ]
 
     def _reduced(self, moment: Moment) -> list[Term]:
-        """Gradients of a unit before they are sharded: of the one that backward has just left."""
-        left = {"first layer of backward": self.after, "last layer of backward": self.before}.get(moment)
-        if self.zero_stage < 2 or left is None:
-            return []
-        units = [unit for unit in (left, self.layer) if unit.children]
+        """Gradients of a unit before they are sharded: of the one that backward has just left.
+
+        A chunked loss runs the head's backward chunk by chunk, and reduces its gradients after the last one.
+        """
+        left: tuple[Term, ...] = {
+            "first layer of backward": (self.after, self.layer),
+            "last layer of backward": (self.before, self.layer),
+            "loss": (self.after,) if self.chunked else (),
+        }.get(moment, ())
+        units = [unit for unit in left if unit.children] if self.zero_stage >= 2 else []
         if not units:
             return []
         unit = Term.max("largest unit", *units)

@@ -15,6 +15,12 @@ from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
+# As config.json files name them: GPT-2, GPT-NeoX and Falcon, BERT, BART, T5.
+HIDDEN_DROPOUT = ("resid_pdrop", "hidden_dropout", "hidden_dropout_prob", "dropout", "dropout_rate", "resid_dropout")
+ATTENTION_DROPOUT = (
+    "attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", "attention_dropout_prob", "attn_dropout", "dropout_rate",
+)  # fmt: skip
+LOSS = ("full", "chunked")
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
@@ -37,6 +43,8 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     zero_stage: int | None = None
     recompute: str | None = None
     attention: str | None = None
+    dropout: bool | None = None
+    loss: str | None = None
     precision: str | None = None
     optimizer: str | None = None
     runtime: str | None = None
@@ -67,7 +75,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
         recompute=_choice("recompute", q.take("recompute", o.recompute, "none"), RECOMPUTE),
-        attention=_attention(runtime, o, q),
+        attention=_attention(runtime, o, q), **_dropout(model, o, q), loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
         precision=TRAINING_RECIPES[q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")].name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         runtime=runtime.name,
@@ -210,6 +218,31 @@ def _attention(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> Att
     if found is None:
         raise unknown("choice for attention", chosen, ATTENTION)
     return found
+
+
+def _dropout(model: Model, o: TrainingOptions, q: Question) -> dict[str, bool]:
+    """Dropout of the hidden states and of attention: both as said, else as the model's config says."""
+    text = model.config.get("text_config")
+    config = {**model.config, **text} if isinstance(text, dict) else model.config
+    found = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
+    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or "its config names none"
+    q.take("dropout", o.dropout, bool(found), "model", why)
+    if o.dropout is not None:
+        return {"dropout": o.dropout, "attention_dropout": o.dropout}
+    return {"dropout": any(name in found for name in HIDDEN_DROPOUT),
+            "attention_dropout": any(name in found for name in ATTENTION_DROPOUT)}  # fmt: skip
+
+
+def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
+    loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
+    if loss == "chunked" and not runtime.loss_chunks:
+        raise InvalidPlan(f"runtime {runtime.name} has no chunked loss: loss must be full. fsdp2 has it.")
+    if loss == "chunked" and tokens % runtime.loss_chunks:
+        raise InvalidPlan(
+            f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "
+            f"Nearest: {_near_multiples(tokens, runtime.loss_chunks)}."
+        )
+    return loss
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:

@@ -65,7 +65,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
     fetched ahead); `stays_gathered`: under ZeRO-2 the
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
-    when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary.
+    when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
+    loss takes so many parts of the sequence, one after the other (0: the runtime has none).
     `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
 
@@ -82,6 +83,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     gradients_persist: bool
     logits: tuple[Transient, ...]
     logits_split: bool
+    loss_chunks: int = 0
     gathers: int = 0
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()

@@ -42,7 +42,7 @@ TRAINING_RUNTIMES.add(
         optimizer_sharded_from=1,
         default_zero_stage=2,
         zero_stages=(0, 1, 2, 3),
-        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
+        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=True,
         logits=UPCAST_LOSS,
         logits_split=False,

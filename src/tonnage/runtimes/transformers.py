@@ -24,7 +24,7 @@ TRAINING_RUNTIMES.add(
         optimizer_sharded_from=NEVER,
         default_zero_stage=0,
         zero_stages=(0,),
-        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
+        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
         logits=UPCAST_LOSS,
         logits_split=False,
