@@ -10,8 +10,9 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
 from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._checks import check_experts, check_positions, check_tensor_parallel
+from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Question
-from tonnage.estimate.plans import check_experts, check_tensor_parallel
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import precision
@@ -58,6 +59,8 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     context = _context(model, o, q)
     tensor, pipeline, data = _sizes(model, cluster, o, q)
     check_tensor_parallel(model, tensor)
+    check_positions(model, context, "context")
+    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     check_experts(model, expert, 1, tensor)
     if pipeline > model.num_layers:

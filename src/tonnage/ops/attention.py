@@ -241,7 +241,7 @@ def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...
     output = (Saved("attention output", out_width, "tensor"),)
     if kernels.attention != "eager":
         return (*output, Saved("log-sum-exp", heads, "tensor", bytes_per_element=4, core=True))
-    made = output
+    made: tuple[Saved, ...] = output
     if kernels.upcast_softmax:
         made += (Saved("softmax in fp32", heads, "tensor", bytes_per_element=4, core=True, per_key=True),)
     if not kernels.upcast_softmax or not kernels.drops_attention:
