@@ -71,3 +71,8 @@ def test_tensor_parallelism_over_slices_of_a_gpu_is_warned_of():
     slices = "2xH100-SXM-80GB:1g.10gb"
     assert any("MIG slice" in warning for warning in warnings("qwen3-0.6b", slices, tensor_parallel_size=2))
     assert not any("MIG slice" in warning for warning in warnings("qwen3-0.6b", slices))
+
+
+def test_a_size_beyond_reason_is_refused_by_its_limit():
+    with pytest.raises(InvalidPlan, match=r"micro_batch_size may be at most 1099511627776. Got 2199023255552"):
+        tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", micro_batch_size=2**41)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._question import Question
 from tonnage.estimate.checkpoint import checkpoint_bytes
@@ -28,6 +28,7 @@ from tonnage.estimate.serving_answer import (
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
+from tonnage.units import human
 
 # What `usable_bytes` starts from, and the fact that has its source.
 USABLE = {
@@ -69,6 +70,12 @@ class Answer(Struct, frozen=True, kw_only=True):
     def status(self) -> int:
         """0 it fits, 3 it does not, 4 not enough is known; 2 (tight) needs an error band, which no measured rows give yet."""
         return {True: 0, False: 3, None: 4}[self.fits]
+
+    def __repr__(self) -> str:
+        verdict = {True: "fits", False: "does not fit", None: "not enough is known"}[self.fits]
+        model, on = self.question["model"]["value"], self.question["on"]["value"]
+        sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
+        return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document, every breakdown opened down to its formulas."""
@@ -208,7 +215,12 @@ def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
             f"no source says what the driver of {chip.name} reports or its runtime gives programs: its nominal memory is used, "
             "of which a program gets less."
         )
-    return max(memory.usable_bytes - reserve_bytes, 0)
+    if not 0 <= reserve_bytes < memory.usable_bytes:
+        raise InvalidInput(
+            f"reserve must leave some of the {human(memory.usable_bytes, 'bytes')} that {cluster.accelerator.name} has. "
+            f"Got {human(reserve_bytes, 'bytes')}."
+        )
+    return memory.usable_bytes - reserve_bytes
 
 
 def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:

@@ -29,6 +29,7 @@ HIDDEN_DROPOUT = ("resid_pdrop", "hidden_dropout", "hidden_dropout_prob", "dropo
 ATTENTION_DROPOUT = (
     "attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", "attention_dropout_prob", "attn_dropout", "dropout_rate",
 )  # fmt: skip
+LARGEST = 2**40  # sizes stay exact in arrays of float64
 LOSS = ("full", "chunked")
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
@@ -66,8 +67,10 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
                  "expert_tensor_parallel_size", "data_parallel_size"):  # fmt: skip
         value = getattr(o, name)
-        if value is not None and not 1 <= value <= 2**40:
+        if value is not None and value < 1:
             raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
+        if value is not None and value > LARGEST:
+            raise InvalidPlan(f"{name} may be at most {LARGEST}. Got {value}.")
     runtime = _runtime(cluster, o, q)
     sizes = _parallel_sizes(model, cluster, o, q)
     _check_parallel(model, runtime, sizes)
