@@ -5,7 +5,7 @@ import re
 from tonnage.architectures import Model
 from tonnage.estimate._overhead import MEASURED_VENDORS
 from tonnage.estimate._question import Question
-from tonnage.spec import Cluster
+from tonnage.spec import Accelerator, Cluster
 
 _MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H100-SXM-80GB:1g.10gb
 
@@ -31,11 +31,16 @@ def warn_of_machine(
             else "its context and communicators are not counted, and the allocator's reserve was measured on NVIDIA"
         )
         question.warn(f"{accelerator.name} is by {accelerator.vendor}: {what}.")
-    if tensor_parallel_size > 1 and _MIG.search(accelerator.name):
+    if tensor_parallel_size > 1 and is_slice(accelerator):
         question.warn(
             f"{accelerator.name} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size {tensor_parallel_size} "
             "is slow at best, and NCCL does not join slices of one GPU."
         )
+
+
+def is_slice(accelerator: Accelerator) -> bool:
+    """Whether it is a MIG slice of a GPU."""
+    return _MIG.search(accelerator.name) is not None
 
 
 def arithmetic_of(model: Model) -> str:

@@ -13,13 +13,13 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._question import Question
+from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
     ServingOptions,
-    serving_advice,
     serving_figures,
     serving_plan,
     serving_slopes,

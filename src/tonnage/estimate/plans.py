@@ -189,9 +189,8 @@ def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int,
                 f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got {o.num_microbatches}."
             )
         q.put("global_batch_size", o.global_batch_size, "given")
-        return micro, q.put(
-            "num_microbatches", implied, "default", "global_batch_size / (micro_batch_size x data_parallel_size)"
-        )
+        why = "global_batch_size / (micro_batch_size x data_parallel_size)"
+        return micro, q.take("num_microbatches", o.num_microbatches, implied, "default", why)
     why = "as many as pipeline stages, to fill the pipeline" if stages > 1 else "no gradient accumulation"
     count = q.take("num_microbatches", o.num_microbatches, stages, "default", why)
     q.put(

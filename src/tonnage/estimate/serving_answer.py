@@ -1,14 +1,11 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
+from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import check_experts, check_positions, check_tensor_parallel
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
@@ -20,7 +17,6 @@ from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import human
 
-QUANTISATIONS = ("fp8", "int8", "int4")
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 
 
@@ -34,11 +30,11 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
 
     context: int | None = None
     concurrency: int | None = None
+    weights: str | None = None
+    kv_cache: str | None = None
     tensor_parallel_size: int | None = None
     pipeline_parallel_size: int | None = None
     expert_parallel_size: int | None = None
-    weights: str | None = None
-    kv_cache: str | None = None
     max_num_batched_tokens: int | None = None
     max_num_seqs: int | None = None
     gpu_memory_utilization: float | None = None
@@ -217,37 +213,3 @@ def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable
         tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=pool.value, M=size, s=plan.context)
         figures["kv_capacity_tokens"] = Term.product("tokens of cache", "tokens", replicas, tokens)
     return figures
-
-
-def serving_advice(
-    model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan, needed: float, usable: float
-) -> list[dict[str, Any]]:
-    """Changes that free memory, estimated again; none are needed when it fits."""
-    if needed <= usable:
-        return []
-    found = []
-    for change in _smaller(cluster, plan):
-        try:
-            changed = serving_plan(model, cluster, replace(options, **change), Question())
-            value = serving_memory(model, changed, cluster.accelerator).memory.value
-        except TonnageError:
-            continue
-        if value < needed:
-            flags = " ".join(f"--{key.replace('_', '-')} {setting}" for key, setting in change.items())
-            found.append({"change": change, "text": flags, "needed_bytes": round(value), "freed_bytes": round(needed - value),
-                          "fits": value <= usable})  # fmt: skip
-    return sorted(found, key=lambda move: (not move["fits"], -move["freed_bytes"]))[:5]
-
-
-def _smaller(cluster: Cluster, plan: ServingPlan) -> Iterator[dict[str, Any]]:
-    for name in QUANTISATIONS:
-        yield {"weights": name}
-    yield {"kv_cache": "fp8"}
-    if plan.concurrency > 1:
-        yield {"concurrency": max(plan.concurrency // 2, 1)}
-    for shorter in (2, 4, 8):
-        yield {"context": max(plan.context // shorter, 1)}
-    stages = 2 * plan.pipeline_parallel_size
-    while stages * plan.tensor_parallel_size <= cluster.size:
-        yield {"pipeline_parallel_size": stages}
-        stages *= 2
