@@ -30,3 +30,19 @@ def test_the_bucket_is_whole_however_small_the_model_and_the_copy_is_what_it_car
     assert buckets(name, stage, data_parallel_size=8) == [
         (BUCKET * held, carried * there) for held, there in zip(bucket, copied, strict=True)
     ]
+
+
+def test_the_step_of_zero_2_holds_the_18_bytes_of_a_partition_that_deepspeed_documents_and_its_flat_copy():
+    """estimate_zero2_model_states_mem_needs: 2 N + 18 N / n, of which 2 are the gradients; flattening makes 2 more for a moment."""
+    model = read("llama-3.1-8b")
+    plan = TrainingPlan(sequence_length=1024, runtime="deepspeed", zero_stage=2, data_parallel_size=8)
+    step = training_memory(model, plan).ranks[0].phases[-1]
+    n = model.num_parameters()
+    states = sum(step.child(name).value for name in ("weights", "gradients", "optimizer", "temporary"))
+    assert states == 2 * n + (18 + 2) * n / 8
+
+
+def test_the_step_of_zero_3_casts_one_sub_group_at_a_time():
+    plan = TrainingPlan(sequence_length=1024, runtime="deepspeed", zero_stage=3, data_parallel_size=2)
+    step = training_memory(read("llama-3.1-8b"), plan).ranks[0].phases[-1]
+    assert step.child("temporary").value == (2 + 4) * 10**9

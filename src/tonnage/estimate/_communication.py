@@ -13,7 +13,7 @@ from tonnage.formulas import memory as f
 from tonnage.ops import Op
 from tonnage.precisions import Recipe
 from tonnage.runtimes import TrainingRuntime
-from tonnage.runtimes._base import Bucket, Moment
+from tonnage.runtimes._base import Bucket, Copy, Moment
 from tonnage.spec import TrainingPlan
 
 NOTHING = Term.sum("nothing", unit="parameters")
@@ -79,13 +79,25 @@ class Communication:
         unit = Term.max("largest unit", *units)
         return [copies(copy.name, copy.bytes_per_element, unit) for copy in self.runtime.reduces]
 
+    def step(self, updated: Term) -> Term:
+        """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank holds."""
+        made = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
+        return Term.sum("temporary", *(made if self.recipe.master_bytes else ()), unit="bytes")
+
     def _bucket(self, bucket: Bucket, held: Term) -> Term:
-        width = self.recipe.main_gradient_bytes if bucket.copy == "gradient" else self.recipe.compute_bytes
+        width = width_of(bucket.copy, self.recipe)
         if bucket.whole:
             return copies(bucket.name, width, Term.of("elements", f.whole_bucket_parameters, x=bucket.elements))
         if bucket.elements:
             held = Term.of("elements", f.bucket_parameters, N=held.value, x=bucket.elements)
         return copies(bucket.name, width, held)
+
+
+def width_of(copy: Copy, recipe: Recipe) -> float:
+    """Bytes of a parameter in this copy."""
+    return {"compute": recipe.compute_bytes, "master": recipe.update_bytes, "gradient": recipe.main_gradient_bytes}[
+        copy
+    ]
 
 
 def copies(name: str, w: float, parameters: Term, source: str = "") -> Term:

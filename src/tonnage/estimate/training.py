@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _activations as act
-from tonnage.estimate._communication import Communication, copies
+from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._rank import Shares, Stage, block_parameters, rank_parameters, stages
@@ -102,7 +102,7 @@ class _Step:
             ("loss", carried, [*kept, self._logits(stage)], cast),
             ("first layer of backward", carried, [*kept, recomputed], flowing),
             ("last layer of backward", gradients, [recomputed, self._one_layer(stage)], flowing),
-            ("optimizer step", gradients, [], Term.sum("temporary", unit="bytes")),
+            ("optimizer step", gradients, [], communication.step(shard)),
         )
         return tuple(
             self._phase(moment, weights, grads, optimizer, Term.sum("activations", *parts, unit="bytes"), temporary,
@@ -119,13 +119,8 @@ class _Step:
         return Term.sum(name, *parts, unit="bytes")
 
     def _state(self, state: State, held: Term, shard: Term) -> Term:
-        w = {
-            "compute": self.recipe.compute_bytes,
-            "master": self.recipe.update_bytes,
-            "gradient": self.recipe.main_gradient_bytes,
-        }[state.copy]
         parameters = shard if self.plan.zero_stage >= state.sharded_from else held
-        return copies(state.name, w, parameters)
+        return copies(state.name, width_of(state.copy, self.recipe), parameters)
 
     def _optimizer(self, held: Term, shard: Term) -> Term:
         masters = self.runtime.masters if self.recipe.master_bytes else ()

@@ -15,7 +15,8 @@ NEVER = 9  # a ZeRO stage that does not exist: this state is never sharded
 Moment = Literal["loss", "first layer of backward", "last layer of backward", "optimizer step"]
 LAST: tuple[Moment, ...] = ("last layer of backward",)
 BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
-ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, "optimizer step")
+STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
+ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
 
 
 class State(Struct, frozen=True):
@@ -67,7 +68,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
     when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none).
-    `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
+    `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
 
     name: str
@@ -89,6 +90,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
     buckets: tuple[Bucket, ...] = ()
+    step: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True
     pipeline: bool = True
     context_parallel: bool = True
