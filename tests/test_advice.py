@@ -58,50 +58,39 @@ def ask(capsys):
 
 
 @pytest.mark.parametrize(("verb", "line"), EVERY, ids=lambda value: value)
-def test_a_moves_flags_added_to_the_users_own_give_exactly_its_figure(ask, verb, line):
+def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb, line):
     before = ask(verb, line)
-    options = (TrainingOptions if verb == "train" else ServingOptions).__struct_fields__
+    said = [move["changes"] for move in before["advice"]]
+    assert said == sorted(said, key=ORDER.index), "what changes less comes first"
+    fitting = [move["fits"] for move in before["advice"]]
+    assert any(fitting) or line in HOPELESS if not before["verdict"]["fits"] else all(fitting)
     for move in before["advice"]:
-        flags = move["text"].split()
-        after = ask(verb, line, *flags)
+        after = ask(verb, line, *move["text"].split())
         assert after["verdict"]["needed_bytes"] == move["needed_bytes"], move["text"]
         assert after["verdict"]["fits"] == move["fits"]
         assert before["verdict"]["needed_bytes"] - move["needed_bytes"] == move["freed_bytes"]
-        names = [flag[2:].removeprefix("no-").replace("-", "_") for flag in flags if flag.startswith("--")]
-        assert names == list(move["change"]) == [name for name in ("on", *options) if name in names]
-        for name in move["change"]:
-            assert after["question"].get(name, {"from": "given"})["from"] == "given"
-        unsaid = {"data_parallel_size", "num_microbatches", "zero_stage", "attention", "sequence_parallel", "tensor_parallel_size",
-                  "expert_tensor_parallel_size"} - set(names)  # fmt: skip
-        for name in unsaid & set(before["question"]):
-            assert after["question"][name]["value"] == before["question"][name]["value"], (
-                f"{name} moves unsaid: {move['text']}"
-            )
+        _says_what_it_moves(verb, move, before["question"], after["question"])
+        assert move["changes"] == _changed(move, before["question"], after["question"]), move["text"]
 
 
-@pytest.mark.parametrize(("verb", "line"), EVERY, ids=lambda value: value)
-def test_moves_that_change_less_come_first_and_say_what_they_change(ask, verb, line):
-    before = ask(verb, line)
-    said = [move["changes"] for move in before["advice"]]
-    assert said == sorted(said, key=ORDER.index)
-    for move in before["advice"]:
-        after = ask(verb, line, *move["text"].split())
-        numerics = {"precision", "optimizer", "weights", "kv_cache"} & set(move["change"])
-        work = [name for name in ("sequence_length", "global_batch_size", "context", "concurrency") if name in after["question"]
-                and after["question"][name]["value"] != before["question"][name]["value"]]  # fmt: skip
-        expected = (
-            "numerics" if numerics else "workload" if work else "machine" if "on" in move["change"] else "nothing"
-        )
-        assert move["changes"] == expected, move["text"]
+def _says_what_it_moves(verb, move, before, after):
+    """Flags are the change, in the order of the command line, and no plan's choice moves without its flag."""
+    options = ("on", *(TrainingOptions if verb == "train" else ServingOptions).__struct_fields__)
+    names = [flag[2:].removeprefix("no-").replace("-", "_") for flag in move["text"].split() if flag.startswith("--")]
+    assert names == list(move["change"]) == [name for name in options if name in names]
+    for name in names:
+        assert after.get(name, {"from": "given"})["from"] == "given"
+    for name in set(before) & set(options) - set(names) - {"global_batch_size"}:
+        assert after[name]["value"] == before[name]["value"], f"{name} moves unsaid: {move['text']}"
 
 
-@pytest.mark.parametrize(("verb", "line"), EVERY, ids=lambda value: value)
-def test_what_does_not_fit_is_answered_with_something_that_does(ask, verb, line):
-    before = ask(verb, line)
-    if verb == "serve" or not before["verdict"]["fits"]:
-        assert any(move["fits"] for move in before["advice"]) or line in HOPELESS
-    else:
-        assert all(move["fits"] for move in before["advice"])
+def _changed(move, before, after):
+    work = ("sequence_length", "global_batch_size", "context", "concurrency")
+    if {"precision", "optimizer", "weights", "kv_cache"} & set(move["change"]):
+        return "numerics"
+    if any(name in after and after[name]["value"] != before[name]["value"] for name in work):
+        return "workload"
+    return "machine" if "on" in move["change"] else "nothing"
 
 
 def test_the_smallest_count_of_nodes_that_fits_is_proposed():
@@ -205,3 +194,14 @@ def test_a_long_ladder_whose_end_is_no_plan_is_still_searched():
         return None if change["m"] > 40 else Settled(change, 100 - change["m"])
 
     assert [move["change"] for move in best_moves([ladder], settle, 100, 80)] == [{"m": 20}]
+
+
+@pytest.mark.parametrize(
+    ("verb", "line"),
+    [("serve", "llama-3.1-8b --on h100 --concurrency 1000000000 --context 4k"), ("serve", "llama-3.1-8b --on h100 --context 1000000000"),
+     ("train", "llama-3.1-8b --on 100000x8xh100 --seq 1M --mbs 1M"), ("train", "llama-3.1-8b --on h100 --mbs 1048575")],
+    ids=lambda value: value,
+)  # fmt: skip
+def test_questions_of_any_size_are_answered_at_once(ask, verb, line):
+    """A list of every count of requests or nodes would never end."""
+    assert ask(verb, line)["verdict"]["fits"] is False

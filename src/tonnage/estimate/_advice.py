@@ -1,6 +1,6 @@
 """The next best moves of a training run: changes of its plan, each estimated again, never canned."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any
 
@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._moves import Changes, Ladder, Machines, Settled, best_moves, doublings, move_of, ordered
+from tonnage.estimate._larger import Machines, doublings
+from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, move_of, ordered
 from tonnage.estimate._question import Question
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.training import training_memory
@@ -137,8 +138,8 @@ def _copies_everything(plan: TrainingPlan) -> bool:
     return plan.runtime in ("ddp", "transformers")
 
 
-def _ladder(name: str, values: Any, changes: Changes = "nothing") -> Ladder:
-    return Ladder(tuple({name: value} for value in values), changes)
+def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:
+    return Ladder(Values(name, values), changes)
 
 
 def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:

@@ -3,17 +3,13 @@
 A move holds explicit values for everything that it changes, so its flags added to the user's own give exactly its figure.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from tonnage.catalogue import cluster as cluster_named
-from tonnage.errors import TonnageError
-from tonnage.estimate._machine import is_slice
-from tonnage.spec import Cluster
+from tonnage.estimate._larger import doublings
 
 # What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches, requests), so the
 # data of a step; the numerics (types of numbers, the optimizer).
@@ -22,15 +18,26 @@ ORDER: tuple[Changes, ...] = get_args(Changes)
 MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2}  # moves of a kind that are shown
 SCANNED = 8  # a longer ladder is bisected
 WORTH = 0.01  # of what is too much: a move that frees less and does not fit is not shown
-BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
-ALONE = frozenset({"apple", "cpu"})
 
 
 class Ladder(Struct, frozen=True, eq=False):
     """Changes of one kind, the mildest first; each step needs no more memory than the one before it."""
 
-    steps: tuple[dict[str, Any], ...]
+    steps: Sequence[dict[str, Any]]
     changes: Changes = "nothing"
+
+
+class Values(Sequence[dict[str, Any]]):
+    """Steps that set one option, made when they are asked for: there may be as many as requests."""
+
+    def __init__(self, name: str, values: Sequence[Any]):
+        self.name, self.values = name, values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, step: Any) -> Any:
+        return {self.name: self.values[step]}
 
 
 class Settled(Struct, frozen=True, eq=False):
@@ -68,56 +75,10 @@ def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dic
     }
 
 
-class Machines:
-    """A cluster and larger ones of the same accelerators. Moves count accelerators until they are settled."""
-
-    def __init__(self, cluster: Cluster):
-        self.cluster = cluster
-        own = cluster.node.accelerators if cluster.node else BOX
-        self.node_size = (
-            cluster.accelerators_per_node if cluster.num_nodes > 1 else max(cluster.accelerators_per_node, own)
-        )
-
-    def of(self, accelerators: int | None) -> Cluster:
-        """So many accelerators, in nodes of the same size; None: the cluster itself."""
-        if accelerators is None:
-            return self.cluster
-        if accelerators <= self.node_size:
-            return replace(self.cluster, num_nodes=1, accelerators_per_node=accelerators)
-        return replace(self.cluster, num_nodes=accelerators // self.node_size, accelerators_per_node=self.node_size)
-
-    def larger(self, times: int) -> tuple[int, ...]:
-        """Numbers of accelerators, up to so many times the cluster: within the node, then in whole nodes.
-
-        None of what comes alone or in slices, and none where `--on` would read the cluster's name as something else: an
-        accelerator of a file, or of this computer.
-        """
-        size, each = self.cluster.size, self.node_size
-        if self.cluster.accelerator.kind in ALONE or is_slice(self.cluster.accelerator) or not self._has_a_name():
-            return ()
-        whole = range((size // each + 1) * each, times * max(each, size) + 1, each)
-        return (*doublings(2 * size, each - 1), *whole)
-
-    def _has_a_name(self) -> bool:
-        try:
-            return cluster_named(self.cluster.accelerator.name).accelerator == self.cluster.accelerator
-        except TonnageError:
-            return False
-
-
 def ordered(change: dict[str, Any], form: type[Struct]) -> dict[str, Any]:
     """The change in the order of the options of the command line."""
     names = ("on", *form.__struct_fields__)
     return {name: change[name] for name in names if name in change}
-
-
-def doublings(first: int, last: int) -> tuple[int, ...]:
-    """first, 2 first, 4 first, ... up to last."""
-    made = []
-    while first <= last:
-        made.append(first)
-        first *= 2
-    return tuple(made)
 
 
 def _flag(name: str, value: Any) -> str:

@@ -1,6 +1,6 @@
 """The next best moves of a serving replica: changes of its plan, each estimated again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any
 
@@ -10,7 +10,8 @@ from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._moves import Changes, Ladder, Machines, Settled, best_moves, doublings, ordered
+from tonnage.estimate._larger import Machines, doublings
+from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, ordered
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import ServingOptions, serving_plan
@@ -102,5 +103,5 @@ def _more(replicas: _Replicas) -> Iterator[Ladder]:
     yield Ladder(tuple(steps), "machine")
 
 
-def _ladder(name: str, values: Any, changes: Changes = "nothing") -> Ladder:
-    return Ladder(tuple({name: value} for value in values), changes)
+def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:
+    return Ladder(Values(name, values), changes)
