@@ -94,13 +94,25 @@ def _changed(move, before, after):
 
 
 def test_the_smallest_count_of_nodes_that_fits_is_proposed():
-    def needed(nodes, **more):
-        answer = tonnage.train("mixtral-8x7b", on=f"{nodes}x8xH100-SXM-80GB", **more)
-        return answer.fits
+    def fits(nodes):
+        return tonnage.train("mixtral-8x7b", on=f"{nodes}x8xH100-SXM-80GB").fits
 
     (move,) = [move for move in tonnage.train("mixtral-8x7b", on="8xH100-SXM-80GB").advice if "on" in move["change"]]
-    assert move["change"] == {"on": "3x8xH100-SXM-80GB", "data_parallel_size": 24}
-    assert needed(3) and not needed(2)
+    nodes = int(move["change"]["on"].partition("x")[0])
+    assert move["change"] == {"on": f"{nodes}x8xH100-SXM-80GB", "data_parallel_size": 8 * nodes}
+    assert fits(nodes) and not fits(nodes - 1)
+
+
+def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerators():
+    def machine(**question):
+        return next(move["change"] for move in tonnage.serve(**question).advice if "on" in move["change"])
+
+    assert machine(model="mixtral-8x7b", on="2xA100-SXM-80GB", context=32768, concurrency=64) == {
+        "on": "8xA100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 1
+    }  # fmt: skip
+    assert machine(model="llama-3.1-8b", on="rtx-4090", context=4096, concurrency=20) == {
+        "on": "2xRTX-4090", "tensor_parallel_size": 1
+    }  # fmt: skip
 
 
 def test_what_would_just_fit_is_proposed_for_serving():

@@ -98,6 +98,19 @@ def test_dropout_is_as_the_models_config_says_until_it_is_said(tmp_path):
     assert question(attention="eager", dropout=True).needed_bytes > eager.needed_bytes
 
 
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "mixtral-8x7b", "deepseek-v3"])
+def test_every_kind_of_layer_keeps_two_masks_of_a_byte_an_element(name):
+    """Flash attention keeps a seed for its own dropout, no mask."""
+    model = read(name)
+    plan = TrainingPlan(sequence_length=1024, runtime="megatron", zero_stage=1)
+    dropped = TrainingPlan(sequence_length=1024, runtime="megatron", zero_stage=1, dropout=True, attention_dropout=True)
+    sizes = [
+        training_memory(model, each).ranks[0].phases[0].child("activations").child("layers").value
+        for each in (plan, dropped)
+    ]
+    assert sizes[1] - sizes[0] == 2 * 1024 * model.hidden_size * model.num_layers
+
+
 def test_a_chunked_loss_holds_an_eighth_of_the_logits_and_the_heads_gradients():
     def loss(kind):
         answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", sequence_length=32768, loss=kind)

@@ -121,10 +121,12 @@ class _Search:
         far_enough = self.needed - settled.needed >= WORTH * (self.needed - self.usable)
         return settled.needed <= self.usable or (far_enough and self.kind(picks) in ("nothing", "numerics"))
 
-    def rank(self, picks: Picks, settled: Settled) -> tuple[int, bool, int, int]:
-        """What changes least first; of those what fits, in the order of the ladders, then what frees most."""
+    def rank(self, picks: Picks, settled: Settled) -> tuple[int, bool, tuple[int, int], int]:
+        """What changes least first; of those what fits, on the fewest machines, in the order of the ladders; then what frees most."""
         fits = settled.needed <= self.usable
-        return ORDER.index(self.changes(picks, settled)), not fits, max(picks)[0] if fits else 0, settled.needed
+        machines = [step for ladder, step in picks if self.ladders[ladder].changes == "machine"]
+        cost = (sum(machines), max(picks)[0]) if fits else (0, 0)
+        return ORDER.index(self.changes(picks, settled)), not fits, cost, settled.needed
 
     def singles(self) -> list[Picks]:
         """Of each ladder the mildest step that fits, or else the one that needs least."""

@@ -90,7 +90,10 @@ def _halves(now: int, least: int) -> list[int]:
 
 
 def _more(replicas: _Replicas) -> Iterator[Ladder]:
-    """More accelerators: more replicas that share the requests, or larger ones: tensor ranks in a node, stages over nodes."""
+    """More accelerators: more replicas that share the requests, or larger ones: tensor ranks in a node, stages over nodes.
+
+    The same step of both ladders is the same machine.
+    """
     machines, plan = replicas.machines, replicas.plan
     counts = machines.larger(MANY)
     tensor = {"tensor_parallel_size": plan.tensor_parallel_size}

@@ -219,6 +219,8 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         )
         if self.gate:
             made += (Saved("output gate and gated output", (self.gate_width or out) + out, "tensor"),)
+        if kernels.dropout:
+            made += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
         return made + core_saved(self.heads, out, kernels)
 
     def core(self) -> tuple[Core, ...]:
