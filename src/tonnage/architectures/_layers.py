@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, num_layers
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 Kind = TypeVar("Kind", bound=Hashable)
@@ -27,7 +27,7 @@ def layer_kinds(
         raise InvalidInput(f"{c.where}: {field} must have {count} items, one for each layer. Got {len(given)}.")
     for kind in given:
         if kind not in known:
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {kind!r}.")
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(kind)}.")
     return given[:count]
 
 

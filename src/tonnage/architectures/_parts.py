@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MLP, Attention, Embedding, Head, LatentAttention, Norm, Op
 
 NormKind = Literal["rms", "layer"]
@@ -108,7 +108,7 @@ def pattern(
     used = [kind for kind in blocks if kind in kinds]
     for kind in kinds:
         if kind not in blocks:
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(blocks)}. Got {kind!r}.")
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(blocks)}. Got {shown(kind)}.")
     index = {kind: i for i, kind in enumerate(used)}
     return tuple(blocks[kind] for kind in used), tuple(index[kind] for kind in kinds)
 

@@ -13,7 +13,7 @@ from tonnage.architectures._parts import attention, decoder, mlp, model, num_lay
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import mamba2
 from tonnage.architectures.granite import FUSED, mixture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Op
 
 DEFAULTS = {
@@ -51,5 +51,5 @@ def kinds(c: Config) -> list[str]:
         raise InvalidInput(f"{c.where}: layer_types must have {num_layers(c)} items, one a layer. Got {len(given)}.")
     for kind in given:
         if kind not in MIXERS:
-            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(MIXERS)}. Got {kind!r}.")
+            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(MIXERS)}. Got {shown(kind)}.")
     return [MIXERS[kind] for kind in given]

@@ -79,9 +79,7 @@ def deepseek_vl(c: Config) -> Model:
 @architecture("Phi3VForCausalLM", model_types=("phi3_v",))
 def phi3_vision(c: Config) -> Model:
     """Four patches side by side go through the projector; learned vectors end rows and part image and tiles."""
-    text = language_model(
-        Config({**c.fields, "architectures": ["Phi3ForCausalLM"]}, c.where, c.assumed, c.path), "phi3"
-    )
+    text = language_model(c.with_fields({**c.fields, "architectures": ["Phi3ForCausalLM"]}), "phi3")
     vision = tower(Config({"vision_config": CLIP_LARGE}, c.where, c.assumed, c.path), "clip_vision_model")
     merged = 4 * vision.hidden_size
     marks = tuple(Parameter(name=name, elements=merged, part="vision") for name in ("glb_GN", "sub_GN"))

@@ -20,7 +20,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import state_bytes
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Linear, Mamba2, MoE, Op
 
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -122,5 +122,5 @@ def named_kinds(c: Config, names: tuple[str, ...], letters: str) -> list[str] | 
         given, known, field = list(pattern), LETTERS, letters
     for each in given:
         if each not in known:
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {each!r}.")
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(each)}.")
     return [known[each] for each in given]

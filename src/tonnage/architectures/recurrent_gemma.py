@@ -9,7 +9,7 @@ from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import GatedRecurrence, Op
 
 DEFAULTS = {
@@ -51,7 +51,7 @@ def kinds(c: Config) -> list[str]:
     cycle = c.items("block_types")
     for kind in cycle:
         if kind not in KNOWN:
-            raise InvalidInput(f"{c.where}: block_types may hold {', '.join(KNOWN)}. Got {kind!r}.")
+            raise InvalidInput(f"{c.where}: block_types may hold {', '.join(KNOWN)}. Got {shown(kind)}.")
     if not cycle:
         raise InvalidInput(f"{c.where}: block_types must name at least one of {', '.join(KNOWN)}.")
     return [cycle[i % len(cycle)] for i in range(num_layers(c))]

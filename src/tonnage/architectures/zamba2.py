@@ -15,7 +15,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import state_bytes, step_rank
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MLP, Attention, Linear, Mamba, Mamba2, Op, Reused
 
 KINDS = {"mamba": "mamba", "linear_attention": "mamba", "m": "mamba", "hybrid": "hybrid", "g": "hybrid"}
@@ -138,7 +138,7 @@ def kinds(c: Config) -> list[str]:
         raise InvalidInput(f"{c.where}: layers_block_type must have {layers} items, one a layer. Got {len(given)}.")
     for kind in given:
         if kind not in KINDS:
-            raise InvalidInput(f"{c.where}: layers_block_type may hold {', '.join(KINDS)}. Got {kind!r}.")
+            raise InvalidInput(f"{c.where}: layers_block_type may hold {', '.join(KINDS)}. Got {shown(kind)}.")
     return [KINDS[kind] for kind in given]
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import _files
 from tonnage.catalogue.accelerators import accelerator
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.spec import Accelerator, Cluster
 from tonnage.units import MIB
 
@@ -47,7 +47,7 @@ def _described(name: str, total: int | None) -> Accelerator:
     if path is None:
         memory = f" ({total / MIB:.0f} MiB)" if total else ""
         raise MissingDatum(
-            f"this machine has {name!r}{memory}, which the catalogue does not describe. "
+            f"this machine has {shown(name)}{memory}, which the catalogue does not describe. "
             "Describe it in a TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml."
         )
     known = accelerator(path.stem)

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum, Unreachable
+from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
 from tonnage.models import config_json, gguf, safetensors
 from tonnage.models.contents import Contents
 from tonnage.models.tensors import Tensor
@@ -124,7 +124,7 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
         raise InvalidInput(f"{location.label}: {count - len(found)} tensors are stored in two files.")
     if shards is not None and (absent := next((name for name in shards if name not in found), None)) is not None:
         raise InvalidInput(
-            f"{location.label}: the index places {absent[:80]!r} in {shards[absent]}, which does not hold it."
+            f"{location.label}: the index places {shown(absent)} in {shards[absent]}, which does not hold it."
         )
     return list(found.values()) if shards is None else [tensor for name, tensor in found.items() if name in shards]
 
@@ -212,8 +212,8 @@ def _gguf_choice(names: Sequence[str], wanted: str | None, label: str) -> Choice
     if len(matching) == 1:
         return Choice(form="gguf", weights=shards_of(matching[0], names, label))
     if wanted is not None and not firsts:
-        raise InvalidInput(f"{label} has no file or folder {wanted!r}.")
-    what = f"no GGUF file {wanted!r}" if not matching else f"{len(matching)} GGUF models"
+        raise InvalidInput(f"{label} has no file or folder {shown(wanted)}.")
+    what = f"no GGUF file {shown(wanted)}" if not matching else f"{len(matching)} GGUF models"
     raise InvalidInput(f"{label} has {what}. Say which with NAME:FILE: {_some(matching or firsts)}.")
 
 

@@ -23,9 +23,9 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
     try:
         before = _read(contents)
     except TonnageError:  # the overrides may give what the config lacks
-        return _told(_read(_with_fields(contents, fields, notes)), contents)
+        return _told(_completed(contents, fields, notes, overrides), contents)
     if before.family == "tensors":
-        made = _read(_with_fields(contents, fields, notes))
+        made = _completed(contents, fields, notes, overrides)
         if made.family == "tensors":
             raise InvalidInput(f"{contents.where}: its layers are known from its tensors alone, so {', '.join(overrides)} "
                                "cannot be changed.")  # fmt: skip
@@ -34,8 +34,12 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
     return _told(_overridden(before, fields, notes, overrides, contents), contents)
 
 
-def _with_fields(contents: Contents, fields: dict[str, Any], notes: list[str]) -> Contents:
-    return replace(contents, fields=fields, notes=[*contents.notes, *notes])
+def _completed(contents: Contents, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any]) -> Model:
+    """The model that has its fields from the user as well; of each that is given the family must make something."""
+    made = _read(replace(contents, fields=fields, notes=[*contents.notes, *notes]))
+    if made.family != "tensors":
+        build(fields, contents.name, contents.where, fields_of.paths(contents.fields or {}, overrides))
+    return made
 
 
 def _told(model: Model, contents: Contents) -> Model:
@@ -46,7 +50,7 @@ def _overridden(
     before: Model, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any], contents: Contents
 ) -> Model:
     """The changed model; what its files hold stays with it only while it has as many parameters."""
-    made = build(fields, contents.name, contents.where)
+    made = build(fields, contents.name, contents.where, fields_of.paths(before.config, overrides))
     told = (*before.notes, f"Given instead of what the config says: {', '.join(sorted(overrides))}.", *notes)
     if before.tensors is None:
         return replace(made, notes=told)

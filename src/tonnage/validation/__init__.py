@@ -5,6 +5,7 @@ from statistics import mean, median
 from typing import Any
 
 from tonnage.document import SCHEMA
+from tonnage.errors import shown
 from tonnage.validation import _params
 from tonnage.validation._rows import Row
 from tonnage.validation._rows import read as read
@@ -22,7 +23,7 @@ def validate(rows: Sequence[Row]) -> dict[str, Any]:
 def _compare(row: Row, references: Mapping[str, Row]) -> list[dict[str, Any]]:
     predictor = PREDICTORS.get(row.kind)
     if predictor is None:
-        unpredicted = f"kind {row.kind!r} is not predicted yet; known: {', '.join(PREDICTORS)}"
+        unpredicted = f"kind {shown(row.kind)} is not predicted yet; known: {', '.join(PREDICTORS)}"
         return [_line(row, row.measured, True, None, unpredicted)]
     predicted, skipped = predictor(row, references)
     also = [_line(row, measured, False, None, f"{measured.metric} is not predicted yet") for measured in row.also]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def read(paths: Iterable[str]) -> list[Row]:
     seen: dict[str, str] = {}
     for row in rows:
         if row.id in seen:
-            raise InvalidInput(f"row {row.id!r} is in {seen[row.id]} and in {row.file}: ids must be unique.")
+            raise InvalidInput(f"row {shown(row.id)} is in {seen[row.id]} and in {row.file}: ids must be unique.")
         seen[row.id] = row.file
     return rows
 
@@ -74,7 +74,7 @@ def _read_file(path: Path) -> list[Row]:
 def _row(item: Any, path: Path, index: int) -> Row:
     where = f"{path}, row {index + 1}"
     if isinstance(item, Mapping) and isinstance(item.get("id"), str):
-        where = f"{path}, row {item['id']!r}"
+        where = f"{path}, row {shown(item['id'])}"
     try:
         row = msgspec.convert(item, Row)
     except (msgspec.ValidationError, RecursionError) as error:
