@@ -56,7 +56,11 @@ def family_of(config: Config) -> Callable[[Config], Model]:
             except UnknownName:
                 pass
     if not name and not model_type:
-        raise InvalidInput(f"{config.where} names neither architectures nor model_type, so nobody can tell what it is.")
+        part = config.raw("_class_name")
+        hint = f" It is the {shown(part)} of a diffusion pipeline, which tonnage does not estimate." if part else ""
+        raise InvalidInput(
+            f"{config.where} names neither architectures nor model_type, so nobody can tell what it is.{hint}"
+        )
     raise MissingDatum(_unknown_architecture(name or model_type, config.where))
 
 

@@ -128,7 +128,9 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
     version = _version(cursor)
     tensor_count, key_count = cursor.count(), cursor.count()
     if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
-        raise InvalidInput(f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header.")
+        raise InvalidInput(
+            f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut off or no GGUF file."
+        )
     metadata = _metadata(cursor, key_count)
     found = [_tensor_info(cursor) for _ in range(tensor_count)]
     _check_data(found, cursor, metadata)
@@ -153,7 +155,7 @@ def _version(cursor: _Cursor) -> int:
 
 def _text(cursor: _Cursor, longest: int, what: str) -> str:
     length = cursor.count()
-    if length > min(longest, cursor.left):
+    if length > longest:
         raise InvalidInput(f"{cursor.where}: {what} of {length:,} bytes is too long.")
     return cursor.take(length).decode("utf-8", "replace")
 
@@ -195,7 +197,9 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     form = _SCALARS.get(kind)
     width = struct.calcsize(f"={form}") if form else 4
     if count > MOST_ITEMS or count * width > cursor.left:
-        raise InvalidInput(f"{cursor.where}: {shown(key)} claims {count:,} items.")
+        raise InvalidInput(
+            f"{cursor.where}: {shown(key)} claims {count:,} items, more than the file holds or a header may."
+        )
     if form and count <= KEPT_ITEMS and cursor.kept + count <= MOST_KEPT:
         cursor.kept += count
         return list(struct.unpack(f"{cursor.order}{count}{'B' if kind == 7 else form}", cursor.take(count * width)))
@@ -246,7 +250,6 @@ def _check_data(
                 f"{where}: tensor {shown(name)} overlaps another or is not aligned to {alignment} bytes."
             )
         at = offset + taken
-        if at > LARGEST_FILE or (cursor.size is not None and start + at > cursor.size):
-            raise InvalidInput(
-                f"{where}: tensor {shown(name)} ends at byte {start + at:,}, and the file has {cursor.size:,}."
-            )
+        if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
+            known = "no file is as large" if cursor.size is None else f"the file has {cursor.size:,}: it is cut off"
+            raise InvalidInput(f"{where}: tensor {shown(name)} ends at byte {start + at:,}, and {known}.")

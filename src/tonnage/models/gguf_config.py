@@ -106,8 +106,6 @@ class _Gguf:
 def config_of(metadata: Mapping[str, Any], tensors: Sequence[Tensor], where: str) -> tuple[Fields, list[str]]:
     """The fields of a config.json, and notes on what they leave open."""
     g = _Gguf(metadata, tensors, where)
-    if metadata.get("general.type") not in (None, "model"):
-        raise InvalidInput(f"{where} is no model: its general.type is {shown(metadata['general.type'])}.")
     fields: Fields = {"model_type": f"gguf:{g.architecture}"}
     notes: list[str] = []
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models.contents import Contents
+from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
 
 if TYPE_CHECKING:
     from tonnage.models.location import File
@@ -87,7 +88,8 @@ def looks_like_path(text: str) -> bool:
 
 def _holds_model(path: Path) -> bool:
     return any(
-        name.endswith((".safetensors", ".gguf", ".safetensors.index.json")) or name == "config.json"
+        name.endswith((".safetensors", ".gguf", ".safetensors.index.json"))
+        or name in ("config.json", ADAPTER_CONFIG, PIPELINE)
         for name in _names(path)
     )
 
