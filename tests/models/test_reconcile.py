@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from models.files import LLAMA, LLAMA_PARAMETERS, Shapes, folder, llama
+from tonnage.api import train
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.models import read
 from tonnage.ops import Kernels
@@ -232,3 +233,20 @@ def test_overrides_of_what_only_tensors_tell_are_refused_unless_they_name_the_fa
     with pytest.raises(InvalidInput, match="num_hidden_layers cannot be changed"):
         read(path, overrides={"num_hidden_layers": 2})
     assert read(path, overrides=LLAMA).family == "llama"
+
+
+def test_training_a_model_of_tensors_alone_is_a_missing_datum_with_the_nearest_family_and_how_to_add_one(
+    tmp_path: Path,
+):
+    config = UNKNOWN | {"architectures": ["NewLlamaForCausalLM"]}
+    path = str(folder(tmp_path / "x", config, llama()))
+    for options in ({}, {"recompute": "full"}, {"zero_stage": 0}):
+        with pytest.raises(
+            MissingDatum, match=r"nearest known one is 'LlamaForCausalLM'.*--family.*add a family: one file in"
+        ):
+            train(path, on="h100", **options)
+    bare = str(folder(tmp_path / "y", None, llama()))
+    with pytest.raises(MissingDatum, match=r"no config.json that names its family.*CONTRIBUTING"):
+        train(bare, on="h100")
+    sizes = {key: LLAMA[key] for key in LLAMA if key != "architectures"}
+    assert train(read(path, overrides=sizes), on="h100").fits

@@ -23,6 +23,7 @@ from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
 
+HOW_TO_ADD = "add a family: one file in tonnage/architectures/ (CONTRIBUTING.md says how)"
 _DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}
 
 
@@ -65,16 +66,29 @@ def family_of(config: Config) -> Callable[[Config], Model]:
 
 
 def _unknown_architecture(name: str, where: str) -> str:
+    return (
+        f"{where} is of architecture {shown(name)}, which no family in tonnage describes.{_nearest(name)} "
+        f"Point tonnage at the model's safetensors or GGUF file for its exact weights, or {HOW_TO_ADD}."
+    )
+
+
+def needs_family(model: Model, what: str) -> MissingDatum:
+    """The error for a question about a model that is known by its tensors alone."""
+    name = model.architecture
+    why = f"its architecture {shown(name)} is of no family" if name else "it has no config.json that names its family"
+    return MissingDatum(
+        f"{what} of {shown(model.name)} is not known: {why}, and its tensors tell its weights and nothing else."
+        f"{_nearest(name) if name else _nearest(model.name, 0.6)} If it is built like one, say so with --family and the "
+        f"dimensions; or {HOW_TO_ADD}."
+    )
+
+
+def _nearest(name: str, likeness: float = 0.3) -> str:
     from difflib import get_close_matches
 
     load_all()
-    near = get_close_matches(name[:200], [*ARCHITECTURES, *MODEL_TYPES], n=1, cutoff=0.3)
-    nearest = f" The nearest known one is {near[0]!r}." if near else ""
-    return (
-        f"{where} is of architecture {shown(name)}, which no family in tonnage describes.{nearest} "
-        "Point tonnage at the model's safetensors or GGUF file for its exact weights, or add a family: one file in "
-        "tonnage/architectures/ (CONTRIBUTING.md says how)."
-    )
+    near = get_close_matches(name[:200], [*ARCHITECTURES, *MODEL_TYPES], n=1, cutoff=likeness)
+    return f" The nearest known one is {near[0]!r}." if near else ""
 
 
 def _quantization(config: Config) -> Mapping[str, Any] | None:
