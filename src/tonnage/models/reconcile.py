@@ -1,6 +1,6 @@
 """Config and tensors, brought together: what the tensors say beats what the config says, and a note tells both figures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from tonnage.ops import Head
 
 if TYPE_CHECKING:  # imported when there are tensors: a name of the catalogue needs none of it
     from tonnage.models.observe import Facts
+    from tonnage.models.tensors import Item
 
 
 def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
@@ -88,12 +89,36 @@ def _reconciled(model: Model, contents: Contents) -> Model:
 
     items = describe(contents.tensors or [], packed_bits(model.config))
     facts = observe(items)
+    apart = _far_apart(model, items, facts)
+    if apart and contents.form == "gguf":  # our translation of its metadata is at fault
+        return _of_tensors(contents, apart)
+    if apart:
+        raise InvalidInput(
+            f"{contents.where}: {apart}, so they are of two models. Give the config that belongs to the files, or say what "
+            "differs (num_hidden_layers and so on)."
+        )
     model, notes = _corrected(model, facts, contents)
     summary = summarize(items, contents.form, contents.files, facts.model_layers or None)
     model, more = _drafts(model, summary)
     notes += more + _heads(model, facts) + _totals(model, summary, facts)
     model, more = _dtype(model, summary)
     return replace(model, tensors=summary, notes=(*model.notes, *contents.notes, *notes, *more))
+
+
+def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
+    """Both counts, where no reading of the tensors brings them within a factor of two; else an empty text.
+
+    Heads, windows and rotary sizes show in no tensor's shape: between models that far apart they would be a mix of both.
+    """
+    from tonnage.models.tensors import bounds
+
+    counted, stored = model.num_parameters(), _expected(model, facts)
+    kinds = {branch.kind for branch in model.branches}
+    aside = sum(item.parameters for item in items if item.part in ("vision", "audio") and item.part not in kinds)
+    fewest, most = bounds(items)
+    if stored + most < counted / 2 or stored - aside - fewest > 2 * counted:
+        return f"the config gives {counted:,} parameters and the tensors hold {stored:,}"
+    return ""
 
 
 def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model, list[str]]:
