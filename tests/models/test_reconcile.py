@@ -79,7 +79,7 @@ def test_weights_packed_in_a_way_that_nobody_described_are_not_far_from_the_conf
         if packed:
             ternary[f"{name}_scale"] = ("BF16", (1,))
     wide = LLAMA | {"vocab_size": 8}
-    ternary |= {name: ("BF16", (8, 32)) for name in ("model.embed_tokens.weight", "lm_head.weight")}
+    ternary |= dict.fromkeys(("model.embed_tokens.weight", "lm_head.weight"), ("BF16", (8, 32)))
     found = read(str(folder(tmp_path / "x", wide, ternary)))
     assert 3 * found.tensors.num_parameters < found.num_parameters() == LLAMA_PARAMETERS - 2 * 88 * 32
     assert any("counts" in note for note in found.notes)
