@@ -8,7 +8,7 @@ from tonnage.errors import InvalidInput, shown
 _REQUIRED: Any = object()
 _NO_SIZES = frozenset({"architectures", "quantization_config", "compression_config"})
 LARGEST_SIZE = 2**34  # no width, vocabulary or context of this field comes near it
-LARGEST_DEPTH = 100_000  # layers, and experts of a layer
+LARGEST_DEPTH = 20_000  # layers, and experts of a layer: ten times what anybody has built
 
 
 class Config:
@@ -87,6 +87,13 @@ class Config:
             raise InvalidInput(f"{self.where}: {name} must have {length} items, one for each layer. Got {len(value)}.")
         listed: Any = list(value) if isinstance(value, tuple) else value
         return listed
+
+    def layers(self, *names: str, default: Any = _REQUIRED) -> frozenset[int]:
+        """A list of numbers of layers."""
+        given = self.items(*names, default=default)
+        if not all(_plain(layer, int) for layer in given):
+            raise InvalidInput(f"{self.where}: {names[0]} must hold numbers of layers. Got {shown(given)}.")
+        return frozenset(given)
 
     def one_of(self, name: str, choices: Mapping[str, Any] | tuple[str, ...], default: Any = _REQUIRED) -> str:
         """A string among `choices`."""
@@ -202,6 +209,11 @@ def _nearest(path: str, asked: Iterable[str]) -> str:
         return likeness.ratio()
 
     return max((other for other in asked if other not in _NO_SIZES), key=like, default="model_type")
+
+
+def is_one_of(value: Any, known: Iterable[str]) -> bool:
+    """Whether a value of a list is one of these names; what a config holds there may be of any type."""
+    return _plain(value, str) and value in known
 
 
 def _plain(value: Any, kind: type) -> bool:

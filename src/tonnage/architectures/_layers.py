@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, num_layers
 from tonnage.errors import InvalidInput, shown
@@ -26,7 +26,7 @@ def layer_kinds(
     if len(given) < count:
         raise InvalidInput(f"{c.where}: {field} must have {count} items, one for each layer. Got {len(given)}.")
     for kind in given:
-        if kind not in known:
+        if not is_one_of(kind, known):
             raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(kind)}.")
     return given[:count]
 

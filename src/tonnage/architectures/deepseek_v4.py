@@ -8,7 +8,7 @@ choose experts by a table of the token (tid2eid, integers) instead of a correcte
 `mtp.` weights.
 """
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._layers import by_kind, layer_kinds, moe
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
@@ -38,7 +38,7 @@ def _ratios(c: Config) -> list[int]:
     count = num_layers(c)
     given, kinds = c.items("compress_ratios", default=None), c.items("layer_types", default=None)
     if given is None and kinds is not None:
-        if unknown := [kind for kind in kinds if kind not in RATIOS]:
+        if unknown := [kind for kind in kinds if not is_one_of(kind, RATIOS)]:
             raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(RATIOS)}. Got {shown(unknown[0])}.")
         given = [RATIOS[kind] for kind in kinds]
     if given is None:

@@ -46,7 +46,7 @@ def perceiver(c: Config) -> tuple[Op, ...]:
     part = part.with_defaults(PERCEIVER)
     width, name = part.size("hidden_size"), "connector.perceiver_resampler"
     ops: tuple[Op, ...] = (table(f"{name}.latents", part.size("resampler_n_latents"), width),)
-    for i in range(part.depth("resampler_depth")):
+    for i in range(part.size("resampler_depth", largest=1024)):
         ops += perceiver_layer(part, f"{name}.layers.{i}", width)
     return (*ops, norm(f"{name}.norm", width))
 

@@ -13,7 +13,7 @@ from tonnage.architectures._layers import layer_kinds, moe, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.errors import InvalidInput
 from tonnage.ops import Op
 
 DEFAULTS = {
@@ -80,10 +80,7 @@ def _mixer_kinds(c: Config) -> list[str]:
 
 
 def _mixture_layers(c: Config) -> frozenset[int]:
-    given = c.items("moe_layers", default=None)
-    if given is not None:
-        if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in given):
-            raise InvalidInput(f"{c.where}: moe_layers must hold numbers of layers. Got {shown(given)}.")
-        return frozenset(given)
+    if "moe_layers" in c:
+        return c.layers("moe_layers")
     step = c.size("interleave_moe_layer_step")
     return frozenset(range(step - 1, num_layers(c), step))

@@ -67,10 +67,10 @@ def mllama_text(c: Config, image_tokens: int | None) -> Model:
     """Llama 3.1 with gated cross-attention layers; `image_tokens`: of one image, None where there is none."""
     c = c.with_defaults(MLLAMA_TEXT)
     h, layers = c.size("hidden_size"), num_layers(c)
-    crossed = c.items("cross_attention_layers")
-    if any(isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers for layer in crossed):
+    crossed = c.layers("cross_attention_layers")
+    if not all(0 <= layer < layers for layer in crossed):
         raise InvalidInput(
-            f"{c.where}: cross_attention_layers must be layers from 0 to {layers - 1}. Got {shown(crossed)}."
+            f"{c.where}: cross_attention_layers must be layers from 0 to {layers - 1}. Got {shown(sorted(crossed))}."
         )
     blocks = [pre_norm("decoder layer", attention(c), mlp(c), h), cross_layer(c, image_tokens)]
     kinds = [1 if layer in crossed else 0 for layer in range(layers)]

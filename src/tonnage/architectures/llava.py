@@ -10,6 +10,7 @@ from tonnage.architectures._model import Model
 from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, linear, projected, tower
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Op, Parameter
 
 CLIP_LARGE = {
@@ -61,7 +62,10 @@ def feature_layers(c: Config) -> int:
     """How many layers of the tower the projector sees side by side: the field holds one layer's number, or a list."""
     given = c.raw("vision_feature_layer")
     if given is None or isinstance(given, list | tuple):
-        return len(c.items("vision_feature_layer", default=[-2]))
+        layers = c.items("vision_feature_layer", default=[-2])
+        if not 1 <= len(layers) <= 1024:
+            raise InvalidInput(f"{c.where}: vision_feature_layer must name at least one layer. Got {shown(layers)}.")
+        return len(layers)
     return 1
 
 

@@ -14,7 +14,7 @@ The recurrent state is fp32 unless mamba_ssm_cache_dtype says otherwise: vLLM's 
 NemotronHForCausalLMConfig.
 """
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._layers import by_kind, moe
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers
@@ -121,6 +121,6 @@ def named_kinds(c: Config, names: tuple[str, ...], letters: str) -> list[str] | 
             return None
         given, known, field = list(pattern), LETTERS, letters
     for each in given:
-        if each not in known:
+        if not is_one_of(each, known):
             raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(each)}.")
     return [known[each] for each in given]

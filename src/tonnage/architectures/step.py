@@ -97,7 +97,7 @@ def _mixture_layers(c: Config) -> frozenset[int]:
     items = listed.split(",") if isinstance(listed, str) else listed
     try:
         return frozenset(int(item) for item in items if str(item).strip())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{c.where}: moe_layers_enum must hold numbers of layers. Got {shown(listed)}.") from None
 
 
