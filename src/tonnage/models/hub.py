@@ -149,7 +149,7 @@ def _resolve(reference: Reference) -> Repository:
     _refuse(answer, reference.repository, None, revision)
     try:
         info = msgspec.json.decode(answer.body, type=_Info)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreachable(f"{_host()} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.") from None
     if not COMMIT.fullmatch(info.sha):
         raise Unreachable(f"{_host()} names no commit for {reference.text}.")

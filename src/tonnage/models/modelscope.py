@@ -92,7 +92,7 @@ def _resolve(reference: Reference) -> Repository:
     _refuse(answer, reference.repository, revision, None)
     try:
         listing = msgspec.json.decode(answer.body, type=_Listing)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreachable(f"{_host()} does not answer as ModelScope does; MODELSCOPE_ENDPOINT may be wrong.") from None
     if listing.Code != 200 or listing.Data is None:
         raise UnknownName(_absent(reference.repository, revision, listing.Message))

@@ -93,7 +93,7 @@ def _entries(header: bytes, where: str) -> dict[str, _Entry]:
             entries = {name: _entry(name, raw, where) for name, raw in _RAW.decode(header).items()}
     except RecursionError:
         raise InvalidInput(f"{where}: the header is nested too deep.") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{where}: the header is not JSON of safetensors' form: {error}.") from None
     entries.pop("__metadata__", None)
     # The fast decoder keeps the last of two equal keys. One of them shows as one data_offsets too many, or is escaped.
@@ -163,7 +163,7 @@ def parse_index(data: bytes, where: str) -> dict[str, str]:
     """model.safetensors.index.json -> the shard of each tensor."""
     try:
         index = msgspec.json.decode(data, type=Mapping[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not JSON: {error}.") from None
     shards = index.get("weight_map")
     if not isinstance(shards, dict) or not shards or not all(isinstance(file, str) for file in shards.values()):
