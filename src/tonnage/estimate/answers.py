@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.architectures import Model
+from tonnage.architectures import Model, needs_family
 from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
@@ -116,6 +116,8 @@ def train(
     model: Model, cluster: Cluster, options: TrainingOptions = TrainingOptions(), *, reserve_bytes: int = 0
 ) -> Answer:
     """Does this training run fit, and where does its memory go?"""
+    if model.family == "tensors":
+        raise needs_family(model, "the memory of training")
     question = _about(model, cluster)
     plan = training_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.architectures import Model
+from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import (
     check_experts,
@@ -24,11 +24,6 @@ from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
-# As config.json files name them: GPT-2, GPT-NeoX and Falcon, BERT, BART, T5.
-HIDDEN_DROPOUT = ("resid_pdrop", "hidden_dropout", "hidden_dropout_prob", "dropout", "dropout_rate", "resid_dropout")
-ATTENTION_DROPOUT = (
-    "attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", "attention_dropout_prob", "attn_dropout", "dropout_rate",
-)  # fmt: skip
 LARGEST = 2**40  # sizes stay exact in arrays of float64
 LOSS = ("full", "chunked")
 RECOMPUTE = ("none", "selective", "full")
