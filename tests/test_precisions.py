@@ -7,8 +7,9 @@ import pytest
 from tonnage.architectures._config import Config
 from tonnage.architectures._registry import ARCHITECTURES, find
 from tonnage.errors import MissingDatum, UnknownName
+from tonnage.estimate._storage import gguf_bytes
 from tonnage.precisions import ALIASES, PRECISIONS, TRAINING_RECIPES, precision
-from tonnage.quantization import FILE_TYPES, Shape, checkpoint_precision, file_type, gguf_bytes, more_bits
+from tonnage.quantization import FILE_TYPES, checkpoint_precision, file_type, more_bits
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
@@ -39,11 +40,9 @@ PUBLISHED_70B = {
 }  # fmt: skip
 
 
-def bytes_of(config, name, imatrix=False, experts=0):
+def bytes_of(config, name, imatrix=False):
     model = find(ARCHITECTURES, config["architectures"][0])(Config(config, "test"))
-    groups = config["num_attention_heads"] // config["num_key_value_heads"]
-    shape = Shape(num_layers=model.num_layers, groups=groups, num_experts=experts, tied=model.tied, imatrix=imatrix)
-    return gguf_bytes(file_type(name), model.decoder, shape), model.num_parameters()
+    return gguf_bytes(model, file_type(name), imatrix), model.num_parameters()
 
 
 @pytest.mark.parametrize("tensor_type", list(gguf.GGML_QUANT_SIZES), ids=lambda tensor_type: tensor_type.name)

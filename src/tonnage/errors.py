@@ -8,6 +8,8 @@
     - AccessDenied         ... because the model is gated or private
 """
 
+from typing import Any
+
 
 class TonnageError(ValueError):
     """Base of every error that tonnage raises for its users."""
@@ -39,3 +41,12 @@ class Unreachable(MissingDatum):
 
 class AccessDenied(MissingDatum):
     """A remote file exists, and this user may not read it."""
+
+
+def shown(value: Any) -> str:
+    """A value for an error message: as it was written, cut short."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an int of thousands of digits, a list thousands deep
+        return f"a {type(value).__name__} too large to show"
+    return text if len(text) <= 60 else f"{text[:57]}..."

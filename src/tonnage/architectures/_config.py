@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, overload
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 _REQUIRED: Any = object()
 LARGEST_SIZE = 2**34  # no width, vocabulary or context of this field comes near it
@@ -18,7 +18,7 @@ class Config:
 
     def __init__(self, fields: Mapping[str, Any], where: str, assumed: dict[str, Any] | None = None, path: str = ""):
         if not isinstance(fields, Mapping):
-            raise InvalidInput(f"{where} must hold a JSON object. Got {_shown(fields)}.")
+            raise InvalidInput(f"{where} must hold a JSON object. Got {shown(fields)}.")
         self._fields = fields
         self.where = where
         self.assumed: dict[str, Any] = {} if assumed is None else assumed
@@ -42,7 +42,7 @@ class Config:
         whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
         if whole is not None and not (_plain(whole, int) and smallest <= whole <= largest):
             raise InvalidInput(
-                f"{self.where}: {name} must be a whole number from {smallest} to {largest}. Got {_shown(value)}."
+                f"{self.where}: {name} must be a whole number from {smallest} to {largest}. Got {shown(value)}."
             )
         return whole
 
@@ -54,28 +54,28 @@ class Config:
         """A finite number."""
         name, value = self._find(names, default)
         if value is not None and not (type(value) in (int, float) and abs(value) <= 1e30):
-            raise InvalidInput(f"{self.where}: {name} must be a finite number. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be a finite number. Got {shown(value)}.")
         return value
 
     def flag(self, *names: str, default: Any = False) -> bool:
         """True or false."""
         name, value = self._find(names, default)
         if not isinstance(value, bool):
-            raise InvalidInput(f"{self.where}: {name} must be true or false. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be true or false. Got {shown(value)}.")
         return value
 
     def text(self, *names: str, default: Any = _REQUIRED) -> str:
         """A string."""
         name, value = self._find(names, default)
         if value is not None and not _plain(value, str):
-            raise InvalidInput(f"{self.where}: {name} must be a string. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be a string. Got {shown(value)}.")
         return value
 
     def items(self, *names: str, default: Any = _REQUIRED, length: int | None = None) -> list[Any]:
         """A list, of `length` items if that is given."""
         name, value = self._find(names, default)
         if value is not None and not (isinstance(value, list | tuple) and len(value) <= LARGEST_DEPTH):
-            raise InvalidInput(f"{self.where}: {name} must be a list. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be a list. Got {shown(value)}.")
         if value is not None and length is not None and len(value) != length:
             raise InvalidInput(f"{self.where}: {name} must have {length} items, one for each layer. Got {len(value)}.")
         listed: Any = list(value) if isinstance(value, tuple) else value
@@ -142,8 +142,3 @@ class _Defaulted(Config):
 def _plain(value: Any, kind: type) -> bool:
     """Whether a value is of exactly this type: true is not a number."""
     return type(value) is kind
-
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -7,8 +7,6 @@ from tonnage.quantization._gguf import VALUES as VALUES
 from tonnage.quantization._gguf import FileType as FileType
 from tonnage.quantization._gguf import Shape as Shape
 from tonnage.quantization._gguf import file_type as file_type
-from tonnage.quantization._gguf import gguf_bytes as gguf_bytes
-from tonnage.quantization._gguf import gguf_tensors as gguf_tensors
 from tonnage.quantization._gguf import more_bits as more_bits
 from tonnage.quantization._gguf import role as role
 from tonnage.quantization._gguf import tensor_type as tensor_type

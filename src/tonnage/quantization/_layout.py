@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum
+from tonnage.errors import MissingDatum, shown
 from tonnage.precisions import Precision, precision
 from tonnage.quantization import _schemes as schemes
 from tonnage.quantization._modules import Module, Modules
@@ -81,7 +81,7 @@ def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
     inner = config.get("quantization")
     if isinstance(inner, Mapping):  # hf_quant_config.json wraps it
         config = {**config, **inner}
-    method = str(config.get("quant_method") or "").lower()
+    method = str(config.get("quant_method") or "").lower().replace("compressed_", "compressed-")
     if method == "compressed-tensors":
         return _compressed(config)
     if isinstance(config.get("quantized_layers"), Mapping):
@@ -93,7 +93,9 @@ def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
         return _READERS[method](config, scale_bits)
     if not method and "group_size" in config and "bits" in config:
         return _mlx(config)
-    what = f"quant_method {config.get('quant_method')!r}" + (f" with quant_algo {algorithm!r}" if algorithm else "")
+    what = f"quant_method {shown(config.get('quant_method'))}" + (
+        f" with quant_algo {shown(algorithm)}" if algorithm else ""
+    )
     raise schemes.missing(what)
 
 
@@ -106,24 +108,30 @@ def checkpoint_precision(config: Mapping[str, Any]) -> Precision:
     return used[0]
 
 
-def _left(config: Mapping[str, Any], inside: bool = False) -> tuple[Rule, ...]:
+def _named(value: Any) -> list[str]:
+    """The names in a list of a config, which may be anything."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
+
+
+def _excluded(config: Mapping[str, Any]) -> list[str]:
     """The modules that the config leaves in the checkpoint's own type."""
-    listed: list[str] = []
-    for key in _EXCLUDED:
-        value = config.get(key)
-        listed += [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    return [item for key in _EXCLUDED for item in _named(config.get(key))]
+
+
+def _left(config: Mapping[str, Any], inside: bool = False) -> tuple[Rule, ...]:
+    listed = _excluded(config)
     return (Rule(Modules(listed, inside), None),) if listed else ()
 
 
 def _gptq(config: Mapping[str, Any], scale_bits: int) -> Layout:
     stored = schemes.packed_integers(config, "gptq")
     rules = [*_dynamic(config), *_left(config)]
-    inside = config.get("modules_in_block_to_quantize")
-    if isinstance(inside, list) and inside:
-        names = [name for group in inside for name in (group if isinstance(group, list) else [group])]
-        return Layout(matrices=None, rules=(*rules, Rule(Modules(map(str, names)), stored)))
     if config.get("lm_head") is True:
         rules.append(Rule(Modules(["lm_head"]), stored))
+    inside = config.get("modules_in_block_to_quantize")
+    if isinstance(inside, list) and inside:
+        names = [name for group in inside for name in _named(group if isinstance(group, list) else [group])]
+        return Layout(matrices=None, rules=(*rules, Rule(Modules(names), stored)))
     return Layout(matrices=stored, rules=tuple(rules))
 
 
@@ -143,15 +151,21 @@ def _awq(config: Mapping[str, Any], scale_bits: int) -> Layout:
 
 
 def _auto_round(config: Mapping[str, Any], scale_bits: int) -> Layout:
-    """GPTQ's packing without the group of each column."""
-    stored = schemes.packed_integers(config, "awq")
-    extra = config.get("extra_config")
+    """GPTQ's packing without the group of each column; its other data types are stored in other ways."""
+    if config.get("data_type") not in (None, "int"):
+        raise schemes.missing(f"auto-round's data_type {shown(config['data_type'])}")
+    stored = schemes.packed_integers(config, "auto-round")
     rules = []
+    extra = config.get("extra_config")
     for name, changed in extra.items() if isinstance(extra, Mapping) else ():
-        bits = changed.get("bits") if isinstance(changed, Mapping) else None
+        bits = schemes.whole(changed, "bits") if isinstance(changed, Mapping) else None
         wide = bits is None or bits >= 16
-        rules.append(Rule(Modules([name]), None if wide else schemes.packed_integers({**config, **changed}, "awq")))
+        modules = Modules([f"re:{name}"], anywhere=True) if any(c in _REGEX for c in name) else Modules([name])
+        rules.append(Rule(modules, None if wide else schemes.packed_integers({**config, **changed}, "auto-round")))
     return Layout(matrices=stored, rules=(*rules, *_left(config)))
+
+
+_REGEX = frozenset("*+?^$()[]{}|\\")  # a key of extra_config with one of these is a regular expression
 
 
 def _bitsandbytes(config: Mapping[str, Any], scale_bits: int) -> Layout:
@@ -191,19 +205,19 @@ def _mlx(config: Mapping[str, Any]) -> Layout:
     """Every matrix and table, with the modules that the config lists in another way or not at all (false)."""
     rules = []
     for name, value in config.items():
-        if isinstance(value, Mapping):
-            rules.append(Rule(Modules([name]), schemes.mlx(value)))
-        elif value is False and "." in name:
-            rules.append(Rule(Modules([name]), None))
+        if isinstance(value, Mapping) or (value is False and "." in name):
+            module = name.replace("switch_mlp", "experts")  # MLX's name for the experts
+            rules.append(Rule(Modules([module]), schemes.mlx(value) if isinstance(value, Mapping) else None))
     return Layout(matrices=schemes.mlx(config), rules=tuple(rules), tables=True)
 
 
 def _listed(config: Mapping[str, Any], method: str, scale_bits: int) -> Layout:
     """modelopt's mixtures: quantized_layers gives each module its own algorithm; the rest is as in the original."""
-    kinds: dict[tuple[str, Any], list[str]] = {}
+    kinds: dict[tuple[str, int | None], list[str]] = {}
     for name, scheme in config["quantized_layers"].items():
         if isinstance(scheme, Mapping):
-            kinds.setdefault((str(scheme.get("quant_algo")).upper(), scheme.get("group_size")), []).append(name)
+            size = schemes.whole(scheme, "group_size")
+            kinds.setdefault((str(scheme.get("quant_algo")).upper(), size), []).append(name)
     if not kinds:
         raise MissingDatum("quantization_config: quantized_layers lists no module.")
     rules = [
@@ -223,7 +237,7 @@ def _compressed(config: Mapping[str, Any]) -> Layout:
     rules, matrices = list(_left(config)), None
     for group in listed:
         stored = schemes.compressed_tensors(group, str(group.get("format") or form))
-        targets = [item for item in group.get("targets") or ["Linear"] if isinstance(item, str)]
+        targets = _named(group.get("targets")) or ["Linear"]
         named = [item for item in targets if not item[:1].isupper()]
         matrices = stored if len(named) < len(targets) else matrices
         if named:
@@ -233,5 +247,4 @@ def _compressed(config: Mapping[str, Any]) -> Layout:
 
 def _names_towers(config: Mapping[str, Any]) -> bool:
     """Whether any pattern speaks of a tower: then the towers are left alone."""
-    listed = [item for key in _EXCLUDED for item in (config.get(key) or ()) if isinstance(item, str)]
-    return any(word in item for item in listed for word in _SIGHT)
+    return any(word in item for item in _excluded(config) for word in _SIGHT)
