@@ -237,5 +237,7 @@ def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
     if place.kind != "layer":
         return (Module(f"{place.kind}.{name}"),)
     if weight.part == "experts" and ".experts." in f".{name}":
-        return Module(name.replace("experts.", "experts.0.", 1), place.layer), Module(name, place.layer)
+        bare = name.replace("moe.experts.", "moe.", 1)  # Step's own name for them
+        names = dict.fromkeys((name.replace("experts.", "experts.0.", 1), name, bare))
+        return tuple(Module(each, place.layer) for each in names)
     return (Module(name, place.layer),)

@@ -59,10 +59,12 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     def precision_of(self, weight: Matrix, modules: Iterable[Module]) -> Precision | None:
         """What a matrix is stored in; None: in the checkpoint's own type."""
+        if not self._can(weight):
+            return None
         for rule in self.rules:
             if rule.modules.has(modules):
-                return rule.stored if self._can(weight) else None
-        if not (weight.quantizable or (self.tables and self._can(weight))):
+                return rule.stored
+        if not (weight.quantizable or self.tables):
             return None
         if weight.part == "experts":
             return None if self.keeps_experts else self.experts or self.matrices
@@ -76,8 +78,20 @@ class Layout(Struct, frozen=True, kw_only=True):
 def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
     """The layout of a quantization_config. `scale_bits`: of the scales of fp8 blocks, which no config says.
 
-    Raises MissingDatum where the config does not say what its matrices are stored in.
+    Raises InvalidInput for a field that cannot be, MissingDatum where the config does not say what its matrices are
+    stored in.
     """
+    found = _read(config, scale_bits)
+    searches = sum(rule.modules.searches for rule in found.rules)
+    if searches > MOST_SEARCHES:
+        raise MissingDatum(f"quantization_config: {searches} patterns are too many to try on every module.")
+    return found
+
+
+MOST_SEARCHES = 1000  # globs and regular expressions; names are looked up, and may be any number
+
+
+def _read(config: Mapping[str, Any], scale_bits: int) -> Layout:
     inner = config.get("quantization")
     if isinstance(inner, Mapping):  # hf_quant_config.json wraps it
         config = {**config, **inner}
@@ -123,6 +137,14 @@ def _left(config: Mapping[str, Any], inside: bool = False) -> tuple[Rule, ...]:
     return (Rule(Modules(listed, inside), None),) if listed else ()
 
 
+def _grouped(named: Iterable[tuple[str, Precision | None]]) -> list[Rule]:
+    """One rule for all modules of a precision: configs list thousands of experts."""
+    kinds: dict[Precision | None, list[str]] = {}
+    for name, stored in named:
+        kinds.setdefault(stored, []).append(name)
+    return [Rule(Modules(names), stored) for stored, names in kinds.items()]
+
+
 def _gptq(config: Mapping[str, Any], scale_bits: int) -> Layout:
     stored = schemes.packed_integers(config, "gptq")
     rules = [*_dynamic(config), *_left(config)]
@@ -155,14 +177,17 @@ def _auto_round(config: Mapping[str, Any], scale_bits: int) -> Layout:
     if config.get("data_type") not in (None, "int"):
         raise schemes.missing(f"auto-round's data_type {shown(config['data_type'])}")
     stored = schemes.packed_integers(config, "auto-round")
-    rules = []
     extra = config.get("extra_config")
+    names, rules = [], []
     for name, changed in extra.items() if isinstance(extra, Mapping) else ():
         bits = schemes.whole(changed, "bits") if isinstance(changed, Mapping) else None
         wide = bits is None or bits >= 16
-        modules = Modules([f"re:{name}"], anywhere=True) if any(c in _REGEX for c in name) else Modules([name])
-        rules.append(Rule(modules, None if wide else schemes.packed_integers({**config, **changed}, "auto-round")))
-    return Layout(matrices=stored, rules=(*rules, *_left(config)))
+        other = None if wide else schemes.packed_integers({**config, **changed}, "auto-round")
+        if any(letter in _REGEX for letter in name):
+            rules.append(Rule(Modules([f"re:{name}"], anywhere=True), other))
+        else:
+            names.append((name, other))
+    return Layout(matrices=stored, rules=(*_grouped(names), *rules, *_left(config)))
 
 
 _REGEX = frozenset("*+?^$()[]{}|\\")  # a key of extra_config with one of these is a regular expression
@@ -203,28 +228,28 @@ _READERS = {
 
 def _mlx(config: Mapping[str, Any]) -> Layout:
     """Every matrix and table, with the modules that the config lists in another way or not at all (false)."""
-    rules = []
-    for name, value in config.items():
-        if isinstance(value, Mapping) or (value is False and "." in name):
-            module = name.replace("switch_mlp", "experts")  # MLX's name for the experts
-            rules.append(Rule(Modules([module]), schemes.mlx(value) if isinstance(value, Mapping) else None))
-    return Layout(matrices=schemes.mlx(config), rules=tuple(rules), tables=True)
+    named = [
+        (
+            name.replace("switch_mlp", "experts"),
+            schemes.mlx(value) if isinstance(value, Mapping) else None,
+        )  # MLX's experts
+        for name, value in config.items()
+        if isinstance(value, Mapping) or (value is False and "." in name)
+    ]
+    return Layout(matrices=schemes.mlx(config), rules=tuple(_grouped(named)), tables=True)
 
 
 def _listed(config: Mapping[str, Any], method: str, scale_bits: int) -> Layout:
     """modelopt's mixtures: quantized_layers gives each module its own algorithm; the rest is as in the original."""
-    kinds: dict[tuple[str, int | None], list[str]] = {}
-    for name, scheme in config["quantized_layers"].items():
-        if isinstance(scheme, Mapping):
-            size = schemes.whole(scheme, "group_size")
-            kinds.setdefault((str(scheme.get("quant_algo")).upper(), size), []).append(name)
-    if not kinds:
-        raise MissingDatum("quantization_config: quantized_layers lists no module.")
-    rules = [
-        Rule(Modules(names), schemes.modelopt(kind, {"group_size": size})) for (kind, size), names in kinds.items()
+    named = [
+        (name, schemes.modelopt(str(scheme.get("quant_algo")).upper(), scheme))
+        for name, scheme in config["quantized_layers"].items()
+        if isinstance(scheme, Mapping)
     ]
+    if not named:
+        raise MissingDatum("quantization_config: quantized_layers lists no module.")
     others = schemes.block_fp8(config, scale_bits) if method == "fp8" else None
-    return Layout(matrices=others, rules=tuple(rules))
+    return Layout(matrices=others, rules=tuple(_grouped(named)))
 
 
 def _compressed(config: Mapping[str, Any]) -> Layout:

@@ -53,6 +53,11 @@ class Modules:
     def __bool__(self) -> bool:
         return bool(self._names or self._globs or self._parts or self._expressions)
 
+    @property
+    def searches(self) -> int:
+        """Patterns that every module has to be compared with."""
+        return len(self._expressions) + len(self._globs.get(None, ()))
+
     def _add(self, pattern: str) -> None:
         if pattern.startswith("re:"):
             self._expressions.append(expression(pattern[3:]))

@@ -6,10 +6,14 @@ import warnings
 from tonnage.errors import InvalidInput, shown
 
 LONGEST = 10_000  # characters
-REPETITIONS = 6  # in a row: names are short, so that all ways to share one out among so few are soon tried
+MOST_OPEN = 4  # in a row, of what almost any character may be: .* and \w+, but not \d+ and a*
+MOST = 20  # in a row, of any kind
 
-_LETTER = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)  # an escape or a set: one character of the name
+_ESCAPED = re.compile(r"\\(?:([wSDW])|.)", re.DOTALL)
+_SET = re.compile(r"\[\^?\]?[^\]]*\]")
+_DIGITS = re.compile(r"\[[0-9n-]+\]")
 _INNERMOST = re.compile(r"\(([^()]*)\)")
+_OPEN = re.compile(r"\.(?:[*+]|\{\d*(?:,\d*)?\})")
 _REPEAT = re.compile(r"[*+]|\{\d*(?:,\d*)?\}")
 
 
@@ -29,17 +33,24 @@ def expression(text: str) -> re.Pattern[str]:
 
 def _takes_for_ever(text: str) -> bool:
     """Groups are replaced from the innermost on, by as many repetitions as they hold, or V for other choices."""
-    plain = _LETTER.sub("a", text)
+    plain = _ESCAPED.sub(lambda found: "." if found[1] else "n", text)
+    plain = _SET.sub(lambda found: "n" if _DIGITS.fullmatch(found[0]) else ".", plain)
     while (group := _INNERMOST.search(plain)) is not None:
         inner = group[1].removeprefix("?")
-        repeats = _in_a_row(inner)
-        varies = repeats or any(letter in inner for letter in "V|?")
-        if repeats > REPETITIONS or (varies and _REPEAT.match(plain, group.end())):
+        wide, all_ = _in_a_row(inner)
+        varies = all_ or any(letter in inner for letter in "V|?")
+        if _too_many(wide, all_) or (varies and _REPEAT.match(plain, group.end())):
             return True
-        plain = plain[: group.start()] + ("a+" * repeats or ("V" if varies else "a")) + plain[group.end() :]
-    return _in_a_row(plain) > REPETITIONS
+        shape = ".+" * wide + "n+" * (all_ - wide) or ("V" if varies else "n")
+        plain = plain[: group.start()] + shape + plain[group.end() :]
+    return _too_many(*_in_a_row(plain))
 
 
-def _in_a_row(text: str) -> int:
-    """Repetitions of the alternative that has the most."""
-    return max(sum(1 for _ in _REPEAT.finditer(part)) for part in text.split("|"))
+def _too_many(wide: int, repeats: int) -> bool:
+    return wide > MOST_OPEN or repeats > MOST
+
+
+def _in_a_row(text: str) -> tuple[int, int]:
+    """Repetitions of the alternatives that have the most: of open ones, and of all."""
+    parts = text.split("|")
+    return max(len(_OPEN.findall(part)) for part in parts), max(len(_REPEAT.findall(part)) for part in parts)
