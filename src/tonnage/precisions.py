@@ -156,6 +156,10 @@ def _integers() -> Iterator[Precision]:
     for name, group in (("int4", 128), ("int4-64g", 64), ("int4-32g", 32), ("int4-channel", 0)):
         yield Precision(name=name, kind="integer", element_bits=4, compute="bf16", block=group or 1,
                         scales=(Scale("16-bit scale", 16, 1, group),), source="compressed-tensors, preset W4A16 (symmetric)")  # fmt: skip
+    for bits in (2, 4, 8):
+        yield Precision(name=f"kv-int{bits}", kind="integer", element_bits=bits, compute="bf16", block=64,
+                        scales=(Scale("16-bit scale and offset", 32, 1, 64, flat=True),), source="transformers, cache_utils.py: QuantizedCache",
+                        note="holds keys and values only")  # fmt: skip
     for method, widths in (("gptq", (2, 3, 4, 8)), ("awq", (4,))):
         for bits in widths:
             for group in (32, 64, 128, -1):

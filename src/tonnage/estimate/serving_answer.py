@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
 from tonnage.estimate._question import Question
 from tonnage.estimate.plans import check_experts, check_tensor_parallel
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
-from tonnage.precisions import precision
-from tonnage.runtimes import serving_runtime
+from tonnage.precisions import ALIASES
+from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 QUANTISATIONS = ("fp8", "int8", "int4")
@@ -64,7 +64,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     return ServingPlan(
         context=context, concurrency=q.take("concurrency", o.concurrency, 1, "default", "one request at a time"),
         tensor_parallel_size=tensor, pipeline_parallel_size=pipeline, expert_parallel_size=expert, data_parallel_size=data,
-        weights=o.weights, kv_cache=_kv_cache(model, o, q), batched_tokens=o.batched_tokens, engine=engine,
+        weights=o.weights, kv_cache=_kv_cache(model, o, q, serving_runtime(engine)), batched_tokens=o.batched_tokens, engine=engine,
     )  # fmt: skip
 
 
@@ -111,9 +111,23 @@ def _largest_tensor(model: Model, each: int) -> int:
     return 1
 
 
-def _kv_cache(model: Model, o: ServingOptions, q: Question) -> str:
+def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> str:
+    """The precision of keys and values: that of the activations, or one that the engine has."""
     own = {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
-    return precision(q.take("kv_cache", o.kv_cache, own, "model", "as wide as the activations")).name
+    asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
+    if asked == "auto":
+        return str(q.put("kv_cache", own, "given" if o.kv_cache else "model", "as wide as the activations"))
+    choices = {own: own, **engine.kv_cache}
+    named = ALIASES.get(asked, asked)
+    found = choices.get(asked) or next(
+        (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
+    )
+    if found is None:
+        listed = ", ".join(["auto", *choices])
+        raise InvalidInput(f"kv_cache: {engine.name} can hold keys and values in {listed}. Got {shown(o.kv_cache)}.")
+    if found.startswith("kv-"):
+        q.warn(f"kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.")
+    return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
 
 
 def serving_slopes(made: ServingMemory) -> dict[str, float]:

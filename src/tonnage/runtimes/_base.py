@@ -86,7 +86,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     bytes that were measured, on one rank and on each of many. `tiers`: (memory of the accelerator from which on, tokens of
     one forward pass, requests that run at once), largest first; 0: as many as the plan has. `block_tokens`: a request's
     cache is rounded up to blocks of so many tokens. `logits_bytes`: all copies of one logit in the sampler. `state_bytes`: an element of a
-    recurrent state where the model's config does not say; None: as wide as activations.
+    recurrent state where the model's config does not say; None: as wide as activations. `kv_cache`: what it can hold keys
+    and values in besides the activations' type: its own word, and the precision; `kv_cache_source`: where that is listed.
     """
 
     name: str
@@ -100,6 +101,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     overhead_source: str
     logits_bytes: float
     state_bytes: float | None = None
+    kv_cache: Mapping[str, str] = {}
+    kv_cache_source: str = ""
 
 
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")
