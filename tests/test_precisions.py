@@ -9,7 +9,7 @@ from tonnage.architectures._registry import ARCHITECTURES, find
 from tonnage.errors import MissingDatum, UnknownName
 from tonnage.estimate._storage import gguf_bytes
 from tonnage.precisions import ALIASES, PRECISIONS, TRAINING_RECIPES, precision
-from tonnage.quantization import FILE_TYPES, checkpoint_precision, file_type, more_bits
+from tonnage.quantization import FILE_TYPES, file_type, layout, more_bits
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
@@ -194,13 +194,14 @@ def test_names_are_found_as_frameworks_spell_them():
     ],
 )  # fmt: skip
 def test_a_checkpoints_config_says_how_its_matrices_are_stored(config, name):
-    assert checkpoint_precision(config).name == name
+    (used,) = layout(config).used
+    assert used.name == name
 
 
 def test_a_config_that_mixes_precisions_is_not_guessed():
     for config in ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, {"quant_method": "aqlm"}, {}):
         with pytest.raises(MissingDatum, match="quantization_config"):
-            checkpoint_precision(config)
+            layout(config)
 
 
 def adam(recipe):

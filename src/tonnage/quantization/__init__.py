@@ -1,6 +1,5 @@
 """Quantised checkpoints: what a GGUF file type or a Hugging Face quantization_config stores each tensor in."""
 
-from tonnage.quantization._gguf import ALIASES as ALIASES
 from tonnage.quantization._gguf import FILE_TYPES as FILE_TYPES
 from tonnage.quantization._gguf import SOURCE as SOURCE
 from tonnage.quantization._gguf import VALUES as VALUES
@@ -11,7 +10,6 @@ from tonnage.quantization._gguf import more_bits as more_bits
 from tonnage.quantization._gguf import role as role
 from tonnage.quantization._gguf import tensor_type as tensor_type
 from tonnage.quantization._layout import Layout as Layout
-from tonnage.quantization._layout import checkpoint_precision as checkpoint_precision
 from tonnage.quantization._layout import layout as layout
 from tonnage.quantization._modules import Module as Module
 from tonnage.quantization._modules import Modules as Modules

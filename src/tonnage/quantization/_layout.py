@@ -113,15 +113,6 @@ def _read(config: Mapping[str, Any], scale_bits: int) -> Layout:
     raise schemes.missing(what)
 
 
-def checkpoint_precision(config: Mapping[str, Any]) -> Precision:
-    """What the quantised matrices of a Hugging Face checkpoint are stored in, where it is one precision for all."""
-    found = layout(config)
-    used = list(found.used)
-    if len(used) != 1:
-        raise schemes.missing(f"a mixture of {', '.join(each.name for each in used) or 'nothing'}")
-    return used[0]
-
-
 def _named(value: Any) -> list[str]:
     """The names in a list of a config, which may be anything."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
