@@ -105,9 +105,9 @@ def _quantization(model: Model) -> Mapping[str, Any] | None:
 def _own_file_type(model: Model) -> str | None:
     """The type of the GGUF file that the model was read from; None: of none, or of one that has no name."""
     config = _quantization(model) or {}
-    if config.get("quant_method") != "gguf" or config.get("file_type") in (None, "mixed"):
+    if config.get("quant_method") != "gguf" or config.get("file_type") in (None, "", "mixed"):
         return None
-    return file_type(str(config["file_type"])).name
+    return file_type(str(config["file_type"])[:40]).name
 
 
 def _plain(model: Model, chosen: Precision, source: str) -> Storage:
