@@ -86,7 +86,9 @@ def _as_published(model: Model) -> Storage:
     if config:
         return _from_layout(model, _layout(model, config))
     if model.dtype is None:
-        return replace(_plain(model, _own(model), "16 bits are assumed where the config names no dtype"), origin="default")
+        return replace(
+            _plain(model, _own(model), "16 bits are assumed where the config names no dtype"), origin="default"
+        )
     return _plain(model, _own(model), "the checkpoint's dtype")
 
 
