@@ -9,6 +9,7 @@
 """
 
 
+
 class TonnageError(ValueError):
     """Base of every error that tonnage raises for its users."""
 

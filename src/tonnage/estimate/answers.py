@@ -148,7 +148,10 @@ def serve(
     usable = _usable(cluster, reserve_bytes, question)
     made = serving_memory(model, plan, cluster.accelerator)
     question.put(
-        "weights", made.stored.name, "given" if plan.weights else "model", "" if plan.weights else made.stored.source
+        "weights",
+        made.stored.name,
+        "given" if plan.weights else made.stored.origin,
+        "" if plan.weights else made.stored.source,
     )
     warn_of_blocks(plan.engine, made, question)
     stages = len(made.ranks)

@@ -5,14 +5,14 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, shown
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import check_experts, check_positions, check_tensor_parallel
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
-from tonnage.precisions import precision
+from tonnage.precisions import ALIASES
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import human
@@ -65,7 +65,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         )
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
-        expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q), engine=engine.name,
+        expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q, engine), engine=engine.name,
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.memory_share is not None else False,
     )  # fmt: skip
@@ -169,9 +169,23 @@ def _largest_tensor(model: Model, each: int) -> int:
     return 1
 
 
-def _kv_cache(model: Model, o: ServingOptions, q: Question) -> str:
+def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> str:
+    """The precision of keys and values: that of the activations, or one that the engine has."""
     own = {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
-    return precision(q.take("kv_cache", o.kv_cache, own, "model", "as wide as the activations")).name
+    asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
+    if asked == "auto":
+        return str(q.put("kv_cache", own, "given" if o.kv_cache else "model", "as wide as the activations"))
+    choices = {own: own, **engine.kv_cache}
+    named = ALIASES.get(asked, asked)
+    found = choices.get(asked) or next(
+        (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
+    )
+    if found is None:
+        listed = ", ".join(["auto", *choices])
+        raise InvalidInput(f"kv_cache: {engine.name} can hold keys and values in {listed}. Got {shown(o.kv_cache)}.")
+    if found.startswith("kv-"):
+        q.warn(f"kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.")
+    return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
 
 
 def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None:

@@ -141,6 +141,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
     sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
     architectures that it no longer runs, with the last version that did; `encoder_decoders`: families of those that it runs; None: all.
+    `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
+    `kv_cache_source`: where that is listed.
     """
 
     name: str
@@ -157,6 +159,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     state_bytes: float | None = None
     dropped: Mapping[str, str] = {}
     encoder_decoders: tuple[str, ...] | None = None
+    kv_cache: Mapping[str, str] = {}
+    kv_cache_source: str = ""
 
 
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")
