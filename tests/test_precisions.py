@@ -7,8 +7,9 @@ import pytest
 from tonnage.architectures._config import Config
 from tonnage.architectures._registry import ARCHITECTURES, find
 from tonnage.errors import MissingDatum, UnknownName
+from tonnage.estimate._storage import gguf_bytes
 from tonnage.precisions import ALIASES, PRECISIONS, TRAINING_RECIPES, precision
-from tonnage.quantization import FILE_TYPES, Shape, checkpoint_precision, file_type, gguf_bytes, more_bits
+from tonnage.quantization import FILE_TYPES, file_type, layout, more_bits
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
@@ -39,11 +40,9 @@ PUBLISHED_70B = {
 }  # fmt: skip
 
 
-def bytes_of(config, name, imatrix=False, experts=0):
+def bytes_of(config, name, imatrix=False):
     model = find(ARCHITECTURES, config["architectures"][0])(Config(config, "test"))
-    groups = config["num_attention_heads"] // config["num_key_value_heads"]
-    shape = Shape(num_layers=model.num_layers, groups=groups, num_experts=experts, tied=model.tied, imatrix=imatrix)
-    return gguf_bytes(file_type(name), model.decoder, shape), model.num_parameters()
+    return gguf_bytes(model, file_type(name), imatrix), model.num_parameters()
 
 
 @pytest.mark.parametrize("tensor_type", list(gguf.GGML_QUANT_SIZES), ids=lambda tensor_type: tensor_type.name)
@@ -195,13 +194,14 @@ def test_names_are_found_as_frameworks_spell_them():
     ],
 )  # fmt: skip
 def test_a_checkpoints_config_says_how_its_matrices_are_stored(config, name):
-    assert checkpoint_precision(config).name == name
+    (used,) = layout(config).used
+    assert used.name == name
 
 
 def test_a_config_that_mixes_precisions_is_not_guessed():
     for config in ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, {"quant_method": "aqlm"}, {}):
         with pytest.raises(MissingDatum, match="quantization_config"):
-            checkpoint_precision(config)
+            layout(config)
 
 
 def adam(recipe):

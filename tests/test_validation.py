@@ -3,10 +3,16 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tonnage.errors import InvalidInput
-from tonnage.validation import read, validate
+from tonnage.cli import main
+from tonnage.document import ValidationDocument
+from tonnage.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.validation import of_kind, read, validate
 from tonnage.validation._hparams import config
 
 ROWS = Path(__file__).parents[1] / "validation"
@@ -83,3 +89,140 @@ def test_files_of_another_form_are_refused_with_file_and_row(tmp_path, text, mes
     with pytest.raises(InvalidInput, match=message) as error:
         read([str(path)])
     assert "rows.yaml" in str(error.value)
+
+
+def row(**changes: object) -> dict:
+    """A row of a count that is recounted exactly."""
+    sizes = {"hidden": 64, "layers": 2, "heads": 4, "vocab": 100}
+    made = {
+        "id": "x",
+        "kind": "params",
+        "model": {"hparams": sizes},
+        "measured": {"metric": "parameters", "value": 1},
+        "source": "a",
+    }
+    return made | changes
+
+
+def written(tmp_path: Path, rows: object) -> str:
+    path = tmp_path / "rows.yaml"
+    path.write_text(yaml.safe_dump(rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -float("inf"), -1, -0.5, 10**400, "7 GB", "oom", [1], None, {"a": 1}]
+)
+def test_a_value_that_no_measurement_has_is_refused_with_file_row_and_field(tmp_path: Path, value: object):
+    for field, changes in (("measured", {"measured": {"metric": "m", "value": value}}),
+                           ("also", {"also": [{"metric": "m", "value": 1}, {"metric": "m", "value": [value]}]})):  # fmt: skip
+        with pytest.raises(InvalidInput, match=f"rows.yaml, row 'x'.*{field}") as error:
+            read([written(tmp_path, [row(**changes)])])
+        assert "value" in str(error.value)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2.5, "OOM"])
+def test_a_number_or_oom_is_a_value(tmp_path: Path, value: object):
+    assert read([written(tmp_path, [row(measured={"metric": "m", "value": value})])])[0].measured.value == value
+
+
+def test_a_metric_with_a_figure_for_each_rank_is_as_many_metrics(tmp_path: Path):
+    also = [{"metric": "peak", "value": {0: 1.5, "1": 2}, "unit": "MiB"}, {"metric": "time", "value": 3}]
+    lines = validate(read([written(tmp_path, [row(also=also)])]))["rows"]
+    assert [(line["metric"], line["measured"], line["unit"]) for line in lines[1:]] == [
+        ("peak [0]", 1.5, "MiB"), ("peak [1]", 2, "MiB"), ("time", 3, "")]  # fmt: skip
+
+
+def test_rows_without_a_source_are_summed_up_once(tmp_path: Path):
+    for source in ("", "  ", {"value": ""}, {}):
+        summary = validate(read([written(tmp_path, [row(source=source), row(id="y", source=source)])]))["summary"]
+        assert [(entry["source"], entry["rows"]) for entry in summary] == [("all", 2)]
+
+
+def test_a_kind_that_no_row_has_is_refused_with_those_that_they_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    rows = read([written(tmp_path, [row(), row(id="y", kind="train_memory")])])
+    assert [each.id for each in of_kind(rows, "params")] == ["x"]
+    assert len(of_kind(rows, None)) == 2
+    with pytest.raises(UnknownName, match=r"no row is of kind 'parms'. These rows are of params, train_memory"):
+        of_kind(rows, "parms")
+    for option in ("--kind=parms", "--kind="):
+        assert main(["validate", rows[0].file, option]) == 64
+        assert "params" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([], "holds no rows"),
+        ([row(kind="collective")], "none of the 1 rows could be compared: kind 'collective' is not predicted yet"),
+        ([row(model={"name": "no-such-model-anywhere"})], "none of the 1 rows could be compared: no model is called"),
+        ([row(measured={"metric": "parameters", "value": 0})], "no row has a value to compare with"),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_compared_fails_with_the_reason(tmp_path: Path, capsys, rows: list, says: str):
+    path = written(tmp_path, rows)
+    assert main(["validate", path]) == 64
+    assert says in capsys.readouterr().err
+    assert main(["validate", path, "--json"]) == 64
+    printed = capsys.readouterr()
+    assert says in printed.err
+    document = json.loads(printed.out)
+    assert "error" in document or len(document["rows"]) == len(rows)
+
+
+BOMB = ", ".join(["*a{}"] * 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("- &a0 [x]\n" + "".join(f"- &a{i} [{BOMB.replace('{}', str(i - 1))}]\n" for i in range(1, 40)), "unfold into more than"),
+        ("- &a0 {k: 1}\n" + "".join(f"- &a{i} {{<<: [{BOMB.replace('{}', str(i - 1))}]}}\n" for i in range(1, 40)), "unfold into more than"),
+        ("- {id: x, config: &a {b: *a}}", "row 1: 'a' refers to itself"),
+        ("- id: x\n  config: " + "[" * 100_000, "nested more than 32 deep"),
+        ("- " * 100_000, "nested more than 32 deep"),
+        ("- 3", "row 1 must be a mapping"), ("- [1, 2]", "row 1 must be a mapping"), ("- {id: a}\n- null", "row 'a'"), ("- null", "row 1 must be a mapping"),
+        ("- {id: '', kind: params, measured: {metric: m, value: 1}}", "id and kind must not be empty"),
+        ("- {id: x, kind: params, completeness: fulll, measured: {metric: m, value: 1}}", "must begin with full or partial. Got 'fulll'"),
+        ("- {id: x, kind: params, measured: {metric: m, value: " + "9" * 5000 + "}}", "not YAML"),
+        ("a: 1\n---\nb: 2", "not YAML"),
+    ],
+)  # fmt: skip
+def test_a_file_that_would_unfold_nest_or_hold_no_rows_is_refused_quickly(tmp_path: Path, text: str, says: str):
+    path = tmp_path / "rows.yaml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=says) as error:
+        read([str(path)])
+    assert "rows.yaml" in str(error.value) and len(str(error.value)) < 800
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+HPARAMS = st.dictionaries(
+    st.sampled_from([
+        "hidden", "layers", "heads", "kv_heads", "head_dim", "intermediate", "vocab", "context", "experts", "mlp", "norm", "bias", "pos_emb",
+        "qk_norm", "norms", "sliding_window", "kv_lora_rank", "state_size", "hidden_size", "num_hidden_layers", "hybrid_override_pattern",
+    ]),
+    st.sampled_from([64, 2, 4, 100, "learned", "learned (2048+" + "9" * 5000 + " offset)", "full", True]) | VALUES, max_size=8,
+)  # fmt: skip
+ROW = st.fixed_dictionaries(
+    {"id": st.sampled_from("abc"), "kind": st.sampled_from(["params", "x"]), "measured": st.fixed_dictionaries({"metric": st.text(max_size=4), "value": st.floats(0, 1e12) | VALUES})},
+    optional={"model": st.fixed_dictionaries({}, optional={"hparams": HPARAMS | VALUES, "ref": st.sampled_from("abc") | VALUES, "name": VALUES, "id": VALUES}) | VALUES,
+              "source": VALUES, "completeness": st.sampled_from(["full", "partial: x"]) | VALUES, "also": st.lists(VALUES, max_size=2), "note": VALUES},
+)  # fmt: skip
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ROW | VALUES, max_size=3) | VALUES)
+def test_any_rows_give_a_document_or_a_clear_error(tmp_path: Path, rows: object):
+    try:
+        document = validate(read([written(tmp_path, rows)]))
+    except TonnageError as error:
+        assert "rows.yaml" in str(error)
+    else:
+        msgspec.convert(json.loads(msgspec.json.encode(document)), ValidationDocument)

@@ -10,7 +10,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 _WHERE = {
-    "Answer": "tonnage.estimate.answers", "Cluster": "tonnage.spec", "Model": "tonnage.architectures", "Term": "tonnage.breakdown",
+    "Answer": "tonnage.api", "Cluster": "tonnage.spec", "Model": "tonnage.architectures", "Term": "tonnage.breakdown",
     "TonnageError": "tonnage.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.models",
     "serve": "tonnage.api", "train": "tonnage.api",
 }  # fmt: skip

@@ -1,38 +1,103 @@
 """The Python face: the same questions and documents as the command line, with plain arguments."""
 
+import os
+from collections.abc import Mapping
+from math import isfinite
+from operator import index
 from typing import Any
+
+from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
+from tonnage.errors import InvalidInput
 from tonnage.estimate import answers
-from tonnage.estimate.answers import Answer
 from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.serving_answer import ServingOptions
 from tonnage.models import read
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 
+TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number"}
 
-def train(model: str | Model, on: str | Cluster, *, reserve_bytes: int = 0, **options: Any) -> Answer:
+
+class Answer(answers.Answer, frozen=True, kw_only=True):
+    """An answer with the text that the command line prints: `print(answer)`, or `answer.text(formulas=True)`."""
+
+    def text(self, *, formulas: bool = False) -> str:
+        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
+        from tonnage.render.text import answer_lines
+
+        return "\n".join(answer_lines(self.summary(), self.memory, formulas=formulas))
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def train(
+    model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
+) -> Answer:
     """Does this training run fit? `options` are those of `tonnage train` (estimate.plans.TrainingOptions), in base units."""
-    return answers.train(_model(model), _cluster(on), _options(TrainingOptions, options), reserve_bytes=reserve_bytes)
+    said = _options(TrainingOptions, options)
+    return _with_text(answers.train(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))
 
 
-def serve(model: str | Model, on: str | Cluster, *, reserve_bytes: int = 0, **options: Any) -> Answer:
+def serve(
+    model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
+) -> Answer:
     """Does this model serve these requests? `options` are those of `tonnage serve` (ServingOptions), in base units."""
-    return answers.serve(_model(model), _cluster(on), _options(ServingOptions, options), reserve_bytes=reserve_bytes)
+    said = _options(ServingOptions, options)
+    return _with_text(answers.serve(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))
 
 
-def _model(model: str | Model) -> Model:
-    return model if isinstance(model, Model) else read(model)
+def _with_text(answer: answers.Answer) -> Answer:
+    return Answer(**{name: getattr(answer, name) for name in answer.__struct_fields__})
 
 
-def _cluster(on: str | Cluster) -> Cluster:
-    return on if isinstance(on, Cluster) else cluster(on)
+def _model(model: Any) -> Model:
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return read(os.fspath(model))
+    raise InvalidInput(f"model takes a name, a path or a Model. Got {_shown(model)}.")
 
 
-def _options(form: Any, options: dict[str, Any]) -> Any:
+def _cluster(on: Any) -> Cluster:
+    if isinstance(on, Cluster):
+        return on
+    if isinstance(on, str):
+        return cluster(on)
+    raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {_shown(on)}.")
+
+
+def _reserve(size: Any) -> int:
+    """Whole bytes; the estimate checks that they leave something."""
+    if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size < float("inf"):
+        raise InvalidInput(f"reserve_bytes takes a finite number of bytes, at least 0. Got {_shown(size)}.")
+    return round(size)
+
+
+def _options(form: Any, options: Mapping[str, Any]) -> Any:
     for name in options:
         if name not in form.__struct_fields__:
             raise unknown("option", name, form.__struct_fields__)
-    return form(**options)
+    return form(**{name: _option(form, name, value) for name, value in options.items()})
+
+
+def _option(form: type[Struct], name: str, value: Any) -> Any:
+    """The value if its type is the option's; numpy's integers become Python's."""
+    takes = next(kind for kind in TAKES if form.__annotations__[name] in (kind, kind | None))
+    if value is None or (type(value) is takes and takes is not float):
+        return value
+    if takes is int and not isinstance(value, bool) and hasattr(value, "__index__"):
+        return index(value)
+    if takes is str and isinstance(value, str):
+        return str(value)
+    if takes is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+        return float(value)
+    raise InvalidInput(f"{name} takes {TAKES[takes]}, or None for its default. Got {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

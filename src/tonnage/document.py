@@ -43,10 +43,15 @@ class Slopes(Struct, kw_only=True):
 
 
 class Advice(Struct, kw_only=True):
-    """A change that was estimated again: what it needs then, and whether that fits."""
+    """A change that was estimated again: what it needs then, and whether that fits.
+
+    `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
+    changes beside memory and speed. The workload is the data of a step, or the requests.
+    """
 
     change: dict[str, Any]
     text: str
+    changes: Literal["nothing", "machine", "workload", "numerics"]
     needed_bytes: int
     freed_bytes: int
     fits: bool

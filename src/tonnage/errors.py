@@ -9,6 +9,7 @@
 """
 
 
+
 class TonnageError(ValueError):
     """Base of every error that tonnage raises for its users."""
 
@@ -39,3 +40,23 @@ class Unreachable(MissingDatum):
 
 class AccessDenied(MissingDatum):
     """A remote file exists, and this user may not read it."""
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """A value as an error quotes it: its repr, cut to about `longest` characters however large the value is.
+
+    >>> shown("a" * 1000, 12)
+    "'aaaaaaaa..."
+    """
+    if isinstance(value, str | bytes):
+        text = repr(value[: longest + 1])
+    else:
+        from reprlib import Repr
+
+        short = Repr()
+        short.maxstring = short.maxother = longest
+        try:
+            text = short.repr(value)
+        except (ValueError, RecursionError):  # a whole number of more digits than Python prints
+            text = f"<{type(value).__name__}>"
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

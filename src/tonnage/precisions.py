@@ -111,7 +111,7 @@ def precision(name: str) -> Precision:
 
 
 def grouped(method: str, bits: int, group: int) -> Precision:
-    """Weight-only integers of GPTQ or AWQ: one fp16 scale and one packed zero point per row and `group` columns.
+    """Weight-only integers of GPTQ, AWQ, auto-round: one fp16 scale and one packed zero point per row and `group` columns.
 
     `group` -1: one group per row. GPTQ also stores which group each input column belongs to.
     """
@@ -119,7 +119,8 @@ def grouped(method: str, bits: int, group: int) -> Precision:
     scales = [Scale("fp16 scale", 16, 1, columns), Scale(f"{bits}-bit zero point", bits, 1, columns)]
     if method == "gptq":
         scales.append(Scale("group index (int32)", 32, 0, 1))
-    where = {"gptq": "Frantar2022; GPTQModel, nn_modules/qlinear", "awq": "Lin2023; AutoAWQ, modules/linear/gemm.py"}
+    where = {"gptq": "Frantar2022; GPTQModel, nn_modules/qlinear", "awq": "Lin2023; AutoAWQ, modules/linear/gemm.py",
+             "auto-round": "auto-round, export/export_to_autoround/qlinear_triton_act.py"}  # fmt: skip
     return Precision(name=f"{method}-{bits}bit-{group}g" if columns else f"{method}-{bits}bit-channel", kind="integer",
                      element_bits=bits, compute="fp16", scales=tuple(scales), block=columns or 1, source=where[method])  # fmt: skip
 
@@ -144,7 +145,7 @@ def _plain() -> Iterator[Precision]:
         yield Precision(name=name, kind="float", element_bits=8, compute="fp8", tensor_bytes=4, source=formats,
                         note="one fp32 scale per tensor")  # fmt: skip
     yield Precision(name="fp8-channel", kind="float", element_bits=8, compute="fp8", scales=(Scale("fp32 scale", 32),),
-                    source="vLLM, model_executor/layers/quantization/fp8.py")  # fmt: skip
+                    source="compressed-tensors, preset FP8_DYNAMIC; transformers, integrations/fbgemm_fp8.py: fp32 scales")  # fmt: skip
     yield Precision(name="fp8-block", kind="float", element_bits=8, compute="fp8", block=128,
                     scales=(Scale("fp32 scale", 32, 128, 128),), source="DeepSeek2024V3, sec. 3.3.2")  # fmt: skip
 
@@ -155,6 +156,10 @@ def _integers() -> Iterator[Precision]:
     for name, group in (("int4", 128), ("int4-64g", 64), ("int4-32g", 32), ("int4-channel", 0)):
         yield Precision(name=name, kind="integer", element_bits=4, compute="bf16", block=group or 1,
                         scales=(Scale("16-bit scale", 16, 1, group),), source="compressed-tensors, preset W4A16 (symmetric)")  # fmt: skip
+    for bits in (2, 4, 8):
+        yield Precision(name=f"kv-int{bits}", kind="integer", element_bits=bits, compute="bf16", block=64,
+                        scales=(Scale("16-bit scale and offset", 32, 1, 64, flat=True),), source="transformers, cache_utils.py: QuantizedCache",
+                        note="holds keys and values only")  # fmt: skip
     for method, widths in (("gptq", (2, 3, 4, 8)), ("awq", (4,))):
         for bits in widths:
             for group in (32, 64, 128, -1):

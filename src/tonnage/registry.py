@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from tonnage.errors import UnknownName
+from tonnage.errors import UnknownName, shown
 
 T = TypeVar("T")
 
@@ -42,11 +42,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     from difflib import get_close_matches
 
     names = list(known)
-    near = get_close_matches(name.lower(), names, n=3, cutoff=0.4)
+    near = get_close_matches(name[:200].lower(), names, n=3, cutoff=0.4)
     if near:
         hint = f"Did you mean {', '.join(map(repr, near))}?"
     elif len(names) <= 40:
         hint = f"Known: {', '.join(sorted(names))}."
     else:
         hint = f"{len(names)} are known."
-    return UnknownName(f"no {kind} is called {name!r}. {hint}")
+    return UnknownName(f"no {kind} is called {shown(name)}. {hint}")

@@ -150,6 +150,9 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     zero_stage: int = 3
     recompute: str = "none"
     attention: AttentionKernel | None = None
+    dropout: bool = False
+    attention_dropout: bool = False
+    loss: str = "full"
     precision: str = "bf16-mixed"
     optimizer: str = "adamw"
     runtime: str = "fsdp2"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
@@ -120,12 +120,14 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     try:
         value = Decimal(number)
     except InvalidOperation:
-        raise InvalidInput(f"{what} must be a number such as {form.example}. Got {text!r}.") from None
+        raise InvalidInput(f"{what} must be a number such as {form.example}. Got {shown(text)}.") from None
     if not (value.is_finite() and 0 <= value <= LARGEST):
-        raise InvalidInput(f"{what} must be a finite number that is not negative. Got {text!r}.")
+        raise InvalidInput(f"{what} must be a finite number that is not negative. Got {shown(text)}.")
     scale = form.scale(suffix)
     if scale is None:
-        raise InvalidInput(f"{what} has an unknown unit {suffix!r} in {text!r}. Write it like {form.example}.")
+        raise InvalidInput(
+            f"{what} has an unknown unit {shown(suffix)} in {shown(text)}. Write it like {form.example}."
+        )
     return value * scale
 
 
@@ -139,7 +141,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _whole(value: Decimal, text: str, what: str) -> int:
     if value != value.to_integral_value():
-        raise InvalidInput(f"{what} must be a whole number. Got {text!r}.")
+        raise InvalidInput(f"{what} must be a whole number. Got {shown(text)}.")
     return int(value)
 
 

@@ -110,6 +110,12 @@ def test_a_wrong_header_is_refused(data: bytes, says: str):
         header_of(data)
 
 
+def test_a_tensor_beyond_any_file_is_refused_where_nobody_knows_the_size():
+    data = made(tensors=info(shape=(2**62,), kind=24), tensor_count=1)  # I8
+    with pytest.raises(InvalidInput, match="no file is as large"):
+        gguf.read_header(lambda start, length: data[start : start + length], None, "x")
+
+
 def test_version_1_has_counts_of_32_bits():
     head = b"GGUF" + struct.pack("<III", 1, 1, 1) + struct.pack("<I", 1) + b"k" + struct.pack("<II", 4, 7)
     head += struct.pack("<I", 1) + b"t" + struct.pack("<IIIIQ", 2, 4, 3, 0, 0)

@@ -20,6 +20,7 @@ API = f"/api/models/{NAME}/revision/main"
 FILE = f"/{NAME}/resolve/{COMMIT}/model.safetensors"
 CDN = f"/{NAME}/model.safetensors"
 Odd = Callable[[Handler], None]
+ONE = framed({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}) + bytes(16)
 
 
 @pytest.fixture
@@ -86,6 +87,7 @@ def to(location: str) -> Odd:
         (answering(200, b'{"sha": 3}'), "does not answer as a Hugging Face Hub"),
         (answering(200, b'{"sha": "../../x", "siblings": []}'), "names no commit"),
         (answering(200, b"[" * 100_000), "does not answer as a Hugging Face Hub"),
+        (answering(200, b'{"sha": "\x80"}'), "does not answer as a Hugging Face Hub"),
         (answering(200, b"\xff\x00", Content_Encoding="gzip"), "compressed"),
         (answering(500), "answers 500"),
         (answering(503, X_Error_Message="busy"), "answers 503"),
@@ -138,16 +140,17 @@ def test_an_odd_config_is_a_clear_error_and_is_not_kept(hub: Sites, odd: Odd, sa
         (answering(206, framed({}) + b"x", Content_Range="bytes 0-10/11"), "more than that"),
         (answering(206, framed({}), Content_Range="bytes 0-9/99999999"), "10 bytes came where 65,536"),
         (answering(206, (500).to_bytes(8, "little"), Content_Range="bytes 0-7/508"), "bytes came where"),
-        (answering(206, framed({}), Content_Range="bytes 0-9/*"), "nothing is wrong"),
-        (answering(206, framed({}), Content_Range="bytes 0-9/-5"), "nothing is wrong"),
-        (answering(206, framed({}), Content_Range="bytes 0-9/" + "9" * 400), "nothing is wrong"),
+        (answering(206, ONE, Content_Range=f"bytes 0-{len(ONE) - 1}/*"), "nothing is wrong"),
+        (answering(206, ONE, Content_Range=f"bytes 0-{len(ONE) - 1}/-5"), "nothing is wrong"),
+        (answering(206, ONE, Content_Range=f"bytes 0-{len(ONE) - 1}/" + "9" * 400), "nothing is wrong"),
+        (answering(206, framed({}), Content_Range="bytes 0-9/*"), "holds no tensors"),
     ],
 )
 def test_an_odd_header_is_a_clear_error(hub: Sites, odd: Odd, says: str):
     hub.odd[CDN] = odd
     if says == "nothing is wrong":
         hub.repositories[NAME].files.pop("config.json")
-        assert read(NAME).num_parameters() == 0
+        assert read(NAME).num_parameters() == 4
         return
     hub.repositories[NAME].files.pop("config.json")
     with pytest.raises(TonnageError, match=says):

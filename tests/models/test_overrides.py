@@ -2,8 +2,10 @@
 
 import pytest
 
+from models.files import LLAMA
+from tonnage.cli import main
 from tonnage.errors import InvalidInput
-from tonnage.models import overrides
+from tonnage.models import overrides, read
 
 
 def test_a_field_is_replaced_where_the_config_keeps_it():
@@ -63,3 +65,75 @@ def test_a_list_that_the_user_gives_stays_as_given():
 def test_a_name_that_is_no_field_is_refused():
     with pytest.raises(InvalidInput, match="named by a field"):
         overrides.apply({}, {"": 1})
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "nearest"),
+    [
+        ("gpt2", {"hiden_size": 5}, "hidden_size"),
+        ("llama-3.1-8b", {"moe_intermediate_size": 64}, "intermediate_size"),
+        ("llama-3.1-8b", {"num_hidden_layer": 2}, "num_hidden_layers"),
+        ("qwen2.5-vl-7b-instruct", {"vision_config.dept": 3}, "vision_config.depth"),
+        ("mixtral-8x7b", {"moe_intermediate_size": 64}, "intermediate_size"),
+    ],
+)  # fmt: skip
+def test_an_override_that_the_family_never_reads_is_refused_with_the_nearest_that_it_reads(model, given, nearest):
+    (name,) = given
+    with pytest.raises(
+        InvalidInput, match=f"'{name}' is no field that the family .* nearest that it reads is '{nearest}'"
+    ):
+        read(model, overrides=given)
+
+
+def test_options_that_a_family_does_not_read_are_wrong_usage(capsys):
+    for option in ("--num-experts 8", "--moe-intermediate-size 64", "--head-dim 64", "--num-key-value-heads 2"):
+        assert main(["models", "gpt2", *option.split()]) == 64
+        assert option.split()[0].strip("-").replace("-", "_") in capsys.readouterr().err
+
+
+def test_dimensions_that_their_family_does_not_read_are_refused():
+    sizes = {key: LLAMA[key] for key in LLAMA if key != "architectures"}
+    assert read(None, overrides=sizes).family == "llama"
+    with pytest.raises(InvalidInput, match="'num_experts' is no field that the family llama reads"):
+        read(None, overrides=sizes | {"num_experts": 4})
+    with pytest.raises(InvalidInput, match="'num_experts_per_tok' is no field that the family generic reads"):
+        read(None, overrides={"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 96,
+                              "num_experts_per_tok": 2})  # fmt: skip
+
+
+def test_every_name_of_one_field_is_an_override_of_it():
+    for name in ("hidden_size", "n_embd", "d_model"):
+        assert read("gpt2", overrides={name: 1536}).hidden_size == 1536
+    assert read("deepseek-v3", overrides={"num_experts": 8}).num_parameters() < 40e9
+    assert read("falcon-40b", overrides={"num_key_value_heads": 16}).notes[-1].endswith("num_key_value_heads.")
+
+
+def test_one_field_is_not_given_twice_under_two_names():
+    with pytest.raises(InvalidInput, match="n_embd and hidden_size are one field"):
+        read("gpt2", overrides={"n_embd": 1536, "hidden_size": 768})
+
+
+def test_a_field_behind_an_alias_that_the_config_gives_is_refused_with_that_alias():
+    with pytest.raises(InvalidInput, match="not read, because block_ff_dim comes before it"):
+        read("lfm2-1.2b", overrides={"intermediate_size": 64})
+
+
+def test_a_field_that_only_a_switch_makes_count_is_read_with_the_switch_alone():
+    with pytest.raises(InvalidInput, match="'sliding_window' is no field"):
+        read("qwen2.5-7b", overrides={"sliding_window": 64})
+    assert read("qwen2.5-7b", overrides={"sliding_window": 64, "use_sliding_window": True, "max_window_layers": 0})
+
+
+def test_a_section_that_is_taken_whole_may_be_changed_inside():
+    changed = read("gpt2", overrides={"quantization_config.bits": 4})
+    assert changed.quantization == {"bits": 4}
+
+
+def test_the_family_that_is_given_stands_before_the_class_of_the_config():
+    with pytest.raises(InvalidInput, match="lacks num_attention_heads"):
+        read("gpt2", overrides={"model_type": "llama"})
+    assert read("llama-3.1-8b", overrides={"model_type": "qwen3"}).family == "qwen3"
+
+
+def test_an_override_of_none_takes_a_field_away():
+    assert read("llama-3.1-8b", overrides={"num_key_value_heads": None}).num_parameters() > 8_030_261_248

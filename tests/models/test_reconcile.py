@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from models.files import LLAMA, LLAMA_PARAMETERS, Shapes, folder, llama
+from models.files import GGUF_LLAMA, LLAMA, LLAMA_PARAMETERS, Shapes, folder, gguf_llama_tensors, llama, write_gguf
+from tonnage.api import train
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.models import read
 from tonnage.ops import Kernels
@@ -55,8 +56,46 @@ def test_a_tied_head_that_is_stored_all_the_same_is_counted_once(tmp_path: Path)
 
 
 def test_a_hidden_size_that_no_layer_can_have_is_told_and_not_taken(tmp_path: Path):
-    found = made(tmp_path, llama(), hidden_size=64, intermediate_size=64)
-    assert any(note.startswith("The config says hidden_size 64, the tensors have 32.") for note in found.notes)
+    found = made(tmp_path, llama(), hidden_size=48, intermediate_size=64)
+    assert any(note.startswith("The config says hidden_size 48, the tensors have 32.") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"hidden_size": 128}, {"num_hidden_layers": 12}, {"num_hidden_layers": 1, "vocab_size": 9}]
+)
+def test_tensors_far_from_the_config_are_of_another_model_and_refused_with_both_counts(tmp_path: Path, changes: dict):
+    counted = read(None, overrides=LLAMA | changes).num_parameters()
+    path = str(folder(tmp_path / "x", LLAMA | changes, llama()))
+    with pytest.raises(InvalidInput, match=f"gives {counted:,} parameters and the tensors hold {LLAMA_PARAMETERS:,}"):
+        read(path)
+    assert read(path, overrides={key: LLAMA[key] for key in changes}).num_parameters() == LLAMA_PARAMETERS
+
+
+def test_weights_packed_in_a_way_that_nobody_described_are_not_far_from_the_config(tmp_path: Path):
+    ternary = {}  # four weights in each byte, as BitNet's checkpoints store them
+    for name, (dtype, shape) in llama().items():
+        packed = "proj" in name
+        ternary[name] = ("U8", (shape[0] // 4, shape[1])) if packed else (dtype, shape)
+        if packed:
+            ternary[f"{name}_scale"] = ("BF16", (1,))
+    wide = LLAMA | {"vocab_size": 8}
+    ternary |= dict.fromkeys(("model.embed_tokens.weight", "lm_head.weight"), ("BF16", (8, 32)))
+    found = read(str(folder(tmp_path / "x", wide, ternary)))
+    assert 3 * found.tensors.num_parameters < found.num_parameters() == LLAMA_PARAMETERS - 2 * 88 * 32
+    assert any("counts" in note for note in found.notes)
+
+
+def test_a_tower_that_the_family_does_not_describe_does_not_part_tensors_and_config(tmp_path: Path):
+    tower = {"vision_tower.encoder.layers.0.mlp.fc1.weight": ("BF16", (400, 400))}
+    assert "of it vision: 160,000" in made(tmp_path, {**llama(), **tower}).notes[0]
+
+
+def test_metadata_of_a_gguf_file_far_from_its_tensors_leave_the_tensors_alone(tmp_path: Path):
+    metadata = GGUF_LLAMA | {"llama.feed_forward_length": 8192}
+    found = read(str(write_gguf(tmp_path / "x.gguf", metadata, gguf_llama_tensors())))
+    assert found.family == "tensors"
+    assert found.num_parameters() == found.tensors.num_parameters
+    assert "the tensors hold 1,443,072" in found.notes[0]
 
 
 def test_tensors_that_the_family_does_not_count_are_told(tmp_path: Path):
@@ -232,3 +271,20 @@ def test_overrides_of_what_only_tensors_tell_are_refused_unless_they_name_the_fa
     with pytest.raises(InvalidInput, match="num_hidden_layers cannot be changed"):
         read(path, overrides={"num_hidden_layers": 2})
     assert read(path, overrides=LLAMA).family == "llama"
+
+
+def test_training_a_model_of_tensors_alone_is_a_missing_datum_with_the_nearest_family_and_how_to_add_one(
+    tmp_path: Path,
+):
+    config = UNKNOWN | {"architectures": ["NewLlamaForCausalLM"]}
+    path = str(folder(tmp_path / "x", config, llama()))
+    for options in ({}, {"recompute": "full"}, {"zero_stage": 0}):
+        with pytest.raises(
+            MissingDatum, match=r"nearest known one is 'LlamaForCausalLM'.*--family.*add a family: one file in"
+        ):
+            train(path, on="h100", **options)
+    bare = str(folder(tmp_path / "y", None, llama()))
+    with pytest.raises(MissingDatum, match=r"no config.json that names its family.*CONTRIBUTING"):
+        train(bare, on="h100")
+    sizes = {key: LLAMA[key] for key in LLAMA if key != "architectures"}
+    assert train(read(path, overrides=sizes), on="h100").fits

@@ -49,6 +49,8 @@ def test_every_type_of_the_package_has_its_size():
         (b"not json", "does not begin with an object"),
         (b"[]", "does not begin with an object"),
         (b'{"a": }', "not JSON"),
+        (b'{"\x80": {"dtype": "F32", "shape": [6], "data_offsets": [0, 24]}}', "not JSON"),
+        (b'{"a": {"dtype": "\x80", "shape": "6"}}', "not JSON"),
         (b'{"a": 3}', "'a': Expected `object`"),
         ({"a": {"dtype": "F32", "shape": [1]}}, "lacks data_offsets"),
         ({"a": {"shape": [1], "data_offsets": [0, 4]}}, "type ''"),
@@ -132,6 +134,7 @@ def test_a_header_longer_than_the_first_read_is_read_on():
     [
         (b"{", "not JSON"),
         (b"[]", "not JSON"),
+        (b'{"\x80": 1}', "not JSON"),
         (b"{}", "weight_map"),
         (b'{"weight_map": {}}', "weight_map"),
         (b'{"weight_map": {"a": 1}}', "weight_map"),

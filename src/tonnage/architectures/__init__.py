@@ -1,11 +1,14 @@
 """Config -> Model. Every module of this package whose name has no underscore is one family; adding one is adding a file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from tonnage.architectures._config import Config as Config
+from tonnage.architectures._config import refuse_unread
+from tonnage.architectures._dropout import ATTENTION_DROPOUT as ATTENTION_DROPOUT
+from tonnage.architectures._dropout import HIDDEN_DROPOUT as HIDDEN_DROPOUT
 from tonnage.architectures._heads import class_name as class_name
 from tonnage.architectures._heads import dressed, language_models
 from tonnage.architectures._model import Block as Block
@@ -20,22 +23,26 @@ from tonnage.architectures._registry import architecture as architecture
 from tonnage.architectures._registry import families as families
 from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
 
+HOW_TO_ADD = "add a family: one file in tonnage/architectures/ (CONTRIBUTING.md says how)"
 _DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}
 
 
-def build(fields: Mapping[str, Any], name: str, where: str = "config.json") -> Model:
-    """Read a config.json's fields into a Model.
+def build(fields: Mapping[str, Any], name: str, where: str = "config.json", given: Iterable[str] = ()) -> Model:
+    """Read a config.json's fields into a Model. `given`: those that the user put there, with dots between sections.
 
-    Raises MissingDatum for an architecture that no family knows, naming the nearest one and how to add it.
+    Raises MissingDatum for an architecture that no family knows, naming the nearest one and how to add it, and InvalidInput
+    for a given field that the family does not read, naming the nearest one that it does.
     """
-    config = Config(fields, where)
+    given = tuple(given)
+    config = Config(fields, where, asked={} if given else None)
     made = family_of(config)(config)
     if class_name(config) not in ARCHITECTURES:
         made = dressed(made, config)
     dtype = config.text("dtype", "torch_dtype", default=None) or _inner_dtype(config)
     quantization = _quantization(config)
+    refuse_unread(config, made.family, given)
     return replace(made, name=name, architecture=class_name(config), dtype=_known_dtype(dtype, where),
                    quantization=quantization, config=fields, assumed=dict(config.assumed))  # fmt: skip
 
@@ -52,21 +59,38 @@ def family_of(config: Config) -> Callable[[Config], Model]:
             except UnknownName:
                 pass
     if not name and not model_type:
-        raise InvalidInput(f"{config.where} names neither architectures nor model_type, so nobody can tell what it is.")
+        part = config.raw("_class_name")
+        hint = f" It is the {shown(part)} of a diffusion pipeline, which tonnage does not estimate." if part else ""
+        raise InvalidInput(
+            f"{config.where} names neither architectures nor model_type, so nobody can tell what it is.{hint}"
+        )
     raise MissingDatum(_unknown_architecture(name or model_type, config.where))
 
 
 def _unknown_architecture(name: str, where: str) -> str:
+    return (
+        f"{where} is of architecture {shown(name)}, which no family in tonnage describes.{_nearest(name)} "
+        f"Point tonnage at the model's safetensors or GGUF file for its exact weights, or {HOW_TO_ADD}."
+    )
+
+
+def needs_family(model: Model, what: str) -> MissingDatum:
+    """The error for a question about a model that is known by its tensors alone."""
+    name = model.architecture
+    why = f"its architecture {shown(name)} is of no family" if name else "it has no config.json that names its family"
+    return MissingDatum(
+        f"{what} of {shown(model.name)} is not known: {why}, and its tensors tell its weights and nothing else."
+        f"{_nearest(name) if name else _nearest(model.name, 0.6)} If it is built like one, say so with --family and the "
+        f"dimensions; or {HOW_TO_ADD}."
+    )
+
+
+def _nearest(name: str, likeness: float = 0.3) -> str:
     from difflib import get_close_matches
 
     load_all()
-    near = get_close_matches(name, [*ARCHITECTURES, *MODEL_TYPES], n=1, cutoff=0.3)
-    nearest = f" The nearest known one is {near[0]!r}." if near else ""
-    return (
-        f"{where} is of architecture {name!r}, which no family in tonnage describes.{nearest} "
-        "Point tonnage at the model's safetensors or GGUF file for its exact weights, or add a family: one file in "
-        "tonnage/architectures/ (CONTRIBUTING.md says how)."
-    )
+    near = get_close_matches(name[:200], [*ARCHITECTURES, *MODEL_TYPES], n=1, cutoff=likeness)
+    return f" The nearest known one is {near[0]!r}." if near else ""
 
 
 def _quantization(config: Config) -> Mapping[str, Any] | None:
@@ -99,5 +123,5 @@ def _known_dtype(dtype: str | None, where: str) -> str | None:
         return None
     short = dtype.removeprefix("torch.")
     if short not in _DTYPES:
-        raise InvalidInput(f"{where}: dtype must be one of {', '.join(sorted(_DTYPES))}. Got {dtype!r}.")
+        raise InvalidInput(f"{where}: dtype must be one of {', '.join(sorted(_DTYPES))}. Got {shown(dtype)}.")
     return short

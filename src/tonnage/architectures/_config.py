@@ -1,28 +1,35 @@
 """Reading fields of a config.json: each with the type and the range that can be right, each error naming the field."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
-from tonnage.errors import InvalidInput
+from tonnage.architectures._dropout import ATTENTION_DROPOUT, HIDDEN_DROPOUT
+from tonnage.errors import InvalidInput, shown
 
 _REQUIRED: Any = object()
+_NO_SIZES = frozenset({"architectures", "quantization_config", "compression_config"})
 LARGEST_SIZE = 2**34  # no width, vocabulary or context of this field comes near it
-LARGEST_DEPTH = 100_000  # layers, and experts of a layer
+LARGEST_DEPTH = 20_000  # layers, and experts of a layer: ten times what anybody has built
 
 
 class Config:
     """A config.json (or one of its sections) with checked access; names may be given with their historic aliases.
 
-    `assumed` collects the fields that the config left out and the family's own default filled.
+    `assumed` collects the fields that the config left out and the family's own default filled; `asked`, where it is
+    given, those that were asked for, each with the alias under which it was found.
     """
 
-    def __init__(self, fields: Mapping[str, Any], where: str, assumed: dict[str, Any] | None = None, path: str = ""):
+    def __init__(
+        self, fields: Mapping[str, Any], where: str, assumed: dict[str, Any] | None = None, path: str = "",
+        asked: dict[str, str] | None = None,
+    ):  # fmt: skip
         if not isinstance(fields, Mapping):
-            raise InvalidInput(f"{where} must hold a JSON object. Got {_shown(fields)}.")
+            raise InvalidInput(f"{where} must hold a JSON object. Got {shown(fields)}.")
         self._fields = fields
         self.where = where
         self.assumed: dict[str, Any] = {} if assumed is None else assumed
         self.path = path  # of this section within the file, with a dot at its end: "vision_config."
+        self.asked = asked
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -30,10 +37,11 @@ class Config:
         return self._fields
 
     def __contains__(self, name: str) -> bool:
-        return self._fields.get(name) is not None
+        return self._given((name,)) is not None
 
     def raw(self, name: str, default: Any = None) -> Any:
         """The field as it stands, unchecked."""
+        self._given((name,))
         return self._fields.get(name, default)
 
     def size(self, *names: str, default: Any = _REQUIRED, smallest: int = 1, largest: int = LARGEST_SIZE) -> int:
@@ -42,7 +50,7 @@ class Config:
         whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
         if whole is not None and not (_plain(whole, int) and smallest <= whole <= largest):
             raise InvalidInput(
-                f"{self.where}: {name} must be a whole number from {smallest} to {largest}. Got {_shown(value)}."
+                f"{self.where}: {name} must be a whole number from {smallest} to {largest}. Got {shown(value)}."
             )
         return whole
 
@@ -54,38 +62,45 @@ class Config:
         """A finite number."""
         name, value = self._find(names, default)
         if value is not None and not (type(value) in (int, float) and abs(value) <= 1e30):
-            raise InvalidInput(f"{self.where}: {name} must be a finite number. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be a finite number. Got {shown(value)}.")
         return value
 
     def flag(self, *names: str, default: Any = False) -> bool:
         """True or false."""
         name, value = self._find(names, default)
         if not isinstance(value, bool):
-            raise InvalidInput(f"{self.where}: {name} must be true or false. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be true or false. Got {shown(value)}.")
         return value
 
     def text(self, *names: str, default: Any = _REQUIRED) -> str:
         """A string."""
         name, value = self._find(names, default)
         if value is not None and not _plain(value, str):
-            raise InvalidInput(f"{self.where}: {name} must be a string. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be a string. Got {shown(value)}.")
         return value
 
     def items(self, *names: str, default: Any = _REQUIRED, length: int | None = None) -> list[Any]:
         """A list, of `length` items if that is given."""
         name, value = self._find(names, default)
         if value is not None and not (isinstance(value, list | tuple) and len(value) <= LARGEST_DEPTH):
-            raise InvalidInput(f"{self.where}: {name} must be a list. Got {_shown(value)}.")
+            raise InvalidInput(f"{self.where}: {name} must be a list. Got {shown(value)}.")
         if value is not None and length is not None and len(value) != length:
             raise InvalidInput(f"{self.where}: {name} must have {length} items, one for each layer. Got {len(value)}.")
         listed: Any = list(value) if isinstance(value, tuple) else value
         return listed
 
+    def layers(self, *names: str, default: Any = _REQUIRED) -> frozenset[int]:
+        """A list of numbers of layers."""
+        given = self.items(*names, default=default)
+        if not all(_plain(layer, int) for layer in given):
+            raise InvalidInput(f"{self.where}: {names[0]} must hold numbers of layers. Got {shown(given)}.")
+        return frozenset(given)
+
     def one_of(self, name: str, choices: Mapping[str, Any] | tuple[str, ...], default: Any = _REQUIRED) -> str:
         """A string among `choices`."""
         value = self.text(name, default=default)
         if value is not None and value not in choices:
-            raise InvalidInput(f"{self.where}: {name} must be one of {', '.join(choices)}. Got {value!r}.")
+            raise InvalidInput(f"{self.where}: {name} must be one of {', '.join(choices)}. Got {shown(value)}.")
         return value
 
     @overload
@@ -96,12 +111,21 @@ class Config:
 
     def section(self, *names: str, required: bool = True) -> "Config | None":
         """A nested object: text_config, vision_config."""
-        for name in names:
-            if self._fields.get(name) is not None:
-                return Config(self._fields[name], f"{self.where}: {name}", self.assumed, f"{self.path}{name}.")
+        name = self._given(names)
+        if name is not None:
+            where, path = f"{self.where}: {name}", f"{self.path}{name}."
+            return Config(self._fields[name], where, self.assumed, path, self.asked)
         if required:
             raise InvalidInput(f"{self.where} lacks {' or '.join(names)}.")
         return None
+
+    def absent_section(self, name: str) -> "Config":
+        """The section that the config leaves out, empty."""
+        return Config({}, self.where, self.assumed, f"{self.path}{name}.", self.asked)
+
+    def with_fields(self, fields: Mapping[str, Any]) -> "Config":
+        """This part of the config with other fields."""
+        return Config(fields, self.where, self.assumed, self.path, self.asked)
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> "Config":
         """The same config where the family's own defaults stand for absent fields; those used are remembered."""
@@ -110,11 +134,27 @@ class Config:
     def _default(self, names: tuple[str, ...]) -> Any:
         return _REQUIRED
 
-    def _find(self, names: tuple[str, ...], default: Any) -> tuple[str, Any]:
+    def _given(self, names: tuple[str, ...]) -> str | None:
+        """The first of the names that the config has."""
+        found = None
         for name in names:
-            value = self._fields.get(name)
-            if value is not None:
-                return name, value
+            if self._fields.get(name) is not None:
+                found = name
+                break
+        if self.asked is not None:
+            self._note(self.asked, names, found)
+        return found
+
+    def _note(self, asked: dict[str, str], names: tuple[str, ...], found: str | None) -> None:
+        for name in names:
+            here = f"{self.path}{name}"
+            if name == found or asked.get(here) != here:
+                asked[here] = here if found is None else f"{self.path}{found}"
+
+    def _find(self, names: tuple[str, ...], default: Any) -> tuple[str, Any]:
+        given = self._given(names)
+        if given is not None:
+            return given, self._fields[given]
         inherited = self._default(names)
         if inherited is not _REQUIRED:
             return names[0], inherited
@@ -127,7 +167,7 @@ class _Defaulted(Config):
     _defaults: Mapping[str, Any]
 
     def __init__(self, config: Config, defaults: Mapping[str, Any]):
-        super().__init__(config.fields, config.where, config.assumed, config.path)
+        super().__init__(config.fields, config.where, config.assumed, config.path, config.asked)
         # a second set of defaults stands behind the first: a wrapper's before those of the family that it wraps
         self._defaults = {**defaults, **config._defaults} if isinstance(config, _Defaulted) else defaults
 
@@ -139,11 +179,49 @@ class _Defaulted(Config):
         return _REQUIRED
 
 
+def refuse_unread(config: Config, family: str, given: Iterable[str]) -> None:
+    """InvalidInput for a field among `given` (dotted, as Config.asked has them) that the family never asked for."""
+    asked = config.asked or {}
+    for path in given:
+        read_as = asked.get(path)
+        if read_as == path or (read_as is None and (_inside_whole(path, asked) or _is_dropout(path))):
+            continue
+        where = f"{config.where}: {shown(path)}"
+        if read_as is not None:
+            raise InvalidInput(f"{where} is not read, because {read_as} comes before it. Give {read_as}.")
+        near = f" The nearest that it reads is {_nearest(path, asked)!r}."
+        raise InvalidInput(f"{where} is no field that the family {family} reads, so giving it changes nothing.{near}")
+
+
+def _is_dropout(path: str) -> bool:
+    """Whether training reads it, though no family does."""
+    return path.rpartition(".")[2] in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT)
+
+
+def _inside_whole(path: str, asked: Mapping[str, str]) -> bool:
+    """Whether a field lies in an object that was taken as a whole: quantization_config."""
+    whole = path.rpartition(".")[0]
+    return whole in asked and not any(name.startswith(f"{whole}.") for name in asked)
+
+
+def _nearest(path: str, asked: Iterable[str]) -> str:
+    from difflib import SequenceMatcher
+
+    name = path[:200].rpartition(".")[2]
+    likeness = SequenceMatcher(b=name)
+
+    def like(other: str) -> float:
+        likeness.set_seq1(other.rpartition(".")[2])
+        return likeness.ratio()
+
+    return max((other for other in asked if other not in _NO_SIZES), key=like, default="model_type")
+
+
+def is_one_of(value: Any, known: Iterable[str]) -> bool:
+    """Whether a value of a list is one of these names; what a config holds there may be of any type."""
+    return _plain(value, str) and value in known
+
+
 def _plain(value: Any, kind: type) -> bool:
     """Whether a value is of exactly this type: true is not a number."""
     return type(value) is kind
-
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures._config import LARGEST_DEPTH, Config
 from tonnage.architectures._model import Model
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.ops import Head, Linear, Op
 
 TASKS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "RewardModel", "Model")
@@ -24,7 +24,7 @@ def class_name(c: Config) -> str:
     """The first of `architectures`, or an empty string."""
     names = c.items("architectures", default=[])
     if names and not isinstance(names[0], str):
-        raise InvalidInput(f"{c.where}: architectures must hold class names. Got {names[0]!r}.")
+        raise InvalidInput(f"{c.where}: architectures must hold class names. Got {shown(names[0])}.")
     return names[0] if names else ""
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, num_layers
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 Kind = TypeVar("Kind", bound=Hashable)
@@ -26,8 +26,8 @@ def layer_kinds(
     if len(given) < count:
         raise InvalidInput(f"{c.where}: {field} must have {count} items, one for each layer. Got {len(given)}.")
     for kind in given:
-        if kind not in known:
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {kind!r}.")
+        if not is_one_of(kind, known):
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(kind)}.")
     return given[:count]
 
 

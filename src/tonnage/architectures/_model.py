@@ -1,5 +1,6 @@
 """A model as the estimators see it: branches of layers, layers of blocks, blocks of operations."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -43,6 +44,9 @@ class Branch(Struct, frozen=True, eq=False, kw_only=True):
     def counts(self, first: int = 0, end: int | None = None) -> tuple[int, ...]:
         """How many layers of each block there are from layer `first` up to `end`."""
         part = self.layers[first:end]
+        if len(self.blocks) > 16:  # a kind for each layer, as searched models have them
+            found = Counter(part)
+            return tuple(found[index] for index in range(len(self.blocks)))
         return tuple(part.count(index) for index in range(len(self.blocks)))
 
     def weighted(self) -> Iterator[tuple[Weight, int]]:

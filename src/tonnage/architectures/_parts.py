@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MLP, Attention, Embedding, Head, LatentAttention, Norm, Op
 
 NormKind = Literal["rms", "layer"]
@@ -107,8 +107,8 @@ def pattern(
     """Turn a list of layer kinds into (blocks in use, index of each layer's block)."""
     used = [kind for kind in blocks if kind in kinds]
     for kind in kinds:
-        if kind not in blocks:
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(blocks)}. Got {kind!r}.")
+        if not is_one_of(kind, blocks):
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(blocks)}. Got {shown(kind)}.")
     index = {kind: i for i, kind in enumerate(used)}
     return tuple(blocks[kind] for kind in used), tuple(index[kind] for kind in kinds)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tonnage.architectures._config import Config
-from tonnage.errors import InvalidInput
+from tonnage.architectures._config import LARGEST_SIZE, Config
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Mamba2
 
 STATE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0}
@@ -30,7 +30,16 @@ def mamba2(c: Config, **options: Any) -> Mamba2:
 
 def inner_size(c: Config, field: str) -> int:
     """`field` (expand) times hidden_size, cut to a whole number as transformers does."""
-    return int(c.number(field) * c.size("hidden_size"))
+    return whole_width(c, c.number(field) * c.size("hidden_size"))
+
+
+def whole_width(c: Config, width: float) -> int:
+    """An expanded width as a whole number, if it is a width at all."""
+    if not 1 <= width <= LARGEST_SIZE:
+        raise InvalidInput(
+            f"{c.where}: the width that a factor makes must be from 1 to {LARGEST_SIZE}. Got {shown(width)}."
+        )
+    return int(width)
 
 
 def head_width(c: Config, inner: int, heads: int) -> int:

@@ -9,7 +9,7 @@ from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.architectures._parts import NormKind, head_dim, norm
 from tonnage.architectures._registry import MODEL_TYPES, TOWERS, find
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 FC = ("", "fc1", "fc2")  # what the two matrices of an MLP without a gate are called
@@ -51,7 +51,7 @@ def text_section(c: Config, default: str) -> Config:
             for name, value in c.fields.items()
             if name not in ("architectures", "vision_config", "audio_config")
         }
-        section = Config({**flat, "model_type": default}, c.where, c.assumed, c.path)
+        section = c.with_fields({**flat, "model_type": default})
     model_type = section.text("model_type", default=None) or default
     fields = {**section.fields, "model_type": model_type}
     if (
@@ -63,7 +63,7 @@ def text_section(c: Config, default: str) -> Config:
     absent = {
         name: value for name, value in TEXT_DEFAULTS.get(model_type, {}).items() if name not in fields
     }  # a null stands
-    text = Config(fields, section.where, c.assumed, section.path)
+    text = section.with_fields(fields)
     return text.with_defaults(absent) if absent else text
 
 
@@ -87,7 +87,7 @@ def tower_or(c: Config, default: str, section: str = "vision_config") -> Branch:
     """The same, or the tower `default` with its own defaults where the config has no such section."""
     if section in c:
         return tower(c, default, section)
-    return find(TOWERS, default)(Config({}, c.where, c.assumed, f"{c.path}{section}."))
+    return find(TOWERS, default)(c.absent_section(section))
 
 
 def joined(text: Model, family: str, *towers: Branch | None, notes: Sequence[str] = ()) -> Model:
@@ -134,7 +134,7 @@ def whole_numbers(c: Config, name: str, length: int | None = None, smallest: int
     right = all(type(item) is int and smallest <= item <= LARGEST_SIZE for item in given)
     if not right or length not in (None, len(given)):
         count = "" if length is None else f"{length} "
-        raise InvalidInput(f"{c.where}: {name} must hold {count}whole numbers from {smallest}. Got {given!r}.")
+        raise InvalidInput(f"{c.where}: {name} must hold {count}whole numbers from {smallest}. Got {shown(given)}.")
     return given
 
 

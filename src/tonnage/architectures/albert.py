@@ -47,7 +47,7 @@ def _layers(c: Config, h: int) -> tuple[tuple[Block, ...], tuple[int, ...]]:
     count, groups = num_layers(c), c.depth("num_hidden_groups", default=1)
     if groups > count:
         raise InvalidInput(f"{c.where}: num_hidden_groups ({groups}) exceeds num_hidden_layers ({count}).")
-    inner = c.size("inner_group_num", default=1, largest=count * groups)
+    inner = c.size("inner_group_num", default=1, largest=min(count * groups, 1024))
     ops = tuple(op for _ in range(inner) for op in _layer(c, h).ops)
     owner, reuser = (
         Block("first use of a layer", ops),

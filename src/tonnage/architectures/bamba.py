@@ -34,5 +34,5 @@ def layer(c: Config, kind: str) -> Block:
 
 def kinds(c: Config) -> list[str]:
     """Layers in attn_layer_indices are of attention, all others of Mamba 2."""
-    full = c.items("attn_layer_indices", default=[])
+    full = c.layers("attn_layer_indices", default=[])
     return ["attention" if i in full else "mamba" for i in range(num_layers(c))]

@@ -9,7 +9,7 @@ from tonnage.architectures._encoder import attention, dense, encoder, heads, lab
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Attention, Convolution, Embedding, Linear, Op
 
 DEFAULTS = {"max_position_embeddings": 512, "type_vocab_size": 0}
@@ -76,7 +76,7 @@ def _positions(c: Config, mixer: Attention) -> tuple[Op, ...]:
         return ()
     given = c.raw("pos_att_type") or []
     if not isinstance(given, str | list):
-        raise InvalidInput(f"{c.where}: pos_att_type must be a list of c2p and p2c, or one text. Got {given!r}.")
+        raise InvalidInput(f"{c.where}: pos_att_type must be a list of c2p and p2c, or one text. Got {shown(given)}.")
     kinds = given.split("|") if isinstance(given, str) else given
     wanted = {"c2p": "attention.self.pos_key_proj", "p2c": "attention.self.pos_query_proj"}
     return tuple(dense(name, mixer.hidden_size, mixer.query_width) for kind, name in wanted.items() if kind in kinds)

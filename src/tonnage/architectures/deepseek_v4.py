@@ -8,12 +8,12 @@ choose experts by a table of the token (tid2eid, integers) instead of a correcte
 `mtp.` weights.
 """
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._layers import by_kind, layer_kinds, moe
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import CompressedAttention, HyperConnection, Linear, Op, Parameter
 
 # What DeepseekV4Config assumes; sgl-project's repackaged files leave some of them out.
@@ -38,14 +38,14 @@ def _ratios(c: Config) -> list[int]:
     count = num_layers(c)
     given, kinds = c.items("compress_ratios", default=None), c.items("layer_types", default=None)
     if given is None and kinds is not None:
-        if unknown := [kind for kind in kinds if kind not in RATIOS]:
-            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(RATIOS)}. Got {unknown[0]!r}.")
+        if unknown := [kind for kind in kinds if not is_one_of(kind, RATIOS)]:
+            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(RATIOS)}. Got {shown(unknown[0])}.")
         given = [RATIOS[kind] for kind in kinds]
     if given is None:
         raise InvalidInput(f"{c.where} lacks compress_ratios, which decides how much of its context each layer keeps.")
     if len(given) < count or any(ratio not in RATIOS.values() for ratio in given):
         raise InvalidInput(
-            f"{c.where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {given!r}."
+            f"{c.where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {shown(given)}."
         )
     return given
 

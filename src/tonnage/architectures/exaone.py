@@ -10,7 +10,7 @@ from tonnage.architectures._layers import feed_kinds, layer_kinds, moe, stack, w
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 
@@ -52,7 +52,7 @@ def _window_kinds(c: Config) -> list[str]:
     if isinstance(pattern, str):
         if not pattern or set(pattern) - set("LG"):
             raise InvalidInput(
-                f"{c.where}: sliding_window_pattern must be a number or letters L and G. Got {pattern!r}."
+                f"{c.where}: sliding_window_pattern must be a number or letters L and G. Got {shown(pattern)}."
             )
         return layer_kinds(
             c, lambda i: "sliding_attention" if slides and pattern[i % len(pattern)] == "L" else "full_attention"

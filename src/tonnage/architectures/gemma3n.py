@@ -15,7 +15,7 @@ from tonnage.architectures._layers import every_nth_full, layer_kinds, stack, wi
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Embedding, Linear, Op, Parameter
 
 DEFAULTS = {
@@ -145,6 +145,6 @@ def _widths(c: Config) -> list[int]:
     widths = c.items("intermediate_size", length=num_layers(c))
     if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in widths):
         raise InvalidInput(
-            f"{c.where}: intermediate_size must be a positive whole number, or one for each layer. Got {widths!r}."
+            f"{c.where}: intermediate_size must be a positive whole number, or one for each layer. Got {shown(widths)}."
         )
     return widths

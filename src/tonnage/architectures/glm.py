@@ -15,7 +15,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers, indexed_attention, mixture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Attention, Op
 
 FUSED = ("gate_up_proj", "gate_up_proj", "down_proj")
@@ -80,7 +80,7 @@ def indexer_kinds(c: Config) -> list[str]:
     letters = c.raw("index_topk_pattern")
     if c.raw("indexer_types") is None and isinstance(letters, str):
         if len(letters) < num_layers(c) or set(letters) - set(PATTERN):
-            raise InvalidInput(f"{c.where}: index_topk_pattern must hold F or S for each layer. Got {letters!r}.")
+            raise InvalidInput(f"{c.where}: index_topk_pattern must hold F or S for each layer. Got {shown(letters)}.")
         return [PATTERN[letter] for letter in letters[: num_layers(c)]]
     every, offset = c.size("index_topk_freq", default=1), c.size("index_skip_topk_offset", default=2, smallest=0)
 

@@ -10,7 +10,7 @@ from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, num_layers, pattern, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 
 @architecture("GPTNeoForCausalLM", model_types=("gpt_neo",))
@@ -53,5 +53,5 @@ def _group(c: Config, group: Any) -> list[str]:
         if isinstance(kinds, list | tuple) and isinstance(times, int) and 0 <= times * len(kinds) <= num_layers(c):
             return [str(kind) for kind in kinds] * times
     raise InvalidInput(
-        f'{c.where}: attention_types must hold pairs such as [["global", "local"], 12]. Got {str(group)[:60]}.'
+        f'{c.where}: attention_types must hold pairs such as [["global", "local"], 12]. Got {shown(group)}.'
     )

@@ -6,14 +6,14 @@ configuration_granitemoehybrid.py. The dense Granite 4.0 Micro, 1B and 350M are 
 layers.
 """
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import mamba2
 from tonnage.architectures.granite import FUSED, mixture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Op
 
 DEFAULTS = {
@@ -50,6 +50,6 @@ def kinds(c: Config) -> list[str]:
     if len(given) != num_layers(c):
         raise InvalidInput(f"{c.where}: layer_types must have {num_layers(c)} items, one a layer. Got {len(given)}.")
     for kind in given:
-        if kind not in MIXERS:
-            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(MIXERS)}. Got {kind!r}.")
+        if not is_one_of(kind, MIXERS):
+            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(MIXERS)}. Got {shown(kind)}.")
     return [MIXERS[kind] for kind in given]

@@ -14,7 +14,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 NORMS = ("query_layernorm", "key_layernorm")
@@ -57,7 +57,7 @@ def _one(c: Config, field: str, default: Any = None) -> int:
         or given[0] < 1
     ):
         raise InvalidInput(
-            f"{c.where}: {field} must be one positive whole number, the same for all layers. Got {given!r}."
+            f"{c.where}: {field} must be one positive whole number, the same for all layers. Got {shown(given)}."
         )
     return given[0]
 

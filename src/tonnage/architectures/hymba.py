@@ -6,13 +6,14 @@ values projects only the query, and caches nothing; all layers but those of glob
 learned tokens (num_memory_tokens), which every request holds in addition to its own.
 """
 
+from tonnage.architectures._classic import head_width
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Mamba, Op, Parameter
 
 DEFAULTS = {
@@ -38,10 +39,12 @@ def kinds(c: Config) -> list[tuple[bool, bool]]:
     """For each layer: whether it sees all tokens, and whether it reuses another layer's keys and values."""
     layers = num_layers(c)
     slides = "sliding_window" in c
-    full = c.items("global_attn_idx", default=[]) if slides else list(range(layers))
+    full = c.layers("global_attn_idx", default=[]) if slides else frozenset(range(layers))
     groups = c.items("kv_reuse_group", default=None)
     every = c.size("kv_reuse_every_i_layer", smallest=-1)
     if groups is not None:
+        if not all(isinstance(group, list) and all(type(layer) is int for layer in group) for group in groups):
+            raise InvalidInput(f"{c.where}: kv_reuse_group must hold lists of layers. Got {shown(groups)}.")
         reusing = {layer for group in groups for layer in group[1:]}
     else:
         reusing = {i for i in range(layers) if every > 0 and i % every}
@@ -51,7 +54,7 @@ def kinds(c: Config) -> list[tuple[bool, bool]]:
 def layer(c: Config, full: bool, reuses: bool) -> Block:
     h, inner, heads = c.size("hidden_size"), inner_size(c, "mamba_expand"), c.size("num_attention_heads")
     window = None if full else c.size("sliding_window") + c.size("num_memory_tokens", smallest=0)
-    attends = attention(c, name="mamba", fused="in_proj", out=False, value_dim=inner // heads, window=window,
+    attends = attention(c, name="mamba", fused="in_proj", out=False, value_dim=head_width(c, inner, heads), window=window,
                         has_kv=not reuses, shares_cache=reuses)  # fmt: skip
     ops: tuple[Op, ...] = (
         norm("input_layernorm", h), attends, norm("mamba.pre_avg_layernorm1", inner), mamba(c),

@@ -42,11 +42,11 @@ def idefics2(c: Config) -> Model:
 
 
 def perceiver(c: Config) -> tuple[Op, ...]:
-    part = c.section("perceiver_config", required=False) or Config({}, c.where, c.assumed, "perceiver_config.")
+    part = c.section("perceiver_config", required=False) or c.absent_section("perceiver_config")
     part = part.with_defaults(PERCEIVER)
     width, name = part.size("hidden_size"), "connector.perceiver_resampler"
     ops: tuple[Op, ...] = (table(f"{name}.latents", part.size("resampler_n_latents"), width),)
-    for i in range(part.depth("resampler_depth")):
+    for i in range(part.size("resampler_depth", largest=1024)):
         ops += perceiver_layer(part, f"{name}.layers.{i}", width)
     return (*ops, norm(f"{name}.norm", width))
 

@@ -13,7 +13,6 @@ from tonnage.architectures._layers import feed_kinds, layer_kinds, moe, stack
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import latent_attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
 from tonnage.ops import KimiDeltaAttention, LatentAttention, Linear, MoE, Op
 
 KINDS = ("linear_attention", "full_attention")
@@ -48,11 +47,9 @@ def _residual(name: str, width: int) -> tuple[Op, ...]:
 def _mixer_kinds(c: Config) -> list[str]:
     """layer_types, or linear_attn_config's lists of layers, which count from one."""
     linear = _linear(c)
-    full = None if linear is None else linear.items("full_attn_layers", default=None)
-    if full is None:
+    if linear is None or "full_attn_layers" not in linear:
         return layer_kinds(c, lambda layer: "full_attention" if layer and layer % 4 == 0 else "linear_attention", KINDS)
-    if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in full):
-        raise InvalidInput(f"{c.where}: full_attn_layers must hold numbers of layers, from 1. Got {full!r}.")
+    full = linear.layers("full_attn_layers")
     return ["full_attention" if layer + 1 in full else "linear_attention" for layer in range(num_layers(c))]
 
 

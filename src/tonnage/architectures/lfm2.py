@@ -13,6 +13,7 @@ from tonnage.architectures._layers import by_kind, layer_kinds, moe
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.architectures._state_space import whole_width
 from tonnage.ops import MoE, Op, ShortConvolution
 
 DEFAULTS = {
@@ -67,7 +68,7 @@ def attends(c: Config, **options: Any) -> Op:
 
 def mixers(c: Config) -> list[str]:
     """layer_types, else attention in the layers of full_attn_idxs and a convolution in all others."""
-    full = c.items("full_attn_idxs", default=list(range(num_layers(c))))
+    full = c.layers("full_attn_idxs", default=list(range(num_layers(c))))
     return layer_kinds(c, lambda i: "full_attention" if i in full else "conv", KNOWN)
 
 
@@ -76,4 +77,4 @@ def width(c: Config) -> int:
     if not c.flag("block_auto_adjust_ff_dim"):
         return given
     multiple = c.size("block_multiple_of")
-    return -(-int(c.number("block_ffn_dim_multiplier") * int(2 * given / 3)) // multiple) * multiple
+    return -(-whole_width(c, c.number("block_ffn_dim_multiplier") * int(2 * given / 3)) // multiple) * multiple

@@ -80,10 +80,7 @@ def _mixer_kinds(c: Config) -> list[str]:
 
 
 def _mixture_layers(c: Config) -> frozenset[int]:
-    given = c.items("moe_layers", default=None)
-    if given is not None:
-        if any(isinstance(layer, bool) or not isinstance(layer, int) for layer in given):
-            raise InvalidInput(f"{c.where}: moe_layers must hold numbers of layers. Got {given!r}.")
-        return frozenset(given)
+    if "moe_layers" in c:
+        return c.layers("moe_layers")
     step = c.size("interleave_moe_layer_step")
     return frozenset(range(step - 1, num_layers(c), step))

@@ -11,7 +11,7 @@ from tonnage.architectures._parts import attention, decoder, mlp, model, norm, n
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import grid, joined, language_model, linear, projected, text_section, tower
 from tonnage.architectures.towers_llama import MLLAMA
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Attention, Head, Op, Parameter
 
 # The tower of meta-llama/Llama-4-Scout-17B-16E-Instruct and of Maverick, the same in both config.json files.
@@ -37,7 +37,7 @@ def llama4(c: Config) -> Model:
     notes: tuple[str, ...] = ()
     if "vision_config" not in c:
         c.assumed["vision_config"] = RELEASED
-        c, notes = Config({**c.fields, "vision_config": RELEASED}, c.where, c.assumed, c.path), (ABSENT,)
+        c, notes = c.with_fields({**c.fields, "vision_config": RELEASED}), (ABSENT,)
     text, vision = language_model(c, "llama4_text"), tower(c, "llama4_vision_model")
     inputs = c.section("vision_config").size("vision_output_dim", default=7680)
     projector = linear("multi_modal_projector.linear_1", inputs, text.hidden_size, bias=False)
@@ -67,9 +67,11 @@ def mllama_text(c: Config, image_tokens: int | None) -> Model:
     """Llama 3.1 with gated cross-attention layers; `image_tokens`: of one image, None where there is none."""
     c = c.with_defaults(MLLAMA_TEXT)
     h, layers = c.size("hidden_size"), num_layers(c)
-    crossed = c.items("cross_attention_layers")
-    if any(isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers for layer in crossed):
-        raise InvalidInput(f"{c.where}: cross_attention_layers must be layers from 0 to {layers - 1}. Got {crossed}.")
+    crossed = c.layers("cross_attention_layers")
+    if not all(0 <= layer < layers for layer in crossed):
+        raise InvalidInput(
+            f"{c.where}: cross_attention_layers must be layers from 0 to {layers - 1}. Got {shown(sorted(crossed))}."
+        )
     blocks = [pre_norm("decoder layer", attention(c), mlp(c), h), cross_layer(c, image_tokens)]
     kinds = [1 if layer in crossed else 0 for layer in range(layers)]
     vocabulary, tied = c.size("vocab_size"), c.flag("tie_word_embeddings", default=False)

@@ -10,6 +10,7 @@ from tonnage.architectures._model import Model
 from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, linear, projected, tower
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Op, Parameter
 
 CLIP_LARGE = {
@@ -61,7 +62,10 @@ def feature_layers(c: Config) -> int:
     """How many layers of the tower the projector sees side by side: the field holds one layer's number, or a list."""
     given = c.raw("vision_feature_layer")
     if given is None or isinstance(given, list | tuple):
-        return len(c.items("vision_feature_layer", default=[-2]))
+        layers = c.items("vision_feature_layer", default=[-2])
+        if not 1 <= len(layers) <= 1024:
+            raise InvalidInput(f"{c.where}: vision_feature_layer must name at least one layer. Got {shown(layers)}.")
+        return len(layers)
     return 1
 
 
@@ -79,9 +83,7 @@ def deepseek_vl(c: Config) -> Model:
 @architecture("Phi3VForCausalLM", model_types=("phi3_v",))
 def phi3_vision(c: Config) -> Model:
     """Four patches side by side go through the projector; learned vectors end rows and part image and tiles."""
-    text = language_model(
-        Config({**c.fields, "architectures": ["Phi3ForCausalLM"]}, c.where, c.assumed, c.path), "phi3"
-    )
+    text = language_model(c.with_fields({**c.fields, "architectures": ["Phi3ForCausalLM"]}), "phi3")
     vision = tower(Config({"vision_config": CLIP_LARGE}, c.where, c.assumed, c.path), "clip_vision_model")
     merged = 4 * vision.hidden_size
     marks = tuple(Parameter(name=name, elements=merged, part="vision") for name in ("glb_GN", "sub_GN"))

@@ -15,7 +15,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.qwen2 import window_kinds
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Attention, Linear
 
 DRAFTS = 3
@@ -96,7 +96,9 @@ def _feed_kinds(c: Config) -> list[str]:
 def _zeros_and_ones(c: Config, field: str) -> list[int] | None:
     given = c.items(field, default=None)
     if given is not None and (len(given) < num_layers(c) or any(item not in (0, 1) for item in given)):
-        raise InvalidInput(f"{c.where}: {field} must hold 0 or 1 for each of {num_layers(c)} layers. Got {given!r}.")
+        raise InvalidInput(
+            f"{c.where}: {field} must hold 0 or 1 for each of {num_layers(c)} layers. Got {shown(given)}."
+        )
     return given
 
 

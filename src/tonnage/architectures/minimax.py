@@ -16,7 +16,7 @@ from tonnage.architectures._layers import by_kind, layer_kinds, moe
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, head_dim, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import LightningAttention, MoE, Op
 
 MATRICES = ("w1", "w3", "w2")
@@ -75,5 +75,5 @@ def kinds(c: Config) -> list[str]:
     if given is None:
         return layer_kinds(c, lambda i: MIXERS[(i + 1) % 2], MIXERS)
     if any(kind not in (0, 1) for kind in given):
-        raise InvalidInput(f"{c.where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {given!r:.60}.")
+        raise InvalidInput(f"{c.where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {shown(given)}.")
     return [MIXERS[kind] for kind in given]

@@ -73,4 +73,4 @@ def _grouped(c: Config, attention: Config, bias: bool, kind: NormKind) -> Attent
 
 
 def _section(c: Config, name: str) -> Config:
-    return c.section(name, required=False) or Config({}, c.where)
+    return c.section(name, required=False) or c.absent_section(name)

@@ -13,7 +13,7 @@ from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Linear, Op
 
 MULTIPLE = 256  # nemotron_nas.py, _ffn_mult_to_intermediate_size
@@ -47,7 +47,7 @@ def searched_kinds(c: Config) -> list[tuple[Any, Any]]:
     """What each entry of block_configs leaves of attention and feed-forward; equal layers get equal kinds."""
     found = []
     for i, fields in enumerate(c.items("block_configs", length=num_layers(c))):
-        entry = Config(fields, f"{c.where}: block_configs[{i}]", c.assumed)
+        entry = Config(fields, f"{c.where}: block_configs[{i}]", c.assumed, f"{c.path}block_configs[{i}].")
         found.append((attention_kind(c, entry.section("attention")), feed_kind(c, entry.section("ffn"))))
     return found
 
@@ -94,7 +94,9 @@ def mixer_of(c: Config, kind: tuple[Any, ...]) -> Op:
     _, groups, window = kind
     heads = c.size("num_attention_heads")
     if not isinstance(groups, int) or groups < 1 or heads % groups:
-        raise InvalidInput(f"{c.where}: a layer's KV heads must divide num_attention_heads ({heads}). Got {groups!r}.")
+        raise InvalidInput(
+            f"{c.where}: a layer's KV heads must divide num_attention_heads ({heads}). Got {shown(groups)}."
+        )
     return attention(c, kv_heads=groups, window=window, bias=bias)
 
 

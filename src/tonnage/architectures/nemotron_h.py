@@ -14,13 +14,13 @@ The recurrent state is fp32 unless mamba_ssm_cache_dtype says otherwise: vLLM's 
 NemotronHForCausalLMConfig.
 """
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._layers import by_kind, moe
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import state_bytes
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Linear, Mamba2, MoE, Op
 
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -121,6 +121,6 @@ def named_kinds(c: Config, names: tuple[str, ...], letters: str) -> list[str] | 
             return None
         given, known, field = list(pattern), LETTERS, letters
     for each in given:
-        if each not in known:
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {each!r}.")
+        if not is_one_of(each, known):
+            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(each)}.")
     return [known[each] for each in given]

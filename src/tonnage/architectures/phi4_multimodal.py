@@ -44,7 +44,7 @@ def phi4_multimodal(c: Config) -> Model:
 @architecture("Phi4MMForCausalLM", model_types=("phi4mm",))
 def phi4mm(c: Config) -> Model:
     audio = audio_fields(c)
-    text = with_towers(Config({**c.fields, "audio_config": audio}, c.where, c.assumed, c.path), ())
+    text = with_towers(c.with_fields({**c.fields, "audio_config": audio}), ())
     ranks = sum(
         section.size("r") for name in ("vision_lora", "speech_lora") if (section := c.section(name, required=False))
     )
@@ -100,7 +100,7 @@ def with_towers(c: Config, notes: tuple[str, ...]) -> Model:
     marks = (Parameter(name="global_img_feature_extensor", elements=seen, part="vision"),
              Parameter(name="sub_img_feature_extensor", elements=seen, part="vision"))  # fmt: skip
     vision = projected(vision, linear("img_projection_up", seen, h), linear("img_projection_down", h, h), *marks)
-    heard = audio.hidden_size * (c.section("audio_config", required=False) or Config({}, c.where)).size(
+    heard = audio.hidden_size * (c.section("audio_config", required=False) or c.absent_section("audio_config")).size(
         "downsample_rate", default=1
     )
     for kind in ("speech", "vision_speech"):  # one pair for sound alone, one for sound beside images

@@ -9,7 +9,6 @@ from tonnage.architectures._layers import layer_kinds, moe, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
 from tonnage.ops import MLP, MoE
 
 
@@ -34,10 +33,7 @@ def feed_forward(c: Config, kind: str) -> MLP | MoE:
 
 def mixture_kinds(c: Config) -> list[str]:
     """Every decoder_sparse_step-th layer is a mixture, unless mlp_only_layers lists it."""
-    dense, step = c.items("mlp_only_layers", default=[]), c.size("decoder_sparse_step", default=1)
-    for layer in dense:
-        if isinstance(layer, bool) or not isinstance(layer, int):
-            raise InvalidInput(f"{c.where}: mlp_only_layers must hold numbers of layers. Got {layer!r}.")
+    dense, step = c.layers("mlp_only_layers", default=[]), c.size("decoder_sparse_step", default=1)
     return ["dense" if layer in dense or (layer + 1) % step else "sparse" for layer in range(num_layers(c))]
 
 

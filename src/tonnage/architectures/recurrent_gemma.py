@@ -4,12 +4,12 @@ Structure and defaults: transformers 5.23, models/recurrent_gemma (the feed-forw
 and has biases; o_proj always has one; the head is the embedding).
 """
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import GatedRecurrence, Op
 
 DEFAULTS = {
@@ -50,8 +50,8 @@ def kinds(c: Config) -> list[str]:
     """block_types, repeated as often as there are layers."""
     cycle = c.items("block_types")
     for kind in cycle:
-        if kind not in KNOWN:
-            raise InvalidInput(f"{c.where}: block_types may hold {', '.join(KNOWN)}. Got {kind!r}.")
+        if not is_one_of(kind, KNOWN):
+            raise InvalidInput(f"{c.where}: block_types may hold {', '.join(KNOWN)}. Got {shown(kind)}.")
     if not cycle:
         raise InvalidInput(f"{c.where}: block_types must name at least one of {', '.join(KNOWN)}.")
     return [cycle[i % len(cycle)] for i in range(num_layers(c))]

@@ -14,7 +14,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Attention, Op
 
 DEFAULTS = {"head_dim": 128, "share_expert_dim": 1280, "num_key_value_heads": 8}
@@ -97,8 +97,8 @@ def _mixture_layers(c: Config) -> frozenset[int]:
     items = listed.split(",") if isinstance(listed, str) else listed
     try:
         return frozenset(int(item) for item in items if str(item).strip())
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{c.where}: moe_layers_enum must hold numbers of layers. Got {listed!r}.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{c.where}: moe_layers_enum must hold numbers of layers. Got {shown(listed)}.") from None
 
 
 def _drafts(c: Config) -> list[Branch]:

@@ -5,6 +5,7 @@ Sources: transformers 5.23, models/{clip,siglip,siglip2,idefics2,idefics3,smolvl
 
 from collections.abc import Sequence
 
+from tonnage.architectures._classic import head_width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Branch
 from tonnage.architectures._parts import norm, num_layers
@@ -99,7 +100,8 @@ def pooling_head(c: Config) -> tuple[Op, ...]:
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     return (
         Parameter(name="head.probe", elements=width, part="vision"),
-        Attention(name="head.attention", hidden_size=width, heads=heads, kv_heads=heads, head_dim=width // heads,
+        Attention(name="head.attention", hidden_size=width, heads=heads, kv_heads=heads,
+                  head_dim=head_width(c, width, heads),
                   bias=True,
                   causal=False, fused="in_proj", names=OUT_PROJ),
         norm("head.layernorm", width, "layer"),

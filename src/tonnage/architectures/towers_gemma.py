@@ -19,7 +19,7 @@ from tonnage.architectures._towers import (
     table,
     whole_numbers,
 )
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import Attention, Convolution, Linear, Op, Parameter
 
 VISION4 = {
@@ -114,7 +114,7 @@ def pairs(c: Config, name: str) -> list[tuple[int, int]]:
     given = c.items(name)
     right = [each for each in given if isinstance(each, list | tuple) and len(each) == 2]
     if len(given) != 2 or len(right) != 2 or not all(type(side) is int and side > 0 for each in right for side in each):
-        raise InvalidInput(f"{c.where}: {name} must hold two pairs of positive whole numbers. Got {given!r}.")
+        raise InvalidInput(f"{c.where}: {name} must hold two pairs of positive whole numbers. Got {shown(given)}.")
     return [(high, wide) for high, wide in right]
 
 

@@ -1,5 +1,6 @@
 """The vision transformers of Llama 3.2 Vision (mllama) and Llama 4 (transformers 5.23, models/{mllama,llama4})."""
 
+from tonnage.architectures._classic import head_width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Branch
 from tonnage.architectures._parts import norm, num_layers
@@ -66,7 +67,7 @@ def tiles(c: Config, name: str) -> tuple[Op, ...]:
 
 def mllama_layer(c: Config, name: str, gates: tuple[Op, ...] = ()) -> Block:
     width, heads = c.size("hidden_size"), c.size("attention_heads", "num_attention_heads")
-    mixer = bidirectional(c, heads=heads, head_dim=width // heads, bias=False)
+    mixer = bidirectional(c, heads=heads, head_dim=head_width(c, width, heads), bias=False)
     return vision_layer(width, mixer, plain_mlp(width, c.size("intermediate_size")), NORMS, extra=gates, name=name)
 
 

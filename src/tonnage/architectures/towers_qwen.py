@@ -79,7 +79,7 @@ def windowed_tower(c: Config, groups: int | None) -> Branch:
 def qwen3_vl(c: Config) -> Branch:
     """Deepstack: features of some layers are merged by mergers of their own and added to the first text layers."""
     c = c.with_defaults(QWEN3)
-    return qwen3_tower(c, len(c.items("deepstack_visual_indexes")))
+    return qwen3_tower(c, len(c.layers("deepstack_visual_indexes")))
 
 
 @tower("qwen3_5", "qwen3_5_vision", "qwen3_5_moe", "qwen3_5_moe_vision")

@@ -5,6 +5,7 @@ Sources: transformers 5.23, models/{whisper,qwen2_audio,qwen2_5_omni,qwen3_omni_
 
 from typing import Any
 
+from tonnage.architectures._classic import head_width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Branch
 from tonnage.architectures._parts import norm
@@ -102,7 +103,7 @@ def audio(c: Config, before: tuple[Op, ...], after: tuple[Op, ...], key_bias: bo
     if width % heads:
         raise InvalidInput(f"{c.where}: encoder_attention_heads ({heads}) must divide d_model ({width}).")
     feed = plain_mlp(width, c.size("encoder_ffn_dim", "intermediate_size"))
-    attention = whisper_attention("self_attn", width, heads, key_bias)
+    attention = whisper_attention(c, "self_attn", width, heads, key_bias)
     layer = Block(
         "audio layer",
         (norm("self_attn_layer_norm", width, "layer"), *attention, norm("final_layer_norm", width, "layer"), feed),
@@ -112,10 +113,12 @@ def audio(c: Config, before: tuple[Op, ...], after: tuple[Op, ...], key_bias: bo
     )
 
 
-def whisper_attention(name: str, width: int, heads: int, key_bias: bool = False, **options: Any) -> tuple[Op, ...]:
+def whisper_attention(
+    c: Config, name: str, width: int, heads: int, key_bias: bool = False, **options: Any
+) -> tuple[Op, ...]:
     """Biases on queries, values and outputs; on keys only where `key_bias`, for they cancel in the softmax."""
     usual = {"bias": True, "kv_bias": key_bias, "causal": False, "names": OUT_PROJ}
-    sizes = {"hidden_size": width, "heads": heads, "kv_heads": heads, "head_dim": width // heads}
+    sizes = {"hidden_size": width, "heads": heads, "kv_heads": heads, "head_dim": head_width(c, width, heads)}
     mixer = Attention(name=name, **{**sizes, **usual, **options})
     if key_bias:
         return (mixer,)

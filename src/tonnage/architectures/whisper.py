@@ -38,9 +38,9 @@ def text_decoder(c: Config) -> Branch:
         "decoder layer",
         (
             norm("self_attn_layer_norm", width, "layer"),
-            *whisper_attention("self_attn", width, heads, causal=True),
+            *whisper_attention(c, "self_attn", width, heads, causal=True),
             norm("encoder_attn_layer_norm", width, "layer"),
-            *whisper_attention("encoder_attn", width, heads, memory_tokens=c.size("max_source_positions")),
+            *whisper_attention(c, "encoder_attn", width, heads, memory_tokens=c.size("max_source_positions")),
             norm("final_layer_norm", width, "layer"),
             plain_mlp(width, c.size("decoder_ffn_dim")),
         ),

@@ -10,12 +10,13 @@ Zyphra's first configs use other names.
 from collections.abc import Sequence
 from typing import Any
 
-from tonnage.architectures._config import Config
+from tonnage.architectures._classic import head_width
+from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.architectures._state_space import state_bytes, step_rank
-from tonnage.errors import InvalidInput
+from tonnage.architectures._state_space import inner_size, state_bytes, step_rank, whole_width
+from tonnage.errors import InvalidInput, shown
 from tonnage.ops import MLP, Attention, Linear, Mamba, Mamba2, Op, Reused
 
 KINDS = {"mamba": "mamba", "linear_attention": "mamba", "m": "mamba", "hybrid": "hybrid", "g": "hybrid"}
@@ -34,7 +35,10 @@ ZAMBA2 = {
 @architecture("Zamba2ForCausalLM", model_types=("zamba2",))
 def zamba2(c: Config) -> Model:
     c = c.with_defaults(ZAMBA2)
-    shared = [shared_ops(c, FUSED, c.flag("add_bias_linear", default=False)) for _ in range(c.depth("num_mem_blocks"))]
+    shared = [
+        shared_ops(c, FUSED, c.flag("add_bias_linear", default=False))
+        for _ in range(c.size("num_mem_blocks", largest=1024))
+    ]
     return zamba_stack(c, mamba2(c), shared, adapters(c))
 
 
@@ -67,7 +71,7 @@ def shared_ops(c: Config, matrices: tuple[str, str, str], bias: bool) -> tuple[O
     """The transformer block: attention over the doubled width, then a feed-forward of the model's width."""
     h, heads = c.size("hidden_size"), c.size("num_attention_heads")
     width = c.size("attention_hidden_size", default=2 * h)
-    head = c.size("attention_head_dim", default=2 * h // heads)
+    head = c.size("attention_head_dim", default=None) or head_width(c, 2 * h, heads)
     groups = c.size("num_key_value_heads", "num_query_groups", default=heads)
     inner = c.size("intermediate_size", "ffn_hidden_size", default=4 * h)
     out: Any = {"name": "self_attn.o_proj", "in_features": heads * head, "out_features": h, "keeps_input": False}
@@ -100,7 +104,7 @@ def factors(name: str, inputs: int, rank: int, outputs: int, part: Any) -> tuple
 
 def mamba2(c: Config) -> Mamba2:
     h, expand = c.size("hidden_size"), c.number("mamba_expand", "expansion_factor")
-    inner = int(expand * h)
+    inner = whole_width(c, expand * h)
     heads = c.size("n_mamba_heads", default=None) or inner // c.size("mamba_headdim")
     if inner % heads:
         raise InvalidInput(f"{c.where}: n_mamba_heads ({heads}) must divide mamba_expand * hidden_size ({inner}).")
@@ -121,7 +125,7 @@ def mamba(c: Config) -> Mamba:
     """Mamba 1 in n_mamba_heads heads: each has its part of x_proj and dt_proj, together as large as one."""
     h = c.size("hidden_size")
     return Mamba(
-        name="mamba", hidden_size=h, inner_size=int(c.number("mamba_expand") * h), state_size=c.size("mamba_d_state"),
+        name="mamba", hidden_size=h, inner_size=inner_size(c, "mamba_expand"), state_size=c.size("mamba_d_state"),
         conv_kernel=c.size("mamba_d_conv"), dt_rank=step_rank(c, "mamba_dt_rank"), joiner="_",
         bias=c.flag("mamba_proj_bias", default=False), conv_bias=c.flag("mamba_conv_bias", default=True),
         state_bytes=state_bytes(c),
@@ -137,8 +141,8 @@ def kinds(c: Config) -> list[str]:
     if len(given) != layers:
         raise InvalidInput(f"{c.where}: layers_block_type must have {layers} items, one a layer. Got {len(given)}.")
     for kind in given:
-        if kind not in KINDS:
-            raise InvalidInput(f"{c.where}: layers_block_type may hold {', '.join(KINDS)}. Got {kind!r}.")
+        if not is_one_of(kind, KINDS):
+            raise InvalidInput(f"{c.where}: layers_block_type may hold {', '.join(KINDS)}. Got {shown(kind)}.")
     return [KINDS[kind] for kind in given]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tonnage.catalogue._files import Source
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
@@ -18,20 +18,20 @@ LIMITS = {
 def within(value: float | None, unit: str, where: str) -> None:
     """A positive number of this unit, not above its limit; None passes: a fact that nobody published."""
     if value is not None and not 0 < value <= LIMITS[unit]:
-        raise InvalidInput(f"{where} must be above 0 and at most {LIMITS[unit]:,.0f}. Got {value}.")
+        raise InvalidInput(f"{where} must be above 0 and at most {LIMITS[unit]:,.0f}. Got {shown(value)}.")
 
 
 def one_of(value: str, known: Iterable[str], where: str) -> None:
     """One of a few names."""
     names = list(known)
     if value not in names:
-        raise InvalidInput(f"{where} must be one of {', '.join(names)}. Got {value!r}.")
+        raise InvalidInput(f"{where} must be one of {', '.join(names)}. Got {shown(value)}.")
 
 
 def date(text: str, where: str) -> None:
     """A day as YYYY-MM-DD."""
     if not _DATE.fullmatch(text):
-        raise InvalidInput(f"{where} must be a date such as 2026-11-21. Got {text!r}.")
+        raise InvalidInput(f"{where} must be a date such as 2026-11-21. Got {shown(text)}.")
 
 
 def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> None:

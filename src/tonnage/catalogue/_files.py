@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.registry import unknown
 
 HERE = Path(__file__).parent
+LARGEST = 10_000_000  # bytes of a file
 T = TypeVar("T")
 
 
@@ -42,9 +43,17 @@ def find(kind: str, name: str) -> Path | None:
         if wanted == key(path.stem) or wanted in _listed(path):
             return path
     plain = not any(character in wanted for character in "/\\\0")
-    if wanted and plain and (path := HERE / kind / f"{wanted}.toml").is_file():
+    if wanted and plain and is_file(path := HERE / kind / f"{wanted}.toml"):
         return path
     return _aliases(kind).get(wanted)
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name too long for one, or that may not be looked at, is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _shipped(kind: str) -> list[Path]:
@@ -98,13 +107,21 @@ def read(path: Path, form: type[T]) -> T:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, changed: int, form: Any) -> Any:
+    return convert(toml(path), form, str(path))
+
+
+def toml(path: Path) -> dict[str, Any]:
+    """The keys and tables of a file, unchecked."""
     try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > LARGEST:
+            raise InvalidInput(f"{path} is larger than {LARGEST // 10**6} MB, so it is no file of a catalogue.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"cannot read {path}: {error}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except InvalidInput:
+        raise
+    except (ValueError, RecursionError) as error:  # no TOML, or a whole number of more digits than Python reads
         raise InvalidInput(f"{path} is not TOML: {error}") from None
-    return convert(fields, form, str(path))
 
 
 def convert(fields: Any, form: type[T], where: str) -> T:
@@ -121,10 +138,12 @@ def user_files(kind: str) -> Iterator[Path]:
 
 
 def config_directory() -> Path:
-    """$TONNAGE_CONFIG, else $XDG_CONFIG_HOME/tonnage, else ~/.config/tonnage."""
+    """$TONNAGE_CONFIG, which must then be one, else $XDG_CONFIG_HOME/tonnage, else ~/.config/tonnage."""
     import os
 
     if given := os.environ.get("TONNAGE_CONFIG"):
+        if not os.path.isdir(given):  # noqa: PTH112 - unlike Path, it never raises
+            raise InvalidInput(f"TONNAGE_CONFIG must be a directory. Got {shown(given, 4096)}.")
         return Path(given)
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - without a home too
     return Path(base) / "tonnage"

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.catalogue import _checks, _files, _links
 from tonnage.catalogue._files import Source
 from tonnage.catalogue._links import LinkForm
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Fact, Memory
 from tonnage.units import GB, GIB, MIB, TERA
@@ -185,7 +185,9 @@ def _check_peaks(form: AcceleratorFile, where: str) -> None:
 
 def _check_variant(form: AcceleratorFile, name: str, variant: _Variant, where: str) -> None:
     if name != _files.key(name):
-        raise InvalidInput(f"{where}: variants.{name} must be written {_files.key(name)!r}: small letters, no spaces.")
+        raise InvalidInput(
+            f"{where}: variants.{name} must be written {shown(_files.key(name))}: small letters, no spaces."
+        )
     _checks.within(variant.compute_fraction, "fraction", f"{where}: variants.{name}.compute_fraction")
     _checks.date(variant.as_of, f"{where}: variants.{name}.as_of")
     _check_memory(_in_variant(form.memory, variant), f"{where}: variants.{name}")

@@ -1,6 +1,5 @@
 """Clusters as people write them: "h100", "8xH100-SXM-80GB", "16x8xH100-SXM-80GB", "4xdgx-h100", "my.toml", "local"."""
 
-import tomllib
 from pathlib import Path
 
 from tonnage.catalogue import _files
@@ -11,21 +10,24 @@ from tonnage.catalogue.nodes import find as find_node
 from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Cluster, Node
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
+LONGEST = 4096  # characters of a cluster's name, which may be a path
 
 
 def cluster(text: str) -> Cluster:
     """The cluster that `text` names; sizes are nodes x accelerators x name."""
+    if len(text) > LONGEST:
+        raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
     counts, name = _counts(text)
     if name == "local":
         from tonnage.catalogue.local import local_cluster
 
         if counts:
-            raise InvalidInput(f"'local' is this machine and takes no count. Got {text!r}.")
+            raise InvalidInput(f"'local' is this machine and takes no count. Got {shown(text)}.")
         return local_cluster()
     accelerator, node = _named(name)
     if node is not None:
@@ -40,24 +42,35 @@ def _counts(text: str) -> tuple[list[int], str]:
         number, separator, after = rest.partition("x")
         if not (separator and after and number.strip().isdecimal()):
             break
-        counts.append(int(number))
+        counts.append(_count(number.strip(), text))
         rest = after.strip()
     name, separator, count = rest.rpartition(":")
     if separator and count.isdecimal() and not counts:
-        counts, rest = [int(count)], name
+        counts, rest = [_count(count, text)], name
     if not rest:
-        raise InvalidInput(f"a cluster is written like 8xH100-SXM-80GB. Got {text!r}.")
+        raise InvalidInput(f"a cluster is written like 8xH100-SXM-80GB. Got {shown(text)}.")
     if any(number < 1 for number in counts):
-        raise InvalidInput(f"a cluster needs at least one node and one accelerator. Got {text!r}.")
+        raise InvalidInput(f"a cluster needs at least one node and one accelerator. Got {shown(text)}.")
     if len(counts) > 2:
-        raise InvalidInput(f"a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {text!r}.")
+        raise InvalidInput(f"a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {shown(text)}.")
     return counts, rest
 
 
+def _count(digits: str, text: str) -> int:
+    if len(digits) > len(str(LARGEST)):
+        raise _too_many(text)
+    return int(digits)
+
+
+def _too_many(text: str) -> InvalidInput:
+    return InvalidInput(f"a cluster may have at most {LARGEST:,} accelerators. Got {shown(text)}.")
+
+
 def _named(name: str) -> tuple[Accelerator, Node | None]:
-    path = Path(name)
-    if name.endswith(".toml") and path.is_file():
-        return _user_file(path)
+    if name.endswith(".toml"):
+        if not _files.is_file(Path(name)):
+            raise InvalidInput(f"there is no file {shown(name)}.")
+        return _user_file(Path(name))
     chip = name.partition(":")[0]
     if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
         return accelerator_named(name), None
@@ -69,11 +82,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
 
 
 def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
-    try:
-        keys = tomllib.loads(path.read_text(encoding="utf-8")).keys()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} is not TOML: {error}") from None
-    if "accelerators" in keys:
+    if "accelerators" in _files.toml(path):
         node = load_node(path)
         return accelerator_named(node.accelerator), node
     return load_accelerator(path), None
@@ -82,7 +91,7 @@ def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
 def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator) -> Cluster:
     if len(counts) > 1:
         raise InvalidInput(
-            f"{node.name} already has {node.accelerators} accelerators: write {counts[0]}x{node.name}. Got {text!r}."
+            f"{node.name} already has {node.accelerators} accelerators: write {counts[0]}x{node.name}. Got {shown(text)}."
         )
     return _checked(text, accelerator, counts[0] if counts else 1, node.accelerators, node)
 
@@ -101,5 +110,5 @@ def _of_accelerators(text: str, counts: list[int], accelerator: Accelerator) -> 
 
 def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: Node | None) -> Cluster:
     if nodes * each > LARGEST:
-        raise InvalidInput(f"a cluster may have at most {LARGEST:,} accelerators. Got {text!r}.")
+        raise _too_many(text)
     return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)

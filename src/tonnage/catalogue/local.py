@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import _files
 from tonnage.catalogue.accelerators import accelerator
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.spec import Accelerator, Cluster, Fact
 from tonnage.units import MIB
 
@@ -61,7 +61,7 @@ def _described(found: Found) -> Accelerator:
     if path is None:
         size = f" ({found.reported / MIB:.0f} MiB)" if found.reported else ""
         raise MissingDatum(
-            f"this machine has {found.name!r}{size}, which the catalogue does not describe. "
+            f"this machine has {shown(found.name)}{size}, which the catalogue does not describe. "
             "Describe it in a TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml."
         )
     known = accelerator(path.stem)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import _files
 from tonnage.catalogue._files import Source
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 
 class Published(Struct, forbid_unknown_fields=True):
@@ -66,6 +66,6 @@ def load(path: Path) -> ModelFile:
     for published in form.published:
         if published.counts not in COUNTS:
             raise InvalidInput(
-                f"{path}: published.counts must be one of {', '.join(COUNTS)}. Got {published.counts!r}."
+                f"{path}: published.counts must be one of {', '.join(COUNTS)}. Got {shown(published.counts)}."
             )
     return form

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.catalogue import _checks, _files, _links
 from tonnage.catalogue._files import Source
 from tonnage.catalogue._links import LinkForm
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.spec import Fact, Node
 from tonnage.units import GIB
 
@@ -68,7 +68,7 @@ def load(path: Path) -> Node:
 
 def _check(form: NodeFile, where: str) -> None:
     if not 1 <= form.accelerators <= LARGEST:
-        raise InvalidInput(f"{where}: accelerators must be from 1 to {LARGEST:,}. Got {form.accelerators}.")
+        raise InvalidInput(f"{where}: accelerators must be from 1 to {LARGEST:,}. Got {shown(form.accelerators)}.")
     _links.check(form.inside, f"{where}: inside")
     _links.check(form.outside, f"{where}: outside")
     _checks.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tonnage.catalogue import _checks, _files
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 KINDS = ("on-demand", "spot")
 
@@ -91,7 +91,7 @@ def _check_purchase(purchase: Purchase, where: str) -> None:
 
 def _check_row(row: Price | Purchase, where: str) -> None:
     if row.accelerators < 1:
-        raise InvalidInput(f"{where}: accelerators must be at least 1. Got {row.accelerators}.")
+        raise InvalidInput(f"{where}: accelerators must be at least 1. Got {shown(row.accelerators)}.")
     if not row.source.strip():
         raise InvalidInput(f"{where}: source is empty.")
     _checks.date(row.as_of, f"{where}: as_of")

@@ -33,6 +33,9 @@ def whole(text: str, what: str) -> int:
 
 
 def word(text: str, what: str) -> str:
+    """A name, which must not be empty."""
+    if not text.strip():
+        raise InvalidInput(f"{what} is empty: give it a value, or leave the option out.")
     return text.strip()
 
 

@@ -11,7 +11,7 @@ OPTIONS = (
     Option("context", "tokens of a request, prompt and answer; 32k is 32768", parse_length, ("--ctx",), "tokens", "the model's own"),
     Option("concurrency", "requests held at the same time, by all replicas together", whole, ("--users",), "requests", "one a replica"),
     Option("weights", "how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ...", word, ("--quantization",), "precision", "the checkpoint's own"),
-    Option("kv_cache", "how keys and values are stored: bf16, fp8, ...", word, unit="precision", default="as wide as activations"),
+    Option("kv_cache", "how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8, int4, int2", word, unit="precision", default="as wide as activations"),
     Option("tensor_parallel_size", "ranks that share each matrix", whole, ("--tp",), "ranks", "the node, as far as heads divide"),
     Option("pipeline_parallel_size", "pipeline stages", whole, ("--pp",), "ranks", "1"),
     Option("expert_parallel_size", "ranks that share a layer's experts", whole, ("--ep",), "ranks", "1"),

@@ -23,6 +23,8 @@ OPTIONS = (
     Option("zero_stage", "what data-parallel ranks shard: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights", whole, ("--zero",), "stage", "the runtime's own"),
     Option("recompute", "activations: none, selective (attention's core) or full are recomputed", word, unit="policy", default="none"),
     Option("attention", "kernel: flash, sdpa or eager", word, unit="kernel", default="the runtime's own"),
+    Option("dropout", "dropout after attention and feed-forward layers, and inside attention", default="as the model's config says"),
+    Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2)", word, unit="kind", default="full"),
     Option("precision", "training recipe, such as bf16-mixed, bf16, fp32, fp8-te", word, unit="recipe", default="bf16-mixed"),
     Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ...", word, unit="name", default="adamw"),
     Option("runtime", "fsdp2, megatron, transformers, ddp or deepspeed", word, unit="name", default="fsdp2; transformers on one accelerator"),

@@ -1,10 +1,12 @@
 """tonnage validate: predictions against published measurements."""
 
 import argparse
+import sys
 from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
+from tonnage.errors import InvalidInput
 
 HELP = "predictions against published measurements, row by row"
 
@@ -18,15 +20,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.validation import read, validate
+    from tonnage.validation import nothing_compared, of_kind, read, validate
 
     rows = read(arguments.rows)
-    document = validate([row for row in rows if arguments.kind in (None, row.kind)])
+    document = validate(of_kind(rows, arguments.kind))
     if arguments.json:
         print_json(document)
     else:
         print_lines(_lines(document))
-    return 0
+    reason = nothing_compared(document)
+    if reason:
+        print(f"error: {reason}", file=sys.stderr)
+    return InvalidInput.exit_status if reason else 0
 
 
 def _lines(document: dict[str, Any]) -> list[str]:

@@ -1,105 +1,159 @@
-"""The next best moves: changes of the plan, each estimated again, never canned."""
+"""The next best moves of a training run: changes of its plan, each estimated again, never canned."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Any
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import TonnageError
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._larger import Machines, doublings
+from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, move_of, ordered
 from tonnage.estimate._question import Question
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.training import training_memory
+from tonnage.precisions import TRAINING_RECIPES
+from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
-MOST = 5
-Estimate = Callable[[dict[str, Any]], float | None]
+# What follows from other choices unless it is said: a move says it wherever it moves.
+DERIVED = ("data_parallel_size", "num_microbatches")
+FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.__struct_fields__)
+SHORTEST = 256  # tokens: no shorter sequence is proposed
+MANY = 64  # times the machine: no larger one is proposed
+# Recipes that keep less for each parameter, the mildest first.
+NARROWER = {
+    "fp32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),
+    "tf32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),
+    "bf16-mixed": ("bf16-mixed-16bit-gradients", "bf16"),
+    "fp16-mixed": ("fp16-mixed-16bit-gradients",),
+}
 
 
 def training_advice(
-    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: float
+    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: int
 ) -> list[dict[str, Any]]:
-    """If it does not fit: the changes that free most, and their combination if that fits. If it fits: what more would."""
+    """If it does not fit: what would. If it fits: what the room that is left would carry."""
+    run = _Run(model, cluster, options, plan)
+    if ceil(needed) <= usable:
+        return list(_room(run, ceil(needed), usable))
+    return best_moves(_ladders(run), run.ask, ceil(needed), usable)
 
-    def estimate(change: dict[str, Any]) -> float | None:
+
+class _Run:
+    """The user's run, and changes of it that hold its global batch."""
+
+    def __init__(self, model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan):
+        self.model, self.cluster, self.options, self.plan = model, cluster, options, plan
+        self.machines = Machines(cluster)
+        self.runtime = training_runtime("fsdp2" if _copies_everything(plan) else plan.runtime)  # which it may become
+
+    def ask(self, change: dict[str, Any]) -> Settled | None:
+        """The change with every option that it moves, and its bytes; None if it is no plan."""
+        on = change.get("on")
+        machine = self.machines.of(on)
         try:
-            changed = training_plan(model, cluster, replace(options, **change), Question())
-            return training_memory(model, changed, cluster).memory.value
+            plan = self._held(machine, {name: value for name, value in change.items() if name != "on"})
+            if plan is None:
+                return None
+            said = {name: getattr(plan, name) for name in FIELDS if getattr(plan, name) != getattr(self.plan, name)}
+            again = training_plan(self.model, machine, replace(self.options, **said), Question())
+            said |= {name: getattr(plan, name) for name in FIELDS if getattr(plan, name) != getattr(again, name)}
+            needed = ceil(training_memory(self.model, plan, machine).memory.value)
         except TonnageError:
             return None
+        grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
+        said |= {} if on is None else {"on": machine.name}
+        return Settled(ordered({**change, **said}, TrainingOptions), needed, grown)
 
-    if needed <= usable:
-        return list(_larger(plan, estimate, needed, usable))
-    found = [
-        _move(change, value, needed, usable) for change in _smaller(model, cluster, plan) if (value := estimate(change))
+    def _held(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
+        """The changed plan with the same global batch, or with more replicas' share of it where that cannot be."""
+        freed: dict[str, Any] = dict.fromkeys(DERIVED)
+        if "runtime" in change:
+            freed["zero_stage"] = None
+        plan = training_plan(self.model, machine, replace(self.options, **{**freed, **change}), Question())
+        count, rest = divmod(self.plan.global_batch_size, plan.micro_batch_size * plan.data_parallel_size)
+        if rest == 0:
+            return replace(plan, num_microbatches=count)
+        if self.options.global_batch_size is not None:
+            return None
+        return replace(plan, num_microbatches=self.plan.num_microbatches)
+
+
+def _ladders(run: _Run) -> Iterator[Ladder]:
+    """Kinds of changes that free memory, what costs least speed first."""
+    yield from _free(run)
+    plan, runtime, size = run.plan, run.runtime, run.cluster.size
+    halves = [size for size in reversed(doublings(1, plan.micro_batch_size)) if size < plan.micro_batch_size]
+    yield _ladder("micro_batch_size", [each for each in halves if plan.micro_batch_size % each == 0])
+    if runtime.expert_parallel and expert_counts(run.model):
+        yield _ladder("expert_parallel_size", doublings(2 * plan.expert_parallel_size, size))
+    yield _ladder("recompute", {"none": ("selective", "full"), "selective": ("full",)}.get(plan.recompute, ()))
+    if runtime.tensor_parallel:
+        yield _ladder("tensor_parallel_size", doublings(2 * plan.tensor_parallel_size, run.machines.node_size))
+    if runtime.context_parallel:
+        yield _ladder("context_parallel_size", doublings(2 * plan.context_parallel_size, size))
+    if runtime.pipeline:
+        yield _ladder("pipeline_parallel_size", doublings(2 * plan.pipeline_parallel_size, size))
+    yield _machines(run)
+    shorter = [plan.sequence_length // cut for cut in doublings(2, plan.sequence_length // SHORTEST)]
+    yield _ladder("sequence_length", shorter, "workload")
+    peaks = run.cluster.accelerator.dense_flops
+    narrower = [
+        name for name in NARROWER.get(plan.precision, ()) if not peaks or TRAINING_RECIPES[name].compute in peaks
     ]
-    found = sorted((move for move in found if move["freed_bytes"] > 0), key=lambda move: -move["freed_bytes"])[:MOST]
-    return found + list(_combined(found, estimate, needed, usable))
+    yield _ladder("precision", narrower, "numerics")
+    yield _ladder("optimizer", ("adamw-8bit",) if plan.optimizer == "adamw" else (), "numerics")
 
 
-def _smaller(model: Model, cluster: Cluster, plan: TrainingPlan) -> Iterator[dict[str, Any]]:
-    """Changes that can free memory."""
+def _free(run: _Run) -> Iterator[Ladder]:
+    """Changes that cost little or no speed."""
+    plan, runtime = run.plan, run.runtime
     if plan.attention == "eager":
-        yield {"attention": "flash"}
-    if plan.recompute != "full":
-        yield {"recompute": "full"}
-    if plan.micro_batch_size > 1:
-        yield {"micro_batch_size": 1, "global_batch_size": plan.global_batch_size, "num_microbatches": None}
-    if cluster.size > 1 and plan.runtime in ("ddp", "transformers"):
-        yield {"runtime": "fsdp2", "zero_stage": None, "attention": None}
-    if plan.runtime == "deepspeed" and plan.zero_stage < 3:
-        yield {"zero_stage": 3}
-    t = 2 * plan.tensor_parallel_size
-    while t <= cluster.accelerators_per_node:
-        yield {"tensor_parallel_size": t, "data_parallel_size": None, "expert_tensor_parallel_size": None}
-        t *= 2
-    e = 2 * plan.expert_parallel_size
-    while e <= cluster.size and any(weight.split == "expert" for weight, _ in model.weighted()):
-        yield {"expert_parallel_size": e, "expert_tensor_parallel_size": 1}
-        e *= 2
-    if plan.optimizer == "adamw":
-        yield {"optimizer": "adamw-8bit"}
-    if plan.precision == "bf16-mixed":
-        yield {"precision": "bf16"}
-    yield {"sequence_length": max(plan.sequence_length // 2, 1)}
+        yield _ladder("attention", ("flash",))
+    if runtime.loss_chunks and plan.loss == "full":
+        yield _ladder("loss", ("chunked",))
+    if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
+        yield _ladder("sequence_parallel", (True,))
+    yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])
+    if run.cluster.size > 1 and _copies_everything(plan):
+        yield _ladder("runtime", ("fsdp2",))
 
 
-def _larger(plan: TrainingPlan, estimate: Estimate, needed: float, usable: float) -> Iterator[dict[str, Any]]:
-    """What the room that is left would carry."""
-    best: dict[str, Any] | None = None
+def _machines(run: _Run) -> Ladder:
+    """More accelerators: first the node's own, then whole nodes. `on` counts them until the move is settled."""
+    plan = run.plan
+    shared = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size
+    spread = plan.pipeline_parallel_size * plan.expert_parallel_size * plan.expert_tensor_parallel_size
+    runtime = {"runtime": "fsdp2"} if _copies_everything(plan) else {}
+    steps = (
+        {"on": count, **runtime} for count in run.machines.larger(MANY) if count % shared == 0 and count % spread == 0
+    )
+    return Ladder(tuple(steps), "machine")
+
+
+def _copies_everything(plan: TrainingPlan) -> bool:
+    return plan.runtime in ("ddp", "transformers")
+
+
+def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:
+    return Ladder(Values(name, values), changes)
+
+
+def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:
+    """What the room that is left would carry: less recomputation, larger micro-batches."""
+    plan = run.plan
+    lighter = {"full": ("none", "selective"), "selective": ("none",)}.get(plan.recompute, ())
+    found = next((settled for policy in lighter if (settled := run.ask({"recompute": policy})) and settled.needed <= usable), None)  # fmt: skip
+    if found:
+        yield move_of(found, found.changes, needed, usable)
+    best: Settled | None = None
     for factor in (2, 4, 8, 16):
-        change = {"micro_batch_size": plan.micro_batch_size * factor, "global_batch_size": None}
-        value = estimate(change)
-        if value is None or value > usable:
+        settled = run.ask({"micro_batch_size": plan.micro_batch_size * factor})
+        if settled is None or settled.needed > usable:
             break
-        best = _move(change, value, needed, usable)
+        best = settled
     if best:
-        yield best
-
-
-def _combined(
-    found: list[dict[str, Any]], estimate: Estimate, needed: float, usable: float
-) -> Iterator[dict[str, Any]]:
-    """Moves together, strongest first, until they fit."""
-    if any(move["fits"] for move in found):
-        return
-    change: dict[str, Any] = {}
-    for move in found:
-        if not any(key in change for key in move["change"]):
-            change |= move["change"]
-            value = estimate(change)
-            if value is not None and value <= usable:
-                yield _move(change, value, needed, usable)
-                return
-
-
-def _move(change: dict[str, Any], value: float, needed: float, usable: float) -> dict[str, Any]:
-    said = {key: setting for key, setting in change.items() if setting is not None}
-    flags = " ".join(f"--{key.replace('_', '-')} {setting}" for key, setting in said.items())
-    return {
-        "change": said,
-        "text": flags,
-        "needed_bytes": round(value),
-        "freed_bytes": round(needed - value),
-        "fits": value <= usable,
-    }
+        yield move_of(best, best.changes, needed, usable)

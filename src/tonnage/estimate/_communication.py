@@ -5,7 +5,6 @@ what comes next.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
@@ -14,8 +13,9 @@ from tonnage.formulas import memory as f
 from tonnage.ops import Op
 from tonnage.precisions import Recipe
 from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes._base import Bucket, Copy, Moment
+from tonnage.spec import TrainingPlan
 
-Moment = Literal["loss", "first layer of backward", "last layer of backward", "optimizer step"]
 NOTHING = Term.sum("nothing", unit="parameters")
 
 
@@ -26,12 +26,13 @@ class Communication:
         self,
         runtime: TrainingRuntime,
         recipe: Recipe,
-        zero_stage: int,
+        plan: TrainingPlan,
         stage: Stage,
         held: Mapping[Block, Term],
         shares: Shares,
     ):
-        self.runtime, self.recipe, self.zero_stage = runtime, recipe, zero_stage
+        self.runtime, self.recipe, self.zero_stage = runtime, recipe, plan.zero_stage
+        self.chunked = plan.loss == "chunked"
         layers = [held[block] for block, _ in stage.layers]
         self.layer = Term.max("largest layer", *layers) if layers else NOTHING
         self.before = _unit("before the layers", stage.before, shares)
@@ -40,7 +41,8 @@ class Communication:
     def buffers(self, moment: Moment, held: Term) -> Term:
         """All buffers at this moment; `held`: the parameters of the rank before ZeRO."""
         parts = [*self._gathered(moment, held), *self._reduced(moment)]
-        parts += [self._bucket(held) for _ in range(self.runtime.bucket_copies)]
+        parts += [self._bucket(bucket, held) for bucket in self.runtime.buckets
+                  if self.zero_stage in bucket.stages and moment in bucket.moments]  # fmt: skip
         return Term.sum("communication buffers", *parts, unit="bytes")
 
     def _gathered(self, moment: Moment, held: Term) -> list[Term]:
@@ -62,21 +64,40 @@ class Communication:
         ]
 
     def _reduced(self, moment: Moment) -> list[Term]:
-        """Gradients of a unit before they are sharded: of the one that backward has just left."""
-        left = {"first layer of backward": self.after, "last layer of backward": self.before}.get(moment)
-        if self.zero_stage < 2 or left is None:
-            return []
-        units = [unit for unit in (left, self.layer) if unit.children]
+        """Gradients of a unit before they are sharded: of the one that backward has just left.
+
+        A chunked loss runs the head's backward chunk by chunk, and reduces its gradients after the last one.
+        """
+        left: tuple[Term, ...] = {
+            "first layer of backward": (self.after, self.layer),
+            "last layer of backward": (self.before, self.layer),
+            "loss": (self.after,) if self.chunked else (),
+        }.get(moment, ())
+        units = [unit for unit in left if unit.children] if self.zero_stage >= 2 else []
         if not units:
             return []
         unit = Term.max("largest unit", *units)
         return [copies(copy.name, copy.bytes_per_element, unit) for copy in self.runtime.reduces]
 
-    def _bucket(self, held: Term) -> Term:
-        if not self.runtime.bucket_elements:
-            return copies("gradient buckets", self.recipe.main_gradient_bytes, held)
-        size = Term.of("elements", f.bucket_parameters, N=held.value, x=self.runtime.bucket_elements)
-        return copies("reduce bucket", self.recipe.compute_bytes, size)
+    def step(self, updated: Term) -> Term:
+        """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank holds."""
+        made = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
+        return Term.sum("temporary", *(made if self.recipe.master_bytes else ()), unit="bytes")
+
+    def _bucket(self, bucket: Bucket, held: Term) -> Term:
+        width = width_of(bucket.copy, self.recipe)
+        if bucket.whole:
+            return copies(bucket.name, width, Term.of("elements", f.whole_bucket_parameters, x=bucket.elements))
+        if bucket.elements:
+            held = Term.of("elements", f.bucket_parameters, N=held.value, x=bucket.elements)
+        return copies(bucket.name, width, held)
+
+
+def width_of(copy: Copy, recipe: Recipe) -> float:
+    """Bytes of a parameter in this copy."""
+    return {"compute": recipe.compute_bytes, "master": recipe.update_bytes, "gradient": recipe.main_gradient_bytes}[
+        copy
+    ]
 
 
 def copies(name: str, w: float, parameters: Term, source: str = "") -> Term:

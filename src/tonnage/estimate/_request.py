@@ -6,7 +6,7 @@ from tonnage.quantization import FILE_TYPES, FileType, file_type
 from tonnage.registry import unknown
 
 # Words that fit several formats of different sizes.
-_AMBIGUOUS = {
+AMBIGUOUS = {
     **dict.fromkeys(("4bit", "w4", "q4", "uint4", "4"), "int4, awq, gptq, nf4, nvfp4, mxfp4, Q4_0, Q4_K_M"),
     **dict.fromkeys(("8bit", "w8", "q8", "uint8", "8"), "fp8, int8, gptq-int8, Q8_0"),
     **dict.fromkeys(("3bit", "q3", "int3", "3"), "gptq-3bit-128g, Q3_K_M, IQ3_M"),
@@ -28,8 +28,8 @@ def asked_for(name: str) -> Precision | FileType:
     A GGUF type that is also a file type (Q8_0, Q4_K) means the file, whose table and head are quantised too.
     """
     plain = name.strip().lower().replace("-", "_")
-    if plain.replace("_", "") in _AMBIGUOUS or plain in _AMBIGUOUS:
-        choices = _AMBIGUOUS.get(plain) or _AMBIGUOUS[plain.replace("_", "")]
+    if plain.replace("_", "") in AMBIGUOUS or plain in AMBIGUOUS:
+        choices = AMBIGUOUS.get(plain) or AMBIGUOUS[plain.replace("_", "")]
         raise InvalidInput(f"weights: {name!r} can mean several formats of different sizes. Say one: {choices}.")
     if plain not in _FLOATS:
         try:
@@ -44,9 +44,11 @@ def _precision(name: str) -> Precision:
         found = precision(name)
     except UnknownName:
         raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES]) from None
-    if found.block_bytes:
+    if found.block_bytes or found.note.startswith("holds"):
         why = found.note or "is a type of single tensors"
-        raise InvalidInput(f"weights: {found.name} {why}; no file is called so. Say a file type: Q4_K_M, Q8_0, IQ4_XS.")
+        raise InvalidInput(
+            f"weights: {found.name} {why}; no file is called so. Say fp8, int4, or a file type: Q4_K_M, Q8_0."
+        )
     return found
 
 

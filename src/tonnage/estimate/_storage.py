@@ -1,21 +1,21 @@
 """How the weights of a served model are stored: bytes of each weight, from what the user asks for, the files' headers,
 the checkpoint's quantization_config, or its dtype, in this order."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import accumulate
-from typing import Any, Literal
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Branch, Model
 from tonnage.errors import TonnageError
+from tonnage.estimate._gguf_storage import gguf_storage
 from tonnage.estimate._request import asked_for, is_meant
-from tonnage.ops import Attention, MoE, Op, Weight
+from tonnage.estimate._stored import Place, Storage, branch_bytes
+from tonnage.ops import Op, Weight
 from tonnage.precisions import Precision, precision
 from tonnage.quantization import SOURCE as GGUF
-from tonnage.quantization import VALUES, FileType, Layout, Module, Shape, file_type, layout, role, tensor_type
+from tonnage.quantization import FileType, Layout, Module, file_type, layout
 
 _DTYPE = {
     "float32": "fp32",
@@ -27,31 +27,6 @@ _DTYPE = {
 }
 
 
-class Place(Struct, frozen=True):
-    """Where a weight is: in layer `layer` of the language model, beside its layers, in a tower, or in a draft."""
-
-    kind: Literal["layer", "outside", "vision", "audio", "draft"] = "outside"
-    layer: int = 0
-
-
-OUTSIDE = Place()
-Size = Callable[[Weight, Place], float]
-
-
-class Storage(Struct, frozen=True, eq=False):
-    """Bytes of a weight (all its copies) at a place; and where that is known from.
-
-    `by_layer`: layers of one kind can differ.
-    """
-
-    name: str
-    source: str
-    bytes_of: Size
-    by_layer: bool = False
-    ops: Mapping[Op, Place] = {}
-    blocks: Mapping[Block, tuple[Place, ...]] = {}
-
-
 def storage(model: Model, requested: str | None) -> Storage:
     """What the user asked for, else what the headers say, else what the config says."""
     return _storage(model, requested)
@@ -59,21 +34,25 @@ def storage(model: Model, requested: str | None) -> Storage:
 
 @lru_cache(maxsize=64)
 def _storage(model: Model, requested: str | None) -> Storage:
-    made = _requested(model, requested) if requested else _as_published(model)
+    return _placed(model, _requested(model, requested) if requested else _as_published(model))
+
+
+def _placed(model: Model, made: Storage) -> Storage:
     return replace(made, ops=_op_places(model), blocks=_block_places(model))
 
 
-def stored_bytes(model: Model, requested: str | None = None, drafts: bool = True) -> float:
-    """Bytes of all weights; `drafts`: with the multi-token-prediction layers, which a checkpoint holds and a server
-    need not load."""
+def stored_bytes(model: Model, requested: str | None = None, drafts: bool = True, towers: bool = True) -> float:
+    """Bytes of all weights. `drafts`: with the multi-token-prediction layers, which a checkpoint holds and a server need
+    not load; `towers`: with vision and audio."""
+    left = (() if drafts else ("draft",)) + (() if towers else ("vision", "audio"))
     stored = storage(model, requested)
-    total = 0.0
-    for branch in model.branches:
-        if drafts or branch.kind != "draft":
-            total += sum(size for op in branch.before + branch.after for _, size in op_bytes(stored, op))
-            counts = zip(branch.blocks, branch.counts(), strict=True)
-            total += sum(size * n for block, n in counts for _, size in block_bytes(model, stored, block).values())
-    return total
+    return sum(branch_bytes(model, stored, branch) for branch in model.branches if branch.kind not in left)
+
+
+def gguf_bytes(model: Model, file_type: FileType, imatrix: bool) -> float:
+    """Bytes of a GGUF file's tensors: without towers and drafts. Its metadata (the vocabulary, a few MB) come on top."""
+    stored = _placed(model, gguf_storage(model, file_type, _own(model), GGUF, imatrix))
+    return sum(branch_bytes(model, stored, b) for b in model.branches if b.kind not in ("draft", "vision", "audio"))
 
 
 def _op_places(model: Model) -> dict[Op, Place]:
@@ -102,10 +81,14 @@ def _as_published(model: Model) -> Storage:
     if model.tensors is not None and model.tensors.num_parameters:
         return _from_headers(model)
     config = _quantization(model)
-    if config and config.get("quant_method") == "gguf" and config.get("file_type"):
-        return _gguf(model, file_type(str(config["file_type"])), "the file's own type")
+    if own := _own_file_type(model):
+        return gguf_storage(model, file_type(own), _own(model), "the file's own type")
     if config:
         return _from_layout(model, _layout(model, config))
+    if model.dtype is None:
+        return replace(
+            _plain(model, _own(model), "16 bits are assumed where the config names no dtype"), origin="default"
+        )
     return _plain(model, _own(model), "the checkpoint's dtype")
 
 
@@ -121,6 +104,14 @@ def _quantization(model: Model) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
+def _own_file_type(model: Model) -> str | None:
+    """The type of the GGUF file that the model was read from; None: of none, or of one that has no name."""
+    config = _quantization(model) or {}
+    if config.get("quant_method") != "gguf" or config.get("file_type") in (None, "", "mixed"):
+        return None
+    return file_type(str(config["file_type"])[:40]).name
+
+
 def _plain(model: Model, chosen: Precision, source: str) -> Storage:
     return Storage(chosen.name, source, lambda weight, place: chosen.bytes(weight.rows, weight.columns, weight.copies))
 
@@ -132,7 +123,11 @@ def _requested(model: Model, name: str) -> Storage:
     """
     chosen = asked_for(name)
     if isinstance(chosen, FileType):
-        return _gguf(model, chosen, GGUF)
+        return (
+            _as_published(model)
+            if chosen.name == _own_file_type(model)
+            else gguf_storage(model, chosen, _own(model), GGUF)
+        )
     if _is_stored_so(model, name):
         return _as_published(model)
     if chosen.kind == "float" and chosen.element_bits >= 16:
@@ -244,59 +239,7 @@ def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
     if place.kind != "layer":
         return (Module(f"{place.kind}.{name}"),)
     if weight.part == "experts" and ".experts." in f".{name}":
-        return Module(name.replace("experts.", "experts.0.", 1), place.layer), Module(name, place.layer)
+        bare = name.replace("moe.experts.", "moe.", 1)  # Step's own name for them
+        names = dict.fromkeys((name.replace("experts.", "experts.0.", 1), name, bare))
+        return tuple(Module(each, place.layer) for each in names)
     return (Module(name, place.layer),)
-
-
-def _gguf(model: Model, kind: FileType, source: str) -> Storage:
-    """A file of this type, and the towers beside it, which llama.cpp keeps in a file of their own and in 16 bits."""
-    shape, before, plain = _shape(model), _values_before(model), _own(model)
-
-    def bytes_of(weight: Weight, place: Place) -> float:
-        if place.kind in ("vision", "audio"):
-            return plain.bytes(weight.rows, weight.columns, weight.copies)
-        what = role(weight.name, weight.part, weight.columns)
-        layer = before.get(place.layer, place.layer) if what in VALUES else place.layer
-        chosen = tensor_type(kind, what, layer, shape, weight.columns, weight.part == "experts")
-        return chosen.bytes(weight.rows, weight.columns, weight.copies)
-
-    return Storage(kind.name, source, bytes_of, by_layer=True)
-
-
-def _values_before(model: Model) -> dict[int, int]:
-    """How many layers before each have values: the rules count only those."""
-    main = model.decoder
-    have = [any(role(w.name, w.part, w.columns) in VALUES for w in block.weights()) for block in main.blocks]
-    seen = list(accumulate((have[index] for index in main.layers), initial=0))
-    return dict(enumerate(map(int, seen)))
-
-
-def _shape(model: Model) -> Shape:
-    ops = [op for block in model.decoder.blocks for op in block.ops]
-    attention = next((op for op in ops if isinstance(op, Attention)), None)
-    experts = next((op.num_experts for op in ops if isinstance(op, MoE)), 0)
-    groups = attention.heads // attention.kv_heads if attention else 1
-    return Shape(num_layers=model.num_layers, groups=groups, num_experts=experts, tied=model.tied)
-
-
-def block_bytes(model: Model, stored: Storage, block: Block) -> dict[tuple[str, int], tuple[int, float]]:
-    """One layer of this kind: (split, heads) -> (parameters, bytes), the mean over the layers where they can differ."""
-    places = stored.blocks.get(block) or (OUTSIDE,)
-    if not stored.by_layer:
-        places = places[:1]
-    totals: dict[tuple[str, int], tuple[int, float]] = {}
-    for weight in block.weights():
-        size = sum(stored.bytes_of(weight, place) for place in places) / len(places)
-        _add(totals, weight, size)
-    return totals
-
-
-def op_bytes(stored: Storage, op: Op) -> list[tuple[Weight, float]]:
-    """Each weight of an op outside the layers with its bytes."""
-    return [(weight, stored.bytes_of(weight, stored.ops.get(op, OUTSIDE))) for weight in op.weights()]
-
-
-def _add(totals: dict[tuple[str, int], tuple[int, float]], weight: Weight, size: float) -> None:
-    cut = (weight.split, weight.heads if weight.split == "kv" else 0)
-    count, total = totals.get(cut, (0, 0.0))
-    totals[cut] = (count + weight.num_parameters, total + size)

@@ -7,19 +7,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.architectures import Model
+from tonnage.architectures import Model, needs_family
 from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._question import Question
+from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
     ServingOptions,
-    serving_advice,
     serving_figures,
     serving_plan,
     serving_slopes,
@@ -28,6 +28,7 @@ from tonnage.estimate.serving_answer import (
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
+from tonnage.units import human
 
 # What `usable_bytes` starts from, and the fact that has its source.
 USABLE = {
@@ -70,6 +71,12 @@ class Answer(Struct, frozen=True, kw_only=True):
         """0 it fits, 3 it does not, 4 not enough is known; 2 (tight) needs an error band, which no measured rows give yet."""
         return {True: 0, False: 3, None: 4}[self.fits]
 
+    def __repr__(self) -> str:
+        verdict = {True: "fits", False: "does not fit", None: "not enough is known"}[self.fits]
+        model, on = self.question["model"]["value"], self.question["on"]["value"]
+        sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
+        return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The whole document, every breakdown opened down to its formulas."""
         trees: dict[str, Any] = {"memory": self.memory.to_dict(), "ranks": [rank.to_dict() for rank in self.ranks]}
@@ -109,6 +116,8 @@ def train(
     model: Model, cluster: Cluster, options: TrainingOptions = TrainingOptions(), *, reserve_bytes: int = 0
 ) -> Answer:
     """Does this training run fit, and where does its memory go?"""
+    if model.family == "tensors":
+        raise needs_family(model, "the memory of training")
     question = _about(model, cluster)
     plan = training_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)
@@ -139,7 +148,10 @@ def serve(
     usable = _usable(cluster, reserve_bytes, question)
     made = serving_memory(model, plan, cluster.accelerator)
     question.put(
-        "weights", made.stored.name, "given" if plan.weights else "model", "" if plan.weights else made.stored.source
+        "weights",
+        made.stored.name,
+        "given" if plan.weights else made.stored.origin,
+        "" if plan.weights else made.stored.source,
     )
     warn_of_blocks(plan.engine, made, question)
     stages = len(made.ranks)
@@ -208,7 +220,12 @@ def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
             f"no source says what the driver of {chip.name} reports or its runtime gives programs: its nominal memory is used, "
             "of which a program gets less."
         )
-    return max(memory.usable_bytes - reserve_bytes, 0)
+    if not 0 <= reserve_bytes < memory.usable_bytes:
+        raise InvalidInput(
+            f"reserve must leave some of the {human(memory.usable_bytes, 'bytes')} that {cluster.accelerator.name} has. "
+            f"Got {human(reserve_bytes, 'bytes')}."
+        )
+    return memory.usable_bytes - reserve_bytes
 
 
 def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:

@@ -4,10 +4,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.architectures import Model
+from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._checks import (
+    check_experts,
+    check_positions,
+    check_tensor_parallel,
+    divide,
+    expert_counts,
+    near_divisors,
+    near_multiples,
+)
+from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._question import Question
-from tonnage.ops import Attention, LatentAttention, MoE
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import unknown
@@ -15,6 +24,8 @@ from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
+LARGEST = 2**40  # sizes stay exact in arrays of float64
+LOSS = ("full", "chunked")
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
@@ -37,6 +48,8 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     zero_stage: int | None = None
     recompute: str | None = None
     attention: str | None = None
+    dropout: bool | None = None
+    loss: str | None = None
     precision: str | None = None
     optimizer: str | None = None
     runtime: str | None = None
@@ -49,26 +62,33 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
                  "expert_tensor_parallel_size", "data_parallel_size"):  # fmt: skip
         value = getattr(o, name)
-        if value is not None and not 1 <= value <= 2**40:
+        if value is not None and value < 1:
             raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
+        if value is not None and value > LARGEST:
+            raise InvalidPlan(f"{name} may be at most {LARGEST}. Got {value}.")
     runtime = _runtime(cluster, o, q)
     sizes = _parallel_sizes(model, cluster, o, q)
     _check_parallel(model, runtime, sizes)
     length = _sequence_length(model, o, q)
     if length % sizes["context_parallel_size"]:
-        raise InvalidPlan(_divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
+        raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
     micro, count = _batch(sizes, o, q)
     stage = q.take("zero_stage", o.zero_stage, runtime.default_zero_stage, "runtime", f"{runtime.name}'s own")
     if stage not in runtime.zero_stages:
         choices = ", ".join(map(str, runtime.zero_stages))
         raise InvalidPlan(f"runtime {runtime.name} has ZeRO stages {choices}. Got zero_stage {stage}.")
+    hidden, inside = _dropout(model, o, q)
+    recipe = TRAINING_RECIPES[
+        q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")
+    ]
+    warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
         recompute=_choice("recompute", q.take("recompute", o.recompute, "none"), RECOMPUTE),
-        attention=_attention(runtime, o, q),
-        precision=TRAINING_RECIPES[q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")].name,
+        attention=_attention(runtime, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
+        precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         runtime=runtime.name,
     )  # fmt: skip
@@ -93,7 +113,7 @@ def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Quest
         raise InvalidPlan(
             f"tensor x pipeline x context parallel sizes must divide the cluster's {world} accelerators. "
             f"Got {sizes['tensor_parallel_size']} x {sizes['pipeline_parallel_size']} x {sizes['context_parallel_size']} = {used}. "
-            f"Nearest: {_near_divisors(world, used)}."
+            f"Nearest: {near_divisors(world, used)}."
         )
     sizes["data_parallel_size"] = q.take(
         "data_parallel_size", o.data_parallel_size, world // used, "cluster", "uses all accelerators"
@@ -104,16 +124,17 @@ def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Quest
             f"context = {used}. Got {sizes['data_parallel_size']}."
         )
     sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
-    default = sizes["tensor_parallel_size"] if sizes["expert_parallel_size"] == 1 else 1
-    why = (
-        "experts are cut like everything else"
-        if sizes["expert_parallel_size"] == 1
-        else "experts stay whole under expert parallelism"
-    )
-    sizes["expert_tensor_parallel_size"] = q.take(
-        "expert_tensor_parallel_size", o.expert_tensor_parallel_size, default, "default", why
-    )
+    sizes["expert_tensor_parallel_size"] = _expert_tensor_size(model, sizes, o, q)
     return sizes
+
+
+def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions, q: Question) -> int:
+    default, why = 1, "experts stay whole under expert parallelism"
+    if not expert_counts(model):
+        why = "no experts"
+    elif sizes["expert_parallel_size"] == 1:
+        default, why = sizes["tensor_parallel_size"], "experts are cut like everything else"
+    return q.take("expert_tensor_parallel_size", o.expert_tensor_parallel_size, default, "default", why)
 
 
 def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]) -> None:
@@ -138,41 +159,11 @@ def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int
         )
 
 
-def check_tensor_parallel(model: Model, t: int) -> None:
-    """Tensor parallelism must divide the query heads, and divide or be a multiple of the key/value heads."""
-    if t == 1:
-        return
-    for block in model.decoder.blocks:
-        for op in block.ops:
-            if isinstance(op, Attention | LatentAttention) and op.heads % t:
-                raise InvalidPlan(_divide("tensor_parallel_size", t, f"num_attention_heads of {model.name}", op.heads))
-            if isinstance(op, Attention) and op.kv_heads % t and t % op.kv_heads:
-                raise InvalidPlan(
-                    f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({op.kv_heads}) or be a multiple of "
-                    f"it. Got {t}."
-                )
-
-
-def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
-    """Expert parallelism must divide the experts, and fit among the ranks that share a layer."""
-    if e == 1 and q == 1:
-        return
-    counts = {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
-    if e > 1 and not counts:
-        raise InvalidPlan(f"{model.name} has no experts, so expert_parallel_size must be 1. Got {e}.")
-    for count in counts:
-        if count % e:
-            raise InvalidPlan(_divide("expert_parallel_size", e, f"num_experts of {model.name}", count))
-    if counts and ranks % (e * q):
-        raise InvalidPlan(
-            f"expert_parallel_size x expert_tensor_parallel_size must divide the {ranks} ranks of a pipeline stage. Got {e} x {q}."
-        )
-
-
 def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
     context = model.context or DEFAULT_SEQUENCE_LENGTH
     why = f"the model's context, at most {DEFAULT_SEQUENCE_LENGTH}" if model.context else "the model names no context"
     length = q.take("sequence_length", o.sequence_length, min(context, DEFAULT_SEQUENCE_LENGTH), "model", why)
+    check_positions(model, length, "sequence_length")
     if model.context and length > model.context:
         q.warn(f"sequence_length {length} is beyond the {model.context} tokens that {model.name} was made for.")
     return length
@@ -185,7 +176,7 @@ def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int,
         if o.global_batch_size % (micro * data):
             raise InvalidPlan(
                 f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {micro * data}. Got "
-                f"{o.global_batch_size}. Nearest: {_near_multiples(o.global_batch_size, micro * data)}."
+                f"{o.global_batch_size}. Nearest: {near_multiples(o.global_batch_size, micro * data)}."
             )
         implied = o.global_batch_size // (micro * data)
         if o.num_microbatches not in (None, implied):
@@ -193,9 +184,8 @@ def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int,
                 f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got {o.num_microbatches}."
             )
         q.put("global_batch_size", o.global_batch_size, "given")
-        return micro, q.put(
-            "num_microbatches", implied, "default", "global_batch_size / (micro_batch_size x data_parallel_size)"
-        )
+        why = "global_batch_size / (micro_batch_size x data_parallel_size)"
+        return micro, q.take("num_microbatches", o.num_microbatches, implied, "default", why)
     why = "as many as pipeline stages, to fill the pipeline" if stages > 1 else "no gradient accumulation"
     count = q.take("num_microbatches", o.num_microbatches, stages, "default", why)
     q.put(
@@ -212,25 +202,34 @@ def _attention(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> Att
     return found
 
 
+def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]:
+    """Dropout of the hidden states and of attention: both as said, else as the model's config says."""
+    text = model.config.get("text_config")
+    config = {**model.config, **text} if isinstance(text, dict) else model.config
+    found = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
+    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or "its config names none"
+    q.take("dropout", o.dropout, bool(found), "model", why)
+    if o.dropout is not None:
+        return o.dropout, o.dropout
+    return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
+
+
+def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
+    loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
+    if loss == "chunked" and not runtime.loss_chunks:
+        raise InvalidPlan(f"runtime {runtime.name} has no chunked loss: loss must be full. fsdp2 has it.")
+    if loss == "chunked" and tokens % runtime.loss_chunks:
+        raise InvalidPlan(
+            f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "
+            f"Nearest: {near_multiples(tokens, runtime.loss_chunks)}."
+        )
+    return loss
+
+
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise unknown(f"choice for {name}", value, choices)
     return value
-
-
-def _divide(name: str, value: int, of: str, whole: int) -> str:
-    return f"{name} must divide {of} ({whole}). Got {value}. Nearest: {_near_divisors(whole, value)}."
-
-
-def _near_divisors(whole: int, value: int) -> str:
-    below = next((n for n in range(min(value, whole), 0, -1) if whole % n == 0), 1)
-    above = next((n for n in range(value, whole + 1) if whole % n == 0), None)
-    return f"{below} or {above}" if above and above != below else str(below)
-
-
-def _near_multiples(value: int, step: int) -> str:
-    below = value // step * step
-    return f"{below} or {below + step}" if below else str(step)
 
 
 def as_dict(options: Struct) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from tonnage.estimate._activations import widest
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share, stages
-from tonnage.estimate._storage import Storage, block_bytes, op_bytes, storage
+from tonnage.estimate._storage import storage
+from tonnage.estimate._stored import Storage, block_bytes, op_bytes
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g

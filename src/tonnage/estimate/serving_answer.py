@@ -1,25 +1,22 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, shown
 from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._checks import check_experts, check_positions, check_tensor_parallel
+from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Question
-from tonnage.estimate.plans import check_experts, check_tensor_parallel
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
-from tonnage.precisions import precision
+from tonnage.precisions import ALIASES
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import human
 
-QUANTISATIONS = ("fp8", "int8", "int4")
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 
 
@@ -33,11 +30,11 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
 
     context: int | None = None
     concurrency: int | None = None
+    weights: str | None = None
+    kv_cache: str | None = None
     tensor_parallel_size: int | None = None
     pipeline_parallel_size: int | None = None
     expert_parallel_size: int | None = None
-    weights: str | None = None
-    kv_cache: str | None = None
     max_num_batched_tokens: int | None = None
     max_num_seqs: int | None = None
     gpu_memory_utilization: float | None = None
@@ -58,6 +55,8 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     context = _context(model, o, q)
     tensor, pipeline, data = _sizes(model, cluster, o, q)
     check_tensor_parallel(model, tensor)
+    check_positions(model, context, "context")
+    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     check_experts(model, expert, 1, tensor)
     if pipeline > model.num_layers:
@@ -66,7 +65,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         )
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
-        expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q), engine=engine.name,
+        expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q, engine), engine=engine.name,
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.memory_share is not None else False,
     )  # fmt: skip
@@ -170,9 +169,23 @@ def _largest_tensor(model: Model, each: int) -> int:
     return 1
 
 
-def _kv_cache(model: Model, o: ServingOptions, q: Question) -> str:
+def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> str:
+    """The precision of keys and values: that of the activations, or one that the engine has."""
     own = {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
-    return precision(q.take("kv_cache", o.kv_cache, own, "model", "as wide as the activations")).name
+    asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
+    if asked == "auto":
+        return str(q.put("kv_cache", own, "given" if o.kv_cache else "model", "as wide as the activations"))
+    choices = {own: own, **engine.kv_cache}
+    named = ALIASES.get(asked, asked)
+    found = choices.get(asked) or next(
+        (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
+    )
+    if found is None:
+        listed = ", ".join(["auto", *choices])
+        raise InvalidInput(f"kv_cache: {engine.name} can hold keys and values in {listed}. Got {shown(o.kv_cache)}.")
+    if found.startswith("kv-"):
+        q.warn(f"kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.")
+    return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
 
 
 def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None:
@@ -214,37 +227,3 @@ def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable
         tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=pool.value, M=size, s=plan.context)
         figures["kv_capacity_tokens"] = Term.product("tokens of cache", "tokens", replicas, tokens)
     return figures
-
-
-def serving_advice(
-    model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan, needed: float, usable: float
-) -> list[dict[str, Any]]:
-    """Changes that free memory, estimated again; none are needed when it fits."""
-    if needed <= usable:
-        return []
-    found = []
-    for change in _smaller(cluster, plan):
-        try:
-            changed = serving_plan(model, cluster, replace(options, **change), Question())
-            value = serving_memory(model, changed, cluster.accelerator).memory.value
-        except TonnageError:
-            continue
-        if value < needed:
-            flags = " ".join(f"--{key.replace('_', '-')} {setting}" for key, setting in change.items())
-            found.append({"change": change, "text": flags, "needed_bytes": round(value), "freed_bytes": round(needed - value),
-                          "fits": value <= usable})  # fmt: skip
-    return sorted(found, key=lambda move: (not move["fits"], -move["freed_bytes"]))[:5]
-
-
-def _smaller(cluster: Cluster, plan: ServingPlan) -> Iterator[dict[str, Any]]:
-    for name in QUANTISATIONS:
-        yield {"weights": name}
-    yield {"kv_cache": "fp8"}
-    if plan.concurrency > 1:
-        yield {"concurrency": max(plan.concurrency // 2, 1)}
-    for shorter in (2, 4, 8):
-        yield {"context": max(plan.context // shorter, 1)}
-    stages = 2 * plan.pipeline_parallel_size
-    while stages * plan.tensor_parallel_size <= cluster.size:
-        yield {"pipeline_parallel_size": stages}
-        stages *= 2

@@ -1,11 +1,12 @@
 """Memory of one training step: every pipeline stage, every phase. Branches on names happen here, never in a formula."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _activations as act
-from tonnage.estimate._communication import Communication, Moment, copies
+from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._rank import Shares, Stage, block_parameters, rank_parameters, stages
@@ -14,7 +15,7 @@ from tonnage.formulas import memory as f
 from tonnage.ops import Head, Kernels, Saved, SavedSplit
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import TrainingRuntime, training_runtime
-from tonnage.runtimes._base import State
+from tonnage.runtimes._base import Moment, State
 from tonnage.spec import Cluster, TrainingPlan
 
 
@@ -91,7 +92,7 @@ class _Step:
         weights = self._states("weights", self.runtime.weights, held, shard)
         gradients = self._states("gradients", self.runtime.gradients, held, shard)
         optimizer = self._optimizer(held, shard)
-        communication = Communication(self.runtime, self.recipe, self.plan.zero_stage, stage, self.held, self.whole)
+        communication = Communication(self.runtime, self.recipe, self.plan, stage, self.held, self.whole)
         carried = gradients if self.runtime.gradients_persist else self._carried(gradients)
         kept, recomputed = self._kept(stage), act.brought_back(stage, self.layers)
         cast = Term.sum("temporary", *self._casts(held), unit="bytes")
@@ -101,7 +102,7 @@ class _Step:
             ("loss", carried, [*kept, self._logits(stage)], cast),
             ("first layer of backward", carried, [*kept, recomputed], flowing),
             ("last layer of backward", gradients, [recomputed, self._one_layer(stage)], flowing),
-            ("optimizer step", gradients, [], Term.sum("temporary", unit="bytes")),
+            ("optimizer step", gradients, [], communication.step(shard)),
         )
         return tuple(
             self._phase(moment, weights, grads, optimizer, Term.sum("activations", *parts, unit="bytes"), temporary,
@@ -118,13 +119,8 @@ class _Step:
         return Term.sum(name, *parts, unit="bytes")
 
     def _state(self, state: State, held: Term, shard: Term) -> Term:
-        w = {
-            "compute": self.recipe.compute_bytes,
-            "master": self.recipe.update_bytes,
-            "gradient": self.recipe.main_gradient_bytes,
-        }[state.copy]
         parameters = shard if self.plan.zero_stage >= state.sharded_from else held
-        return copies(state.name, w, parameters)
+        return copies(state.name, width_of(state.copy, self.recipe), parameters)
 
     def _optimizer(self, held: Term, shard: Term) -> Term:
         masters = self.runtime.masters if self.recipe.master_bytes else ()
@@ -158,9 +154,13 @@ class _Step:
         if head is not None:
             split: SavedSplit = "tensor" if self.runtime.logits_split else "whole"
             whole = act.Batch(self.batch.s, self.batch.b, self.batch.c, self.batch.t, self.batch.w, False)
+            chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
             for copy in self.runtime.logits:
-                saved = Saved(copy.name, head.vocab_size, split, copy.bytes_per_element)
+                saved = Saved(copy.name, head.vocab_size / chunks, split, copy.bytes_per_element)
                 parts.append(act.saved_term(saved, whole))
+            if chunks > 1:
+                for name, width in (("chunks of the hidden states", None), ("their gradients in fp32", 4)):
+                    parts.append(act.saved_term(Saved(name, self.model.hidden_size, bytes_per_element=width), whole))
         return Term.sum("logits and loss", *parts, unit="bytes")
 
     def _casts(self, held: Term) -> list[Term]:
@@ -170,7 +170,5 @@ class _Step:
 
 
 def _kernels(runtime: TrainingRuntime, plan: TrainingPlan) -> Kernels:
-    if plan.attention is None:
-        return runtime.kernels
-    return Kernels(attention=plan.attention, fused_norm=runtime.kernels.fused_norm,
-                   fused_activation=runtime.kernels.fused_activation, dropout=runtime.kernels.dropout)  # fmt: skip
+    return replace(runtime.kernels, attention=plan.attention or runtime.kernels.attention,
+                   dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip

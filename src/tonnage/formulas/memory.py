@@ -75,8 +75,20 @@ def gradients_carried(m):
 
 @formula(
     unit="parameters",
-    source="DeepSpeed, docs/_pages/config-json.md: reduce_bucket_size, allgather_bucket_size",
-    assumes="a bucket is never larger than what it carries",
+    source="DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets; DeepSpeed, deepspeed/runtime/zero/stage3.py: "
+    "torch.empty(reduce_bucket_size)",
+    assumes="contiguous_gradients",
+)
+def whole_bucket_parameters(x):
+    """Elements of a flat bucket that is allocated at its full size, however little it carries."""
+    return x
+
+
+@formula(
+    unit="parameters",
+    source="DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, allreduce_bucket; DeepSpeed, "
+    "deepspeed/runtime/comm/coalesced_collectives.py, reduce_scatter_coalesced",
+    assumes="a copy is never larger than what it carries",
 )
 def bucket_parameters(N, x):
     """Elements of a flat communication bucket of at most x."""

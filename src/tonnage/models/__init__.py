@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, UnknownName
+from tonnage.errors import InvalidInput, UnknownName, shown
 from tonnage.models import local, names
 from tonnage.models.contents import Contents
 from tonnage.models.names import Reference
@@ -32,7 +32,7 @@ def read(
     if text is None:
         return _of_dimensions(overrides)
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"a model is named by a text. Got {text!r}.")
+        raise InvalidInput(f"a model is named by a text. Got {shown(text)}.")
     return assemble(_contents(text.strip(), revision, offline), overrides)
 
 
@@ -53,7 +53,7 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
         raise InvalidInput(f"a model's name has at most {names.LONGEST} characters. Got {len(text)}.")
     path = local.find(text)
     if path is not None:
-        _no_revision(revision, f"the local path {text!r}")
+        _no_revision(revision, f"the local path {shown(text)}")
         return local.contents(path)
     reference = names.explicit(text)
     if reference is None and revision is None:
@@ -64,7 +64,7 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
     if reference is not None:
         return _remote(reference, revision, offline)
     if _catalogued(text) is not None:
-        _no_revision(revision, f"the catalogue's {text!r}")
+        _no_revision(revision, f"the catalogue's {shown(text)}")
     raise _unknown(text)
 
 
@@ -73,11 +73,10 @@ def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
 
     if not overrides:
         raise InvalidInput("name a model, or give its dimensions: hidden_size, num_hidden_layers and so on.")
-    fields = dict(overrides)
-    if not fields.get("architectures") and not fields.get("model_type"):
-        fields["architectures"] = ["GenericDecoder"]
+    named = overrides.get("architectures") or overrides.get("model_type")
+    fields: dict[str, Any] = {} if named else {"architectures": ["GenericDecoder"]}
     found = Contents(name="unnamed model", source="the dimensions given", where="the dimensions given", fields=fields)
-    return assemble(found, {})
+    return assemble(found, overrides)
 
 
 def _catalogued(text: str) -> Contents | None:
@@ -100,7 +99,7 @@ def _catalogued(text: str) -> Contents | None:
 def _remote(reference: Reference, revision: str | None, offline: bool | None) -> Contents:
     if revision is not None:
         if reference.revision not in (None, revision):
-            raise InvalidInput(f"{reference.text} names a revision already. Got revision={revision!r} too.")
+            raise InvalidInput(f"{reference.text} names a revision already. Got revision={shown(revision)} too.")
         reference = names.checked(Reference(reference.site, reference.repository, revision, reference.file))
     if reference.site == "hub":
         from tonnage.models.hub import contents
@@ -111,7 +110,9 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
 
 def _no_revision(revision: str | None, what: str) -> None:
     if revision is not None:
-        raise InvalidInput(f"revision belongs to a repository of a model hub, and {what} has none. Got {revision!r}.")
+        raise InvalidInput(
+            f"revision belongs to a repository of a model hub, and {what} has none. Got {shown(revision)}."
+        )
 
 
 def _unknown(text: str) -> UnknownName | InvalidInput:

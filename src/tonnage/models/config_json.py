@@ -4,7 +4,7 @@ import json
 from math import isinf, isnan
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 LARGEST = 10_000_000  # bytes
 DEEPEST = 64
@@ -41,7 +41,7 @@ def parse(data: bytes, where: str) -> dict[str, Any]:
 def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise InvalidInput(f"{where} holds {_twice(pairs)[:60]!r} twice in one object.")
+        raise InvalidInput(f"{where} holds {shown(_twice(pairs))} twice in one object.")
     return made
 
 

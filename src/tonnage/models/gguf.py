@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.models.ggml_types import TYPES
 from tonnage.models.tensors import Tensor
 
@@ -128,7 +128,9 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
     version = _version(cursor)
     tensor_count, key_count = cursor.count(), cursor.count()
     if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
-        raise InvalidInput(f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header.")
+        raise InvalidInput(
+            f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut off or no GGUF file."
+        )
     metadata = _metadata(cursor, key_count)
     found = [_tensor_info(cursor) for _ in range(tensor_count)]
     _check_data(found, cursor, metadata)
@@ -153,7 +155,7 @@ def _version(cursor: _Cursor) -> int:
 
 def _text(cursor: _Cursor, longest: int, what: str) -> str:
     length = cursor.count()
-    if length > min(longest, cursor.left):
+    if length > longest:
         raise InvalidInput(f"{cursor.where}: {what} of {length:,} bytes is too long.")
     return cursor.take(length).decode("utf-8", "replace")
 
@@ -163,7 +165,7 @@ def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
     for _ in range(count):
         key = _text(cursor, LONGEST_NAME, "a key")
         if key in made:
-            raise InvalidInput(f"{cursor.where} holds {key[:60]!r} twice.")
+            raise InvalidInput(f"{cursor.where} holds {shown(key)} twice.")
         made[key] = _value(cursor, cursor.number("I"), key, 0)
     return made
 
@@ -177,7 +179,7 @@ def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
         return _string(cursor)
     if kind == _ARRAY and depth < _DEEPEST:
         return _array(cursor, key, depth)
-    raise InvalidInput(f"{cursor.where}: {key[:60]!r} is of type {kind}, or nested too deep.")
+    raise InvalidInput(f"{cursor.where}: {shown(key)} is of type {kind}, or nested too deep.")
 
 
 def _string(cursor: _Cursor) -> Any:
@@ -195,7 +197,9 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     form = _SCALARS.get(kind)
     width = struct.calcsize(f"={form}") if form else 4
     if count > MOST_ITEMS or count * width > cursor.left:
-        raise InvalidInput(f"{cursor.where}: {key[:60]!r} claims {count:,} items.")
+        raise InvalidInput(
+            f"{cursor.where}: {shown(key)} claims {count:,} items, more than the file holds or a header may."
+        )
     if form and count <= KEPT_ITEMS and cursor.kept + count <= MOST_KEPT:
         cursor.kept += count
         return list(struct.unpack(f"{cursor.order}{count}{'B' if kind == 7 else form}", cursor.take(count * width)))
@@ -204,7 +208,7 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     elif kind == _STRING:
         cursor.skip_strings(count)
     elif cursor.nested + count > MOST_NESTED:
-        raise InvalidInput(f"{cursor.where}: {key[:60]!r} claims {count:,} arrays.")
+        raise InvalidInput(f"{cursor.where}: {shown(key)} claims {count:,} arrays.")
     else:
         cursor.nested += count
         return [_value(cursor, kind, key, depth + 1) for _ in range(count)]
@@ -216,17 +220,17 @@ def _tensor_info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int, int]:
     name = _text(cursor, 4096, "a tensor's name")
     dimensions = cursor.number("I")
     if dimensions > 8:
-        raise InvalidInput(f"{cursor.where}: tensor {name[:80]!r} has {dimensions} dimensions.")
+        raise InvalidInput(f"{cursor.where}: tensor {shown(name)} has {dimensions} dimensions.")
     shape = tuple(cursor.count() for _ in range(dimensions))
     number, offset = cursor.number("I"), cursor.number("Q")
     if number not in TYPES:
         raise InvalidInput(
-            f"{cursor.where}: tensor {name[:80]!r} is of ggml type {number}, which is none that tonnage knows."
+            f"{cursor.where}: tensor {shown(name)} is of ggml type {number}, which is none that tonnage knows."
         )
     kind, block, block_bytes = TYPES[number]
     elements = prod(shape)
     if elements > LARGEST_FILE or (shape and shape[0] % block):
-        raise InvalidInput(f"{cursor.where}: tensor {name[:80]!r}: {kind} cannot have the shape {list(shape)}.")
+        raise InvalidInput(f"{cursor.where}: tensor {shown(name)}: {kind} cannot have the shape {list(shape)}.")
     return name, shape[::-1], number, elements // block * block_bytes, offset
 
 
@@ -237,16 +241,15 @@ def _check_data(
     where = cursor.where
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1) or alignment > 2**20:
-        raise InvalidInput(f"{where}: general.alignment must be a power of two. Got {alignment!r}.")
+        raise InvalidInput(f"{where}: general.alignment must be a power of two. Got {shown(alignment)}.")
     start = -(-cursor.position // alignment) * alignment
     at = 0
     for offset, taken, name in sorted((offset, taken, name) for name, _, _, taken, offset in found):
         if offset < at or offset % alignment:
             raise InvalidInput(
-                f"{where}: tensor {name[:80]!r} overlaps another or is not aligned to {alignment} bytes."
+                f"{where}: tensor {shown(name)} overlaps another or is not aligned to {alignment} bytes."
             )
         at = offset + taken
-        if at > LARGEST_FILE or (cursor.size is not None and start + at > cursor.size):
-            raise InvalidInput(
-                f"{where}: tensor {name[:80]!r} ends at byte {start + at:,}, and the file has {cursor.size:,}."
-            )
+        if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
+            known = "no file is as large" if cursor.size is None else f"the file has {cursor.size:,}: it is cut off"
+            raise InvalidInput(f"{where}: tensor {shown(name)} ends at byte {start + at:,}, and {known}.")

@@ -7,7 +7,7 @@ convert_hf_to_gguf.py. Where metadata is silent - biases, a tied head, a second 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.models.ggml_types import FILE_TYPES
 from tonnage.models.gguf import Counted
 from tonnage.models.tensors import Tensor
@@ -54,7 +54,7 @@ class _Gguf:
     def _architecture(self) -> str:
         name = self.metadata.get("general.architecture")
         if not isinstance(name, str) or not name:
-            raise InvalidInput(f"{self.where}: general.architecture must name what the model is. Got {name!r}.")
+            raise InvalidInput(f"{self.where}: general.architecture must name what the model is. Got {shown(name)}.")
         return name
 
     def raw(self, key: str) -> Any:
@@ -95,9 +95,7 @@ class _Gguf:
 
     def _whole(self, key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST:
-            raise InvalidInput(
-                f"{self.where}: {self.architecture}.{key} must be a whole number. Got {str(value)[:60]}."
-            )
+            raise InvalidInput(f"{self.where}: {self.architecture}.{key} must be a whole number. Got {shown(value)}.")
         return value
 
     def has(self, name: str) -> bool:
@@ -108,8 +106,6 @@ class _Gguf:
 def config_of(metadata: Mapping[str, Any], tensors: Sequence[Tensor], where: str) -> tuple[Fields, list[str]]:
     """The fields of a config.json, and notes on what they leave open."""
     g = _Gguf(metadata, tensors, where)
-    if metadata.get("general.type") not in (None, "model"):
-        raise InvalidInput(f"{where} is no model: its general.type is {str(metadata['general.type'])[:40]!r}.")
     fields: Fields = {"model_type": f"gguf:{g.architecture}"}
     notes: list[str] = []
     try:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, TonnageError, UnknownName, Unreachable
+from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, TonnageError, UnknownName, Unreachable, shown
 from tonnage.models import names, safetensors, web
 from tonnage.models.hub_cache import COMMIT, Cache, commit_of
 from tonnage.models.location import Contents, File, read
@@ -149,7 +149,7 @@ def _resolve(reference: Reference) -> Repository:
     _refuse(answer, reference.repository, None, revision)
     try:
         info = msgspec.json.decode(answer.body, type=_Info)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreachable(f"{_host()} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.") from None
     if not COMMIT.fullmatch(info.sha):
         raise Unreachable(f"{_host()} names no commit for {reference.text}.")
@@ -217,7 +217,7 @@ def _refuse(answer: web.Answer, repository: str, file: str | None, revision: str
     if code == "GatedRepo" or (answer.status == 403 and code != "RepoNotFound"):
         raise AccessDenied(_gated(repository, has_token))
     if code == "RevisionNotFound":
-        raise InvalidInput(f"{repository} has no revision {revision!r} on {_host()}.")
+        raise InvalidInput(f"{repository} has no revision {shown(revision)} on {_host()}.")
     if code == "EntryNotFound" or (answer.status == 404 and file and code != "RepoNotFound"):
         raise MissingDatum(f"{repository} has no file {file} on {_host()}.")
     if answer.status in (401, 404):
@@ -243,7 +243,7 @@ def _absent(repository: str, has_token: bool) -> str:
     private = (
         "or it is private and your token may not read it" if has_token else "or it is private, and HF_TOKEN is not set"
     )
-    return f"there is no model {repository!r} on {_host()}, {private}.{_catalogued(repository) or _nearest(repository)}"
+    return f"there is no model {shown(repository)} on {_host()}, {private}.{_catalogued(repository) or _nearest(repository)}"
 
 
 def _catalogued(repository: str) -> str:

@@ -39,7 +39,7 @@ class Cache:
     def _listed(self) -> list[str]:
         try:
             return msgspec.json.decode((self._assets / "files.json").read_bytes(), type=list[str])
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return []
 
     def list(self, names: list[str], revision: str) -> None:

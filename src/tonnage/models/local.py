@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models.contents import Contents
+from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
 
 if TYPE_CHECKING:
     from tonnage.models.location import File
@@ -70,13 +71,13 @@ def find(text: str) -> Path | None:
         if there and ((path.is_file() and path.suffix in _ENDINGS) or (path.is_dir() and _holds_model(path))):
             return path
     except RuntimeError as error:  # no home folder
-        raise InvalidInput(f"cannot read {text[:200]!r}: {error}") from None
+        raise InvalidInput(f"cannot read {shown(text)}: {error}") from None
     except OSError as error:
-        raise InvalidInput(f"cannot read {text[:200]!r}: {error.strerror}.") from None
+        raise InvalidInput(f"cannot read {shown(text)}: {error.strerror}.") from None
     if not looks_like_path(text):
         return None
     if not there:
-        raise InvalidInput(f"there is no file or folder {text!r}.")
+        raise InvalidInput(f"there is no file or folder {shown(text)}.")
     return path
 
 
@@ -87,7 +88,8 @@ def looks_like_path(text: str) -> bool:
 
 def _holds_model(path: Path) -> bool:
     return any(
-        name.endswith((".safetensors", ".gguf", ".safetensors.index.json")) or name == "config.json"
+        name.endswith((".safetensors", ".gguf", ".safetensors.index.json"))
+        or name in ("config.json", ADAPTER_CONFIG, PIPELINE)
         for name in _names(path)
     )
 
@@ -110,7 +112,7 @@ def _contents(path: Path) -> Contents:
     if path.suffix == ".toml":
         return _from_toml(path)
     if path.suffix not in _ENDINGS:
-        raise InvalidInput(f"a model's file ends with {', '.join(_ENDINGS)}. Got {path.name!r}.")
+        raise InvalidInput(f"a model's file ends with {', '.join(_ENDINGS)}. Got {shown(path.name)}.")
     if path.suffix == ".json" and not path.name.endswith(".index.json"):
         found = read(Folder(path.parent, only=path.name), path.name)
         found.name = path.absolute().parent.name if path.name == "config.json" else path.stem
@@ -130,7 +132,7 @@ def held_back(text: str) -> TonnageError | None:
     path = Path(text)
     try:
         if "\0" not in text and path.is_dir():
-            return InvalidInput(f"the folder {text!r} holds no config.json, no safetensors and no GGUF file.")
+            return InvalidInput(f"the folder {shown(text)} holds no config.json, no safetensors and no GGUF file.")
     except OSError:
         return None
     return None

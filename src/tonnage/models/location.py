@@ -6,8 +6,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum, Unreachable
-from tonnage.models import config_json, gguf, safetensors
+from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
+from tonnage.models import config_json, gguf, not_models, safetensors
 from tonnage.models.contents import Contents
 from tonnage.models.tensors import Tensor
 
@@ -57,6 +57,7 @@ def read(location: Location, file: str | None = None) -> Contents:
     if choice.form == "gguf":
         _read_gguf(location, choice, contents)
         return contents
+    not_models.refuse(location, file, choice)
     if choice.config:
         contents.where = f"{location.label}: {choice.config}"
         contents.fields = config_json.parse(location.small(choice.config, config_json.LARGEST), contents.where)
@@ -69,8 +70,10 @@ def read(location: Location, file: str | None = None) -> Contents:
         contents.notes.append(
             f"The headers of the weights could not be read, so the counts come from the config alone: {error}"
         )
-    if contents.fields is None and contents.tensors is None:
-        raise MissingDatum(_no_model(location, choice))
+    if contents.fields is None:
+        if contents.tensors is None:
+            raise MissingDatum(not_models.nothing_there(location, choice.pickles))
+        not_models.refuse_adapters_tensors(contents.tensors, contents.where)
     return contents
 
 
@@ -120,11 +123,13 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
     for tensors in location.each([f"{number} {name}" for number, name in enumerate(files)], header):
         count += len(tensors)
         found.update((tensor.name, tensor) for tensor in tensors)
+    if not any(tensor.elements for tensor in found.values()):
+        raise InvalidInput(f"{location.label}: {files[0]} holds no tensors, or empty ones alone.")
     if count != len(found):
         raise InvalidInput(f"{location.label}: {count - len(found)} tensors are stored in two files.")
     if shards is not None and (absent := next((name for name in shards if name not in found), None)) is not None:
         raise InvalidInput(
-            f"{location.label}: the index places {absent[:80]!r} in {shards[absent]}, which does not hold it."
+            f"{location.label}: the index places {shown(absent)} in {shards[absent]}, which does not hold it."
         )
     return list(found.values()) if shards is None else [tensor for name, tensor in found.items() if name in shards]
 
@@ -143,6 +148,7 @@ def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
     contents.tensors = [tensor for found in headers for tensor in found.tensors]
     if len({tensor.name for tensor in contents.tensors}) != len(contents.tensors):
         raise InvalidInput(f"{location.label}: the parts of {choice.weights[0]} hold a tensor twice.")
+    not_models.refuse_other_gguf(headers[0].metadata, contents.tensors, contents.where)
     contents.fields, notes = config_of(headers[0].metadata, contents.tensors, contents.where)
     contents.notes += notes
     contents.name = name_of(headers[0].metadata) or contents.name
@@ -212,8 +218,8 @@ def _gguf_choice(names: Sequence[str], wanted: str | None, label: str) -> Choice
     if len(matching) == 1:
         return Choice(form="gguf", weights=shards_of(matching[0], names, label))
     if wanted is not None and not firsts:
-        raise InvalidInput(f"{label} has no file or folder {wanted!r}.")
-    what = f"no GGUF file {wanted!r}" if not matching else f"{len(matching)} GGUF models"
+        raise InvalidInput(f"{label} has no file or folder {shown(wanted)}.")
+    what = f"no GGUF file {shown(wanted)}" if not matching else f"{len(matching)} GGUF models"
     raise InvalidInput(f"{label} has {what}. Say which with NAME:FILE: {_some(matching or firsts)}.")
 
 
@@ -252,12 +258,3 @@ def _has_tag(name: str, tag: str) -> bool:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def _no_model(location: Location, choice: Choice) -> str:
-    text = f"{location.label} has no config.json, no safetensors and no GGUF file"
-    if choice.adapter:
-        return f"{text}; it is an adapter: ask for the model that its adapter_config.json names."
-    if any(name.rpartition("/")[2] == "model_index.json" for name in location.names):
-        return f"{text}; it is a diffusion pipeline, which tonnage does not estimate."
-    return f"{text}, so nothing says what the model is."

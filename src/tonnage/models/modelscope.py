@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable
+from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable, shown
 from tonnage.models import names, web
 from tonnage.models.hub import is_offline
 from tonnage.models.local import Folder
@@ -92,7 +92,7 @@ def _resolve(reference: Reference) -> Repository:
     _refuse(answer, reference.repository, revision, None)
     try:
         listing = msgspec.json.decode(answer.body, type=_Listing)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Unreachable(f"{_host()} does not answer as ModelScope does; MODELSCOPE_ENDPOINT may be wrong.") from None
     if listing.Code != 200 or listing.Data is None:
         raise UnknownName(_absent(reference.repository, revision, listing.Message))
@@ -137,7 +137,7 @@ def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None
             f"{repository} on {_host()} may not be read: open its page there, and set MODELSCOPE_API_TOKEN."
         )
     if answer.status == 404 and file:
-        raise MissingDatum(f"{repository} has no file {file} at revision {revision!r} on {_host()}.")
+        raise MissingDatum(f"{repository} has no file {file} at revision {shown(revision)} on {_host()}.")
     if answer.status == 404:
         raise UnknownName(_absent(repository, revision, ""))
     raise Unreachable(f"{_host()} answers {answer.status} for {repository}.")
@@ -145,7 +145,9 @@ def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None
 
 def _absent(repository: str, revision: str, said: str) -> str:
     said = f" ({said[:200]})" if said else ""
-    return f"there is no model {repository!r} with a revision {revision!r} on {_host()}, or it is private{said}."
+    return (
+        f"there is no model {shown(repository)} with a revision {shown(revision)} on {_host()}, or it is private{said}."
+    )
 
 
 def _host() -> str:

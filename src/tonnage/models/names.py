@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 Site = Literal["hub", "modelscope"]
 
@@ -80,9 +80,9 @@ def checked(reference: Reference) -> Reference:
     """The same reference; InvalidInput where its revision or its file could leave the repository."""
     name, revision, file = reference.repository, reference.revision, reference.file
     if ".." in name or "--" in name:
-        raise InvalidInput(f"a repository's name has no '..' and no '--'. Got {name!r}.")
+        raise InvalidInput(f"a repository's name has no '..' and no '--'. Got {shown(name)}.")
     if revision is not None and (not re.fullmatch(_REVISION, revision) or ".." in revision or "//" in revision):
-        raise InvalidInput(f"revision must be a branch, a tag or a commit. Got {revision!r}.")
+        raise InvalidInput(f"revision must be a branch, a tag or a commit. Got {shown(revision)}.")
     if file is not None:
         plain_path(file, f"the file of {name}")
     return reference
@@ -93,7 +93,7 @@ def plain_path(path: str, what: str) -> str:
     parts = path.split("/")
     odd = any(part in ("", ".", "..") for part in parts) or any(character in path for character in "\\\0?#%:\n\r\t")
     if odd or len(path) > 1024:
-        raise InvalidInput(f"{what} must be a plain relative path. Got {path[:80]!r}.")
+        raise InvalidInput(f"{what} must be a plain relative path. Got {shown(path)}.")
     return path
 
 
@@ -111,7 +111,7 @@ def _prefixed(site: Site, rest: str, text: str) -> Reference:
     found = re.fullmatch(form, rest) or re.fullmatch(_NAMED, rest)
     if not found or (site == "modelscope" and "/" not in found[1]):
         raise InvalidInput(
-            f"write {text.partition(':')[0]}:owner/name, with @revision and :file if need be. Got {text!r}."
+            f"write {text.partition(':')[0]}:owner/name, with @revision and :file if need be. Got {shown(text)}."
         )
     return checked(Reference(site, *found.groups()))
 
@@ -123,9 +123,9 @@ def _from_url(text: str) -> Reference:
         url = urlsplit(text)
         host = (url.hostname or "").lower()
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is not a URL: {error}.") from None
+        raise InvalidInput(f"{shown(text)} is not a URL: {error}.") from None
     if url.scheme.lower() not in ("http", "https"):
-        raise InvalidInput(f"a model's URL begins with https://. Got {text!r}.")
+        raise InvalidInput(f"a model's URL begins with https://. Got {shown(text)}.")
     site = _site(host, url.netloc)
     if site is None:
         raise InvalidInput(_other_host(host))
@@ -149,14 +149,14 @@ def _from_path(site: Site, parts: list[str], text: str) -> Reference:
     if parts[:1] == ["api"]:
         parts = parts[2:] if parts[1:2] == ["v1"] else parts[1:]
     if parts and parts[0] in _NOT_MODELS:
-        raise InvalidInput(f"{text!r} is in {parts[0]}, and tonnage reads models.")
+        raise InvalidInput(f"{shown(text)} is in {parts[0]}, and tonnage reads models.")
     if parts[:1] == ["models"]:
         parts = parts[1:]
     length = 1 if site == "hub" and (len(parts) == 1 or (parts[1:2] and parts[1] in _VERBS)) else 2
     name, rest = "/".join(parts[:length]), parts[length:]
     name, _, quantization = name.partition(":")  # hf.co/owner/name:Q4_K_M, as llama.cpp and Ollama write it
     if not re.fullmatch(_NAMED, name) or len(parts) < length:
-        raise InvalidInput(f"{text!r} names no model: a model's URL holds owner/name.")
+        raise InvalidInput(f"{shown(text)} names no model: a model's URL holds owner/name.")
     if not rest or (site == "hub" and rest[0] not in _VERBS[:6]):
         return Reference(site, name, file=quantization or None)
     return Reference(site, name, *_revision_and_file(site, rest))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 
 _SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 # One quantity under the names that configs give it; the first is ours.
@@ -14,25 +14,41 @@ _NAMES = (
     ("intermediate_size", "n_inner", "ffn_dim", "d_ff"),
     ("vocab_size", "padded_vocab_size"),
     ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length", "n_ctx"),
-    ("num_experts", "num_local_experts", "n_routed_experts"),
-    ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "top_k_experts"),
+    ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
+    ("num_experts_per_tok", "num_experts_per_token", "moe_top_k", "top_k_experts", "moe_k", "moe_topk"),
+    ("num_key_value_heads", "num_kv_heads"),
 )
 _LAYERS = _NAMES[0]
+LONGEST = 200  # characters of a field's name, its sections included
 
 
 def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The fields with the overrides in their place, and what was done to lists with one entry for each layer."""
+    """The fields with the overrides in their place, and what was done to lists with one entry for each layer.
+
+    A family that is named by its model_type stands before the config's own class.
+    """
     made, notes = dict(fields), []
+    if "model_type" in overrides and "architectures" not in overrides:
+        made.pop("architectures", None)
+    put_by: dict[tuple[str, ...], str] = {}
     for key, value in overrides.items():
-        if not isinstance(key, str) or not key:
-            raise InvalidInput(f"an override is named by a field of config.json. Got {key!r}.")
+        if not isinstance(key, str) or not key or len(key) > LONGEST:
+            raise InvalidInput(f"an override is named by a field of config.json. Got {shown(key)}.")
         path = _path(made, key)
+        before_it = put_by.setdefault(tuple(path), key)
+        if before_it != key:
+            raise InvalidInput(f"{before_it} and {key} are one field of this config. Give one of them.")
         section = _copied(made, path[:-1])
         before = section.get(path[-1])
         section[path[-1]] = value
         if path[-1] in _LAYERS and isinstance(before, int) and isinstance(value, int) and value != before:
             notes += _fit_layers(section, before, value, overrides)
     return made, notes
+
+
+def paths(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[str]:
+    """Where `apply` puts each of the overrides, with dots between sections."""
+    return [".".join(_path(fields, key)) for key in overrides]
 
 
 def put(fields: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Config and tensors, brought together: what the tensors say beats what the config says, and a note tells both figures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from tonnage.ops import Head
 
 if TYPE_CHECKING:  # imported when there are tensors: a name of the catalogue needs none of it
     from tonnage.models.observe import Facts
+    from tonnage.models.tensors import Item
 
 
 def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
@@ -23,9 +24,9 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
     try:
         before = _read(contents)
     except TonnageError:  # the overrides may give what the config lacks
-        return _told(_read(_with_fields(contents, fields, notes)), contents)
+        return _told(_completed(contents, fields, notes, overrides), contents)
     if before.family == "tensors":
-        made = _read(_with_fields(contents, fields, notes))
+        made = _completed(contents, fields, notes, overrides)
         if made.family == "tensors":
             raise InvalidInput(f"{contents.where}: its layers are known from its tensors alone, so {', '.join(overrides)} "
                                "cannot be changed.")  # fmt: skip
@@ -34,8 +35,12 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
     return _told(_overridden(before, fields, notes, overrides, contents), contents)
 
 
-def _with_fields(contents: Contents, fields: dict[str, Any], notes: list[str]) -> Contents:
-    return replace(contents, fields=fields, notes=[*contents.notes, *notes])
+def _completed(contents: Contents, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any]) -> Model:
+    """The model that has its fields from the user as well; of each that is given the family must make something."""
+    made = _read(replace(contents, fields=fields, notes=[*contents.notes, *notes]))
+    if made.family != "tensors":
+        build(fields, contents.name, contents.where, fields_of.paths(contents.fields or {}, overrides))
+    return made
 
 
 def _told(model: Model, contents: Contents) -> Model:
@@ -46,7 +51,7 @@ def _overridden(
     before: Model, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any], contents: Contents
 ) -> Model:
     """The changed model; what its files hold stays with it only while it has as many parameters."""
-    made = build(fields, contents.name, contents.where)
+    made = build(fields, contents.name, contents.where, fields_of.paths(before.config, overrides))
     told = (*before.notes, f"Given instead of what the config says: {', '.join(sorted(overrides))}.", *notes)
     if before.tensors is None:
         return replace(made, notes=told)
@@ -84,12 +89,36 @@ def _reconciled(model: Model, contents: Contents) -> Model:
 
     items = describe(contents.tensors or [], packed_bits(model.config))
     facts = observe(items)
+    apart = _far_apart(model, items, facts)
+    if apart and contents.form == "gguf":  # our translation of its metadata is at fault
+        return _of_tensors(contents, apart)
+    if apart:
+        raise InvalidInput(
+            f"{contents.where}: {apart}, so they are of two models. Give the config that belongs to the files, or say what "
+            "differs (num_hidden_layers and so on)."
+        )
     model, notes = _corrected(model, facts, contents)
     summary = summarize(items, contents.form, contents.files, facts.model_layers or None)
     model, more = _drafts(model, summary)
     notes += more + _heads(model, facts) + _totals(model, summary, facts)
     model, more = _dtype(model, summary)
     return replace(model, tensors=summary, notes=(*model.notes, *contents.notes, *notes, *more))
+
+
+def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
+    """Both counts, where no reading of the tensors brings them within a factor of two; else an empty text.
+
+    Heads, windows and rotary sizes show in no tensor's shape: between models that far apart they would be a mix of both.
+    """
+    from tonnage.models.tensors import bounds
+
+    counted, stored = model.num_parameters(), _expected(model, facts)
+    kinds = {branch.kind for branch in model.branches}
+    aside = sum(item.parameters for item in items if item.part in ("vision", "audio") and item.part not in kinds)
+    fewest, most = bounds(items)
+    if stored + most < counted / 2 or stored - aside - fewest > 2 * counted:
+        return f"the config gives {counted:,} parameters and the tensors hold {stored:,}"
+    return ""
 
 
 def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.models.names import plain_path
 from tonnage.models.tensors import Tensor
 
@@ -93,7 +93,7 @@ def _entries(header: bytes, where: str) -> dict[str, _Entry]:
             entries = {name: _entry(name, raw, where) for name, raw in _RAW.decode(header).items()}
     except RecursionError:
         raise InvalidInput(f"{where}: the header is nested too deep.") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{where}: the header is not JSON of safetensors' form: {error}.") from None
     entries.pop("__metadata__", None)
     # The fast decoder keeps the last of two equal keys. One of them shows as one data_offsets too many, or is escaped.
@@ -108,7 +108,7 @@ def _entry(name: str, raw: msgspec.Raw, where: str) -> _Entry:
             return _Entry()
         return _ENTRY.decode(raw)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{where}: tensor {name[:80]!r}: {error}.") from None
+        raise InvalidInput(f"{where}: tensor {shown(name)}: {error}.") from None
 
 
 def _refuse_duplicates(header: bytes, where: str) -> None:
@@ -128,20 +128,20 @@ def _tensor(name: str, entry: _Entry, where: str, file: int) -> tuple[Tensor, in
     bits = BITS.get(entry.dtype)
     if bits is None:
         raise InvalidInput(
-            f"{where}: tensor {name[:80]!r} is of type {entry.dtype[:20]!r}. Known types: {', '.join(BITS)}."
+            f"{where}: tensor {shown(name)} is of type {shown(entry.dtype)}. Known types: {', '.join(BITS)}."
         )
     if entry.data_offsets is None:
-        raise InvalidInput(f"{where}: tensor {name[:80]!r} lacks data_offsets.")
+        raise InvalidInput(f"{where}: tensor {shown(name)} lacks data_offsets.")
     elements = 1
     for size in entry.shape:
         if size < 0:
-            raise InvalidInput(f"{where}: tensor {name[:80]!r} has a size below 0 in its shape.")
+            raise InvalidInput(f"{where}: tensor {shown(name)} has a size below 0 in its shape.")
         elements *= size
         if elements > LARGEST_FILE:
-            raise InvalidInput(f"{where}: tensor {name[:80]!r} has a shape that no file can hold.")
+            raise InvalidInput(f"{where}: tensor {shown(name)} has a shape that no file can hold.")
     begin, end = entry.data_offsets
     if begin < 0 or (end - begin) * 8 != elements * bits:
-        raise InvalidInput(f"{where}: tensor {name[:80]!r}: {entry.dtype} of shape {list(entry.shape)[:8]} does not take "
+        raise InvalidInput(f"{where}: tensor {shown(name)}: {entry.dtype} of shape {list(entry.shape)[:8]} does not take "
                            f"the {end - begin} bytes that data_offsets give it.")  # fmt: skip
     return Tensor(name, entry.dtype, entry.shape, end - begin, file), begin
 
@@ -152,7 +152,7 @@ def _check_spans(spans: list[tuple[int, int, str]], data_bytes: int | None, wher
     for begin, end, name in spans:
         if begin != at:
             word = "overlaps the one before it" if begin < at else "leaves a hole before it"
-            raise InvalidInput(f"{where}: tensor {name[:80]!r} {word} (byte {begin}, expected {at}).")
+            raise InvalidInput(f"{where}: tensor {shown(name)} {word} (byte {begin}, expected {at}).")
         at = end
     if data_bytes is not None and at != data_bytes:
         word = "the file is cut off" if at > data_bytes else "the file holds more than that"
@@ -163,7 +163,7 @@ def parse_index(data: bytes, where: str) -> dict[str, str]:
     """model.safetensors.index.json -> the shard of each tensor."""
     try:
         index = msgspec.json.decode(data, type=Mapping[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"{where} is not JSON: {error}.") from None
     shards = index.get("weight_map")
     if not isinstance(shards, dict) or not shards or not all(isinstance(file, str) for file in shards.values()):

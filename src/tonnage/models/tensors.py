@@ -56,6 +56,7 @@ _BUFFERS = frozenset({
 _JOINS = (".eh_proj.", ".enorm.", ".hnorm.", ".nextn.", ".shared_head.")
 _GGUF_BUFFERS = frozenset({"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
 _FLOAT8 = frozenset({"F8_E4M3", "F8_E8M0", "F8_E5M2"})
+_WHOLE = frozenset({"U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"})
 _PACKED = frozenset({
     "qweight", "weight_packed", "q_weight", "trellis", "W_q", "gate_up_proj_blocks", "down_proj_blocks", "codes",
 })  # fmt: skip
@@ -219,6 +220,19 @@ def _from_neighbours(tensor: Tensor, last: str, stem: str, by_name: Mapping[str,
     ):
         return tensor.shape[0] * tensor.shape[1] * books.shape[2] * books.shape[3]  # AQLM
     return None
+
+
+def bounds(items: Iterable[Item]) -> tuple[int, int]:
+    """How many parameters fewer, and how many more, packed whole numbers may hold than the count says.
+
+    A form of packing that nobody described here may keep one value in each number, or one in each bit.
+    """
+    fewer = more = 0
+    for item in items:
+        if item.role == "weight" and item.tensor.dtype in _WHOLE:
+            fewer += max(item.parameters - item.tensor.elements, 0)
+            more += max(8 * item.tensor.bytes - item.parameters, 0)
+    return fewer, more
 
 
 def _scale_names(name: str, stem: str) -> tuple[str, ...]:

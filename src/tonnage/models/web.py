@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, TonnageError, Unreachable
+from tonnage.errors import InvalidInput, TonnageError, Unreachable, shown
 
 MOST_REDIRECTS = 5
 WORKERS = 8
@@ -217,7 +217,7 @@ def _part(answer: Answer, span: tuple[int, int]) -> bytes:
     given = answer.headers.get("content-range", "")
     if not given.replace(" ", "").lower().startswith(f"bytes{span[0]}-"):
         path = urlsplit(answer.url).path
-        raise Unreachable(f"{_host(answer.url)} sent another part of {path} than was asked for ({given[:60]!r}).")
+        raise Unreachable(f"{_host(answer.url)} sent another part of {path} than was asked for ({shown(given)}).")
     return answer.body
 
 

@@ -96,12 +96,22 @@ class Core(Struct, frozen=True, eq=False):
 
 
 class Kernels(Struct, frozen=True):
-    """The choices of a runtime that decide what is kept for backward."""
+    """The choices of a runtime that decide what is kept for backward.
+
+    `dropout`: after attention's projection and after the feed-forward layer; `attention_dropout`: inside attention, None: as
+    `dropout`. `upcast_softmax`: eager attention computes its softmax in fp32 and casts the result, so both are kept.
+    """
 
     attention: Literal["flash", "sdpa", "eager"] = "flash"
     fused_norm: bool = True  # the norm keeps its input; else also copies in fp32
     fused_activation: bool = True  # act(gate) * up in one kernel
     dropout: bool = False
+    attention_dropout: bool | None = None
+    upcast_softmax: bool = False
+
+    @property
+    def drops_attention(self) -> bool:
+        return self.dropout if self.attention_dropout is None else self.attention_dropout
 
 
 class Op(Struct, frozen=True, eq=False):

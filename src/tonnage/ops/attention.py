@@ -219,6 +219,8 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         )
         if self.gate:
             made += (Saved("output gate and gated output", (self.gate_width or out) + out, "tensor"),)
+        if kernels.dropout:
+            made += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
         return made + core_saved(self.heads, out, kernels)
 
     def core(self) -> tuple[Core, ...]:
@@ -236,23 +238,22 @@ def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...
     """What softmax attention keeps: flash its output and one fp32 log-sum-exp a head, eager all the scores.
 
     Eager keeps the softmax's output and, with dropout, its mask and output: 2 + 1 + 2 bytes a score
-    (Korthikanti2022, sec. 4.1); without dropout, as transformers writes it, the fp32 softmax and its cast.
+    (Korthikanti2022, sec. 4.1). Written as transformers does, the softmax is in fp32 and cast; a fused kernel stays in 16 bit.
     """
     output = (Saved("attention output", out_width, "tensor"),)
     if kernels.attention != "eager":
         return (*output, Saved("log-sum-exp", heads, "tensor", bytes_per_element=4, core=True))
-    if kernels.dropout:
-        return (
-            *output,
-            Saved("softmax", heads, "tensor", core=True, per_key=True),
+    made: tuple[Saved, ...] = output
+    if kernels.upcast_softmax:
+        made += (Saved("softmax in fp32", heads, "tensor", bytes_per_element=4, core=True, per_key=True),)
+    if not kernels.upcast_softmax or not kernels.drops_attention:
+        made += (Saved("softmax", heads, "tensor", core=True, per_key=True),)
+    if kernels.drops_attention:
+        made += (
             Saved("softmax dropout mask", heads, "tensor", bytes_per_element=1, core=True, per_key=True),
             Saved("softmax after dropout", heads, "tensor", core=True, per_key=True),
         )
-    return (
-        *output,
-        Saved("softmax in fp32", heads, "tensor", bytes_per_element=4, core=True, per_key=True),
-        Saved("softmax", heads, "tensor", core=True, per_key=True),
-    )
+    return made
 
 
 def _renamed(weight: Weight, name: str) -> Weight:

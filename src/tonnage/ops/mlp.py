@@ -127,6 +127,8 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         if self.shared_size:
             gated = self.gated if self.shared_gated is None else self.shared_gated
             made += inner_saved("shared experts", self.shared_size, gated, "tensor", kernels)
+        if kernels.dropout:
+            made += (Saved("mixture dropout mask", self.hidden_size, bytes_per_element=1),)
         return made
 
 

@@ -1,19 +1,15 @@
 """Quantised checkpoints: what a GGUF file type or a Hugging Face quantization_config stores each tensor in."""
 
-from tonnage.quantization._gguf import ALIASES as ALIASES
 from tonnage.quantization._gguf import FILE_TYPES as FILE_TYPES
 from tonnage.quantization._gguf import SOURCE as SOURCE
 from tonnage.quantization._gguf import VALUES as VALUES
 from tonnage.quantization._gguf import FileType as FileType
 from tonnage.quantization._gguf import Shape as Shape
 from tonnage.quantization._gguf import file_type as file_type
-from tonnage.quantization._gguf import gguf_bytes as gguf_bytes
-from tonnage.quantization._gguf import gguf_tensors as gguf_tensors
 from tonnage.quantization._gguf import more_bits as more_bits
 from tonnage.quantization._gguf import role as role
 from tonnage.quantization._gguf import tensor_type as tensor_type
 from tonnage.quantization._layout import Layout as Layout
-from tonnage.quantization._layout import checkpoint_precision as checkpoint_precision
 from tonnage.quantization._layout import layout as layout
 from tonnage.quantization._modules import Module as Module
 from tonnage.quantization._modules import Modules as Modules

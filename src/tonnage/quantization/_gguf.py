@@ -2,11 +2,9 @@
 
 A GGUF file type such as Q4_K_M is a mixture: `llama-quantize` gives each tensor a type by its role, its layer and the
 model's shape. `tensor_type` restates that choice (llama.cpp, src/llama-quant.cpp, read at commit 007dbbf on 2026-11-21),
-without Falcon's exceptions. Whether an importance matrix was at hand changes some of it.
+without Falcon's exceptions. Whether an importance matrix was at hand changes some of it. Files made before these rules
+(8784689 has the older ones) differ where queries, keys and values are one matrix: Phi-3 by up to 6 %.
 """
-
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -26,9 +24,11 @@ class FileType(Struct, frozen=True, kw_only=True):
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """What the rules ask of a model. `groups`: query heads a KV head; `tied`: no output matrix of its own."""
+    """What the rules ask of a model. `num_values`: layers with values (attn_v, attn_qkv), where not all have them;
+    `groups`: query heads a KV head; `tied`: no output matrix of its own; `imatrix`: an importance matrix was at hand."""
 
     num_layers: int
+    num_values: int | None = None
     groups: int = 1
     num_experts: int = 0
     tied: bool = False
@@ -38,16 +38,6 @@ class Shape(Struct, frozen=True, kw_only=True):
     def is_70b(self) -> bool:
         """llama.cpp knows Llama's 70B by its 80 layers and grouped attention."""
         return self.num_layers == 80 and self.groups > 1
-
-
-class Tensor(Protocol):
-    """What this module reads of ops.Weight."""
-
-    name: str
-    rows: int
-    columns: int
-    copies: int
-    part: Any
 
 
 FILE_TYPES: Registry[FileType] = Registry("GGUF file type")
@@ -74,30 +64,39 @@ def file_type(name: str) -> FileType:
 
 
 def role(name: str, part: str, columns: int) -> str:
-    """GGUF's name for a tensor of an op (ops.Weight), as far as the rules tell them apart; "plain" stays fp32.
+    """GGUF's name for a tensor of an op (ops.Weight), as far as the rules tell them apart.
 
-    The rules treat gate and up alike, so "ffn_up" stands for both; what they do not know is "other".
+    "plain" is fp32 in every file, "kept" 16 bits wide. The rules treat gate and up alike, so "ffn_up" stands for both;
+    what they do not know is "other".
     """
     parts = name.removesuffix(".weight").split(".")
     stem = parts[-2] if parts[-1] == "proj" and len(parts) > 2 else parts[-1]
-    if columns == 1 or part in ("norm", "router") or "conv1d" in name or not name.endswith(".weight"):
+    if columns == 1 or part in ("norm", "router") or not name.endswith(".weight") or any(w in name for w in _PLAIN):
         return "plain"
+    if any(word in name for word in _KEPT):
+        return "kept"
     if part in ("mlp", "experts"):
-        return "ffn_down" if stem in _DOWN else "ffn_up"
-    if part == "attention":
+        down = stem in _DOWN and name != "mlp.w2.weight"  # Qwen's gate
+        return "ffn_down" if down or name.endswith("output.dense.weight") else "ffn_up"
+    if part == "attention" or (part == "mixer" and "self_attn." in name):
         return _ATTENTION.get(stem, "other")
+    if part == "mixer" and stem == "in_proj_qkv":
+        return "attn_qkv"
     return {"embedding": "token_embd", "head": "output"}.get(part, "other")
 
 
-_DOWN = ("down_proj", "w2", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "output_linear", "linear_2", "wo")
+# What is never quantised: positions and token types, short convolutions; and Gemma 3n's small matrices.
+_PLAIN = ("conv1d", "conv.conv", "position_embeddings", "token_type_embeddings", "embed_positions", "wpe.")
+_KEPT = ("altup", "laurel", "per_layer_model_projection")
+_DOWN = ("down_proj", "w2", "c_proj", "fc2", "fc_out", "dense_4h_to_h", "output_linear", "linear_1", "wo", "Wo")
 _ATTENTION = {
     **dict.fromkeys(("q_proj", "q", "query", "q_lin"), "attn_q"),
     **dict.fromkeys(("k_proj", "k", "key", "k_lin"), "attn_k"),
     **dict.fromkeys(("v_proj", "v", "value", "v_lin"), "attn_v"),
     **dict.fromkeys(("qkv_proj", "query_key_value", "Wqkv", "c_attn", "qkv"), "attn_qkv"),
-    **dict.fromkeys(("o_proj", "out_proj", "dense", "c_proj", "wo", "Wo", "out_lin", "output"), "attn_output"),
+    **dict.fromkeys(("o_proj", "out_proj", "dense", "c_proj", "o", "wo", "Wo", "out_lin", "output"), "attn_output"),
 }
-VALUES = ("attn_v", "attn_qkv", "attn_kv_b")
+VALUES = ("attn_v", "attn_qkv")
 _LOW = ("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m")
 _FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "tq1_0": "q4_0", "tq2_0": "q4_0", "q2_0": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1",
              "q6_k": "q8_0"}  # fmt: skip
@@ -111,6 +110,8 @@ def tensor_type(
         return PRECISIONS["fp32"]
     if kind.base in ("fp32", "fp16", "bf16"):
         return PRECISIONS[kind.base]
+    if what == "kept":
+        return PRECISIONS["fp16"]
     fixed = kind.tables if what in ("token_embd", "output") else ""
     chosen = fixed or _mixture(kind, what, layer, shape, columns, experts)
     block = PRECISIONS[chosen].block
@@ -131,7 +132,7 @@ def _mixture(kind: FileType, what: str, layer: int, shape: Shape, columns: int, 
     if name in _LOW:
         return _low(name, kind.base, what, layer, shape)
     if what in VALUES:
-        return _values(name, kind.base, what, layer, shape)
+        return _values(name, kind.base, layer, shape)
     if what == "ffn_down":
         return _down(name, kind.base, layer, shape)
     if what == "attn_output":
@@ -173,17 +174,18 @@ def _low(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
     return base
 
 
-def _values(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
-    """attn_v, small under grouped attention and sensitive, gets more bits than the rest."""
+def _values(name: str, base: str, layer: int, shape: Shape) -> str:
+    """attn_v, small under grouped attention and sensitive, gets more bits than the rest. `layer`: of those that have it."""
     wide = shape.groups >= 4
+    more = more_bits(layer, shape.num_layers if shape.num_values is None else shape.num_values)
     chosen = {
         "q2_k": "q4_k" if wide else "q3_k",
         "q2_k_s": "q4_k" if wide else base,
         "q3_k_m": "q5_k" if layer < 2 else "q4_k",
         "q3_k_l": "q5_k",
         "q4_k_s": "q5_k" if layer < 4 else base,
-        "q4_k_m": "q6_k" if more_bits(layer, shape.num_layers) else base,
-        "q5_k_m": "q6_k" if more_bits(layer, shape.num_layers) else base,
+        "q4_k_m": "q6_k" if more else base,
+        "q5_k_m": "q6_k" if more else base,
         "iq3_xxs": "q4_k" if wide else "iq3_xxs" if shape.imatrix else "iq3_s",
         "iq3_xs": "q4_k" if wide else base,
         "iq3_s": "q4_k" if wide else base,
@@ -233,28 +235,3 @@ def _queries(name: str, base: str, what: str, shape: Shape) -> str:
     if what == "attn_k" and shape.num_experts == 8:
         return "q8_0"
     return {"iq3_xs": "iq3_xxs", "iq3_xxs": "iq2_s"}.get(name, base)
-
-
-def gguf_tensors(
-    kind: FileType, outside: Iterable[Tensor], layers: Iterable[Iterable[Tensor]], shape: Shape
-) -> Iterator[tuple[Tensor, Precision]]:
-    """Each tensor with its precision: those outside of the layers, then those of each layer."""
-    for tensor in outside:
-        yield tensor, tensor_type(kind, role(tensor.name, tensor.part, tensor.columns), 0, shape, tensor.columns)
-    values = 0
-    for index, layer in enumerate(layers):
-        seen = False
-        for tensor in layer:
-            what = role(tensor.name, tensor.part, tensor.columns)
-            seen = seen or what in VALUES
-            where = values if what in VALUES else index
-            yield tensor, tensor_type(kind, what, where, shape, tensor.columns, tensor.part == "experts")
-        values += seen
-
-
-def gguf_bytes(kind: FileType, branch: Any, shape: Shape) -> int:
-    """Bytes of the tensors of an architectures.Branch in a GGUF file; its metadata (vocabulary, a few MB) come on top."""
-    outside = [weight for op in (*branch.before, *branch.after) for weight in op.weights()]
-    blocks = [list(block.weights()) for block in branch.blocks]
-    tensors = gguf_tensors(kind, outside, (blocks[index] for index in branch.layers), shape)
-    return sum(int(stored.bytes(tensor.rows, tensor.columns, tensor.copies)) for tensor, stored in tensors)

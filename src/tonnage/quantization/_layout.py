@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum
+from tonnage.errors import MissingDatum, shown
 from tonnage.precisions import Precision, precision
 from tonnage.quantization import _schemes as schemes
 from tonnage.quantization._modules import Module, Modules
@@ -59,10 +59,12 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     def precision_of(self, weight: Matrix, modules: Iterable[Module]) -> Precision | None:
         """What a matrix is stored in; None: in the checkpoint's own type."""
+        if not self._can(weight):
+            return None
         for rule in self.rules:
             if rule.modules.has(modules):
-                return rule.stored if self._can(weight) else None
-        if not (weight.quantizable or (self.tables and self._can(weight))):
+                return rule.stored
+        if not (weight.quantizable or self.tables):
             return None
         if weight.part == "experts":
             return None if self.keeps_experts else self.experts or self.matrices
@@ -76,12 +78,24 @@ class Layout(Struct, frozen=True, kw_only=True):
 def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
     """The layout of a quantization_config. `scale_bits`: of the scales of fp8 blocks, which no config says.
 
-    Raises MissingDatum where the config does not say what its matrices are stored in.
+    Raises InvalidInput for a field that cannot be, MissingDatum where the config does not say what its matrices are
+    stored in.
     """
+    found = _read(config, scale_bits)
+    searches = sum(rule.modules.searches for rule in found.rules)
+    if searches > MOST_SEARCHES:
+        raise MissingDatum(f"quantization_config: {searches} patterns are too many to try on every module.")
+    return found
+
+
+MOST_SEARCHES = 1000  # globs and regular expressions; names are looked up, and may be any number
+
+
+def _read(config: Mapping[str, Any], scale_bits: int) -> Layout:
     inner = config.get("quantization")
     if isinstance(inner, Mapping):  # hf_quant_config.json wraps it
         config = {**config, **inner}
-    method = str(config.get("quant_method") or "").lower()
+    method = str(config.get("quant_method") or "").lower().replace("compressed_", "compressed-")
     if method == "compressed-tensors":
         return _compressed(config)
     if isinstance(config.get("quantized_layers"), Mapping):
@@ -93,37 +107,44 @@ def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
         return _READERS[method](config, scale_bits)
     if not method and "group_size" in config and "bits" in config:
         return _mlx(config)
-    what = f"quant_method {config.get('quant_method')!r}" + (f" with quant_algo {algorithm!r}" if algorithm else "")
+    what = f"quant_method {shown(config.get('quant_method'))}" + (
+        f" with quant_algo {shown(algorithm)}" if algorithm else ""
+    )
     raise schemes.missing(what)
 
 
-def checkpoint_precision(config: Mapping[str, Any]) -> Precision:
-    """What the quantised matrices of a Hugging Face checkpoint are stored in, where it is one precision for all."""
-    found = layout(config)
-    used = list(found.used)
-    if len(used) != 1:
-        raise schemes.missing(f"a mixture of {', '.join(each.name for each in used) or 'nothing'}")
-    return used[0]
+def _named(value: Any) -> list[str]:
+    """The names in a list of a config, which may be anything."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
+
+
+def _excluded(config: Mapping[str, Any]) -> list[str]:
+    """The modules that the config leaves in the checkpoint's own type."""
+    return [item for key in _EXCLUDED for item in _named(config.get(key))]
 
 
 def _left(config: Mapping[str, Any], inside: bool = False) -> tuple[Rule, ...]:
-    """The modules that the config leaves in the checkpoint's own type."""
-    listed: list[str] = []
-    for key in _EXCLUDED:
-        value = config.get(key)
-        listed += [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    listed = _excluded(config)
     return (Rule(Modules(listed, inside), None),) if listed else ()
+
+
+def _grouped(named: Iterable[tuple[str, Precision | None]]) -> list[Rule]:
+    """One rule for all modules of a precision: configs list thousands of experts."""
+    kinds: dict[Precision | None, list[str]] = {}
+    for name, stored in named:
+        kinds.setdefault(stored, []).append(name)
+    return [Rule(Modules(names), stored) for stored, names in kinds.items()]
 
 
 def _gptq(config: Mapping[str, Any], scale_bits: int) -> Layout:
     stored = schemes.packed_integers(config, "gptq")
     rules = [*_dynamic(config), *_left(config)]
-    inside = config.get("modules_in_block_to_quantize")
-    if isinstance(inside, list) and inside:
-        names = [name for group in inside for name in (group if isinstance(group, list) else [group])]
-        return Layout(matrices=None, rules=(*rules, Rule(Modules(map(str, names)), stored)))
     if config.get("lm_head") is True:
         rules.append(Rule(Modules(["lm_head"]), stored))
+    inside = config.get("modules_in_block_to_quantize")
+    if isinstance(inside, list) and inside:
+        names = [name for group in inside for name in _named(group if isinstance(group, list) else [group])]
+        return Layout(matrices=None, rules=(*rules, Rule(Modules(names), stored)))
     return Layout(matrices=stored, rules=tuple(rules))
 
 
@@ -143,15 +164,24 @@ def _awq(config: Mapping[str, Any], scale_bits: int) -> Layout:
 
 
 def _auto_round(config: Mapping[str, Any], scale_bits: int) -> Layout:
-    """GPTQ's packing without the group of each column."""
-    stored = schemes.packed_integers(config, "awq")
+    """GPTQ's packing without the group of each column; its other data types are stored in other ways."""
+    if config.get("data_type") not in (None, "int"):
+        raise schemes.missing(f"auto-round's data_type {shown(config['data_type'])}")
+    stored = schemes.packed_integers(config, "auto-round")
     extra = config.get("extra_config")
-    rules = []
+    names, rules = [], []
     for name, changed in extra.items() if isinstance(extra, Mapping) else ():
-        bits = changed.get("bits") if isinstance(changed, Mapping) else None
+        bits = schemes.whole(changed, "bits") if isinstance(changed, Mapping) else None
         wide = bits is None or bits >= 16
-        rules.append(Rule(Modules([name]), None if wide else schemes.packed_integers({**config, **changed}, "awq")))
-    return Layout(matrices=stored, rules=(*rules, *_left(config)))
+        other = None if wide else schemes.packed_integers({**config, **changed}, "auto-round")
+        if any(letter in _REGEX for letter in name):
+            rules.append(Rule(Modules([f"re:{name}"], anywhere=True), other))
+        else:
+            names.append((name, other))
+    return Layout(matrices=stored, rules=(*_grouped(names), *rules, *_left(config)))
+
+
+_REGEX = frozenset("*+?^$()[]{}|\\")  # a key of extra_config with one of these is a regular expression
 
 
 def _bitsandbytes(config: Mapping[str, Any], scale_bits: int) -> Layout:
@@ -189,28 +219,28 @@ _READERS = {
 
 def _mlx(config: Mapping[str, Any]) -> Layout:
     """Every matrix and table, with the modules that the config lists in another way or not at all (false)."""
-    rules = []
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            rules.append(Rule(Modules([name]), schemes.mlx(value)))
-        elif value is False and "." in name:
-            rules.append(Rule(Modules([name]), None))
-    return Layout(matrices=schemes.mlx(config), rules=tuple(rules), tables=True)
+    named = [
+        (
+            name.replace("switch_mlp", "experts"),
+            schemes.mlx(value) if isinstance(value, Mapping) else None,
+        )  # MLX's experts
+        for name, value in config.items()
+        if isinstance(value, Mapping) or (value is False and "." in name)
+    ]
+    return Layout(matrices=schemes.mlx(config), rules=tuple(_grouped(named)), tables=True)
 
 
 def _listed(config: Mapping[str, Any], method: str, scale_bits: int) -> Layout:
     """modelopt's mixtures: quantized_layers gives each module its own algorithm; the rest is as in the original."""
-    kinds: dict[tuple[str, Any], list[str]] = {}
-    for name, scheme in config["quantized_layers"].items():
-        if isinstance(scheme, Mapping):
-            kinds.setdefault((str(scheme.get("quant_algo")).upper(), scheme.get("group_size")), []).append(name)
-    if not kinds:
-        raise MissingDatum("quantization_config: quantized_layers lists no module.")
-    rules = [
-        Rule(Modules(names), schemes.modelopt(kind, {"group_size": size})) for (kind, size), names in kinds.items()
+    named = [
+        (name, schemes.modelopt(str(scheme.get("quant_algo")).upper(), scheme))
+        for name, scheme in config["quantized_layers"].items()
+        if isinstance(scheme, Mapping)
     ]
+    if not named:
+        raise MissingDatum("quantization_config: quantized_layers lists no module.")
     others = schemes.block_fp8(config, scale_bits) if method == "fp8" else None
-    return Layout(matrices=others, rules=tuple(rules))
+    return Layout(matrices=others, rules=tuple(_grouped(named)))
 
 
 def _compressed(config: Mapping[str, Any]) -> Layout:
@@ -223,7 +253,7 @@ def _compressed(config: Mapping[str, Any]) -> Layout:
     rules, matrices = list(_left(config)), None
     for group in listed:
         stored = schemes.compressed_tensors(group, str(group.get("format") or form))
-        targets = [item for item in group.get("targets") or ["Linear"] if isinstance(item, str)]
+        targets = _named(group.get("targets")) or ["Linear"]
         named = [item for item in targets if not item[:1].isupper()]
         matrices = stored if len(named) < len(targets) else matrices
         if named:
@@ -233,5 +263,4 @@ def _compressed(config: Mapping[str, Any]) -> Layout:
 
 def _names_towers(config: Mapping[str, Any]) -> bool:
     """Whether any pattern speaks of a tower: then the towers are left alone."""
-    listed = [item for key in _EXCLUDED for item in (config.get(key) or ()) if isinstance(item, str)]
-    return any(word in item for item in listed for word in _SIGHT)
+    return any(word in item for item in _excluded(config) for word in _SIGHT)

@@ -119,4 +119,5 @@ def _advice(move: Mapping[str, Any]) -> str:
     verdict = "fits" if move["fits"] else "does not fit yet"
     freed = move["freed_bytes"]
     change = f"frees {human(freed, 'bytes')}" if freed >= 0 else f"uses {human(-freed, 'bytes')} more"
-    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}: {verdict}"
+    also = "" if move["changes"] == "nothing" else f" (changes the {move['changes']})"
+    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}: {verdict}{also}"

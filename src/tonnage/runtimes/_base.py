@@ -11,6 +11,12 @@ from tonnage.registry import Registry
 # Which copy of a parameter a state is: the copy that is multiplied, the master, the accumulated gradient.
 Copy = Literal["compute", "master", "gradient"]
 NEVER = 9  # a ZeRO stage that does not exist: this state is never sharded
+# The moments of a step at which memory can peak.
+Moment = Literal["loss", "first layer of backward", "last layer of backward", "optimizer step"]
+LAST: tuple[Moment, ...] = ("last layer of backward",)
+BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
+STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
+ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
 
 
 class State(Struct, frozen=True):
@@ -26,6 +32,21 @@ class Transient(Struct, frozen=True):
 
     name: str
     bytes_per_element: float
+
+
+class Bucket(Struct, frozen=True, kw_only=True):
+    """A flat buffer that holds gradients once more while they are reduced, under these ZeRO stages and at these moments.
+
+    `elements`: its size; `whole`: it is allocated at that size whatever it carries, else it is as large as its gradients,
+    and at most `elements` (0: no limit).
+    """
+
+    name: str
+    copy: Copy
+    stages: tuple[int, ...]
+    moments: tuple[Moment, ...]
+    elements: int = 0
+    whole: bool = False
 
 
 # cross_entropy on logits.float(), as transformers' ForCausalLMLoss has it: outputs.logits stays alive through backward
@@ -45,9 +66,9 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
     fetched ahead); `stays_gathered`: under ZeRO-2 the
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
-    when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary.
-    `casts`: autocast keeps a copy of the weights in the compute type from forward to backward. `bucket_copies`: flat buckets
-    that hold gradients once more, each of `bucket_elements` at most (0: all gradients).
+    when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
+    loss takes so many parts of the sequence, one after the other (0: the runtime has none).
+    `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
 
     name: str
@@ -63,12 +84,13 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     gradients_persist: bool
     logits: tuple[Transient, ...]
     logits_split: bool
+    loss_chunks: int = 0
     gathers: int = 0
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
-    bucket_elements: int = 0
-    bucket_copies: int = 0
+    buckets: tuple[Bucket, ...] = ()
+    step: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True
     pipeline: bool = True
     context_parallel: bool = True
@@ -119,6 +141,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
     sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
     architectures that it no longer runs, with the last version that did; `encoder_decoders`: families of those that it runs; None: all.
+    `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
+    `kv_cache_source`: where that is listed.
     """
 
     name: str
@@ -135,6 +159,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     state_bytes: float | None = None
     dropped: Mapping[str, str] = {}
     encoder_decoders: tuple[str, ...] | None = None
+    kv_cache: Mapping[str, str] = {}
+    kv_cache_source: str = ""
 
 
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._base import TRAINING_RUNTIMES
+from tonnage.runtimes._base import ALWAYS, TRAINING_RUNTIMES, Bucket
 
 TRAINING_RUNTIMES.add(
     "ddp",
@@ -12,7 +12,7 @@ TRAINING_RUNTIMES.add(
         name="ddp",
         version="torch 2.13",
         source="PyTorch, torch/nn/parallel/distributed.py: gradient_as_bucket_view is False by default",
-        bucket_copies=1,
+        buckets=(Bucket(name="gradient buckets", copy="gradient", stages=(0,), moments=ALWAYS),),
         gradients_persist=False,
     ),
 )

@@ -9,14 +9,16 @@ TRAINING_RUNTIMES.add(
         name="megatron",
         version="megatron-core 0.19",
         source="Megatron-LM, docs/source/api-guide/dist_optimizer.md: 18 bytes a parameter, 6 + 12/d with the distributed "
-        "optimizer; Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py",
+        "optimizer; Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py; "
+        "Megatron-LM, megatron/core/fusions/fused_softmax.py",
         weights=(State("weights", "compute", NEVER),),
         gradients=(State("main gradients", "gradient", NEVER),),
         masters=(State("master weights", "master", 1),),
         optimizer_sharded_from=1,
         default_zero_stage=1,
         zero_stages=(0, 1),
-        kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True),
+        # eager: ScaledUpperTriangMaskedSoftmax takes and gives 16 bit, and keeps its output alone
+        kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True, upcast_softmax=False),
         gradients_persist=True,
         # vocab_parallel_cross_entropy: the 16-bit logits, and their fp32 copy that becomes the softmax and then the gradient
         logits=(Transient("logits", 2), Transient("softmax in fp32", 4)),

@@ -24,7 +24,7 @@ TRAINING_RUNTIMES.add(
         optimizer_sharded_from=NEVER,
         default_zero_stage=0,
         zero_stages=(0,),
-        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False),
+        kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
         logits=UPCAST_LOSS,
         logits_split=False,
@@ -51,6 +51,9 @@ SERVING_RUNTIMES.add(
         graphs=(0, 0),
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
         state_bytes=4,
+        # quanto packs 2 and 4 bits, HQQ 8; the last 128 tokens, which stay in 16 bits, are not counted
+        kv_cache={"int8": "kv-int8", "int4": "kv-int4", "int2": "kv-int2"},
+        kv_cache_source="transformers, cache_utils.py: QuantizedCache, groups of 64",
         logits_bytes=6,  # the last token's logits, in 16 bit and upcast
     ),
 )

@@ -66,6 +66,16 @@ SERVING_RUNTIMES.add(
         "cuda_graph_actual_gib over 19 runs with one rank and 10 with several",
         dropped={name: version for version, names in DROPPED.items() for name in names.split()},
         encoder_decoders=("whisper",),
+        # int8, int4 and fp8 per token and head, and TurboQuant, depend on the size of a head and are not described
+        kv_cache={
+            "fp16": "fp16",
+            "bf16": "bf16",
+            "fp8": "fp8-e4m3",
+            "fp8_e4m3": "fp8-e4m3",
+            "fp8_e5m2": "fp8-e5m2",
+            "nvfp4": "nvfp4",
+        },
+        kv_cache_source="vLLM, vllm/config/cache.py: CacheDType",
         logits_bytes=14,  # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them
     ),
 )

@@ -5,11 +5,29 @@ from statistics import mean, median
 from typing import Any
 
 from tonnage.document import SCHEMA
+from tonnage.errors import UnknownName, shown
 from tonnage.validation import _params
 from tonnage.validation._rows import Row
 from tonnage.validation._rows import read as read
 
 PREDICTORS = {"params": _params.predict}
+
+
+def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
+    """The rows of a kind, all of them without one; UnknownName for a kind that no row has."""
+    kinds = sorted({row.kind for row in rows})
+    if kind is not None and kind not in kinds:
+        raise UnknownName(f"no row is of kind {shown(kind)}. These rows are of {', '.join(kinds[:20])}.")
+    return [row for row in rows if kind in (None, row.kind)]
+
+
+def nothing_compared(document: Mapping[str, Any]) -> str | None:
+    """Why no row could be compared with a prediction, None where one was."""
+    lines = [line for line in document["rows"] if line["main"]]
+    if any(line["relative_error"] is not None or line["agrees"] is not None for line in lines):
+        return None
+    reason = next((line["skipped"] for line in lines if line["skipped"]), "no row has a value to compare with")
+    return f"none of the {len(lines)} rows could be compared: {reason}"
 
 
 def validate(rows: Sequence[Row]) -> dict[str, Any]:
@@ -22,7 +40,7 @@ def validate(rows: Sequence[Row]) -> dict[str, Any]:
 def _compare(row: Row, references: Mapping[str, Row]) -> list[dict[str, Any]]:
     predictor = PREDICTORS.get(row.kind)
     if predictor is None:
-        unpredicted = f"kind {row.kind!r} is not predicted yet; known: {', '.join(PREDICTORS)}"
+        unpredicted = f"kind {shown(row.kind)} is not predicted yet; known: {', '.join(PREDICTORS)}"
         return [_line(row, row.measured, True, None, unpredicted)]
     predicted, skipped = predictor(row, references)
     also = [_line(row, measured, False, None, f"{measured.metric} is not predicted yet") for measured in row.also]
@@ -48,7 +66,8 @@ def _summary(rows: Sequence[Row], compared: Sequence[Mapping[str, Any]]) -> list
         if line["main"]:
             row = by_id[line["id"]]
             groups.setdefault((row.kind, row.completeness_class, ""), []).append(line)
-            groups.setdefault((row.kind, row.completeness_class, row.source_name), []).append(line)
+            if row.source_name:
+                groups.setdefault((row.kind, row.completeness_class, row.source_name), []).append(line)
     return [_group(*key, lines) for key, lines in sorted(groups.items())]
 
 

@@ -6,7 +6,11 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
+from tonnage.units import LARGEST
+
+COMPLETENESS = ("full", "partial")
+OUT_OF_MEMORY = "OOM"
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -51,32 +55,61 @@ def read(paths: Iterable[str]) -> list[Row]:
     seen: dict[str, str] = {}
     for row in rows:
         if row.id in seen:
-            raise InvalidInput(f"row {row.id!r} is in {seen[row.id]} and in {row.file}: ids must be unique.")
+            raise InvalidInput(f"row {shown(row.id)} is in {seen[row.id]} and in {row.file}: ids must be unique.")
         seen[row.id] = row.file
     return rows
 
 
 def _read_file(path: Path) -> list[Row]:
-    import yaml
+    from tonnage.validation import _yaml
 
-    try:
-        text = path.read_text(encoding="utf-8")
-        listed = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {path}: {error}") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidInput(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    listed = _yaml.load(path)
     if not isinstance(listed, list):
         raise InvalidInput(f"{path} must hold a list of rows. Got {type(listed).__name__}.")
+    if not listed:
+        raise InvalidInput(f"{path} holds no rows.")
     return [_row(item, path, index) for index, item in enumerate(listed)]
 
 
 def _row(item: Any, path: Path, index: int) -> Row:
     where = f"{path}, row {index + 1}"
-    if isinstance(item, Mapping) and isinstance(item.get("id"), str):
-        where = f"{path}, row {item['id']!r}"
+    if not isinstance(item, Mapping):
+        raise InvalidInput(f"{where} must be a mapping with id, kind and measured. Got {shown(item)}.")
+    if isinstance(item.get("id"), str):
+        where = f"{path}, row {shown(item['id'])}"
     try:
-        row = msgspec.convert(item, Row)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise InvalidInput(f"{where}: {error}") from None
+        row = msgspec.convert({**item, "also": _spread(item.get("also", []))}, Row)
+    except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+        raise InvalidInput(f"{where}: {str(error)[:300]}") from None
+    if not row.id.strip() or not row.kind.strip():
+        raise InvalidInput(f"{where}: id and kind must not be empty.")
+    if row.completeness_class not in COMPLETENESS:
+        known = " or ".join(COMPLETENESS)
+        raise InvalidInput(f"{where}: completeness must begin with {known}. Got {shown(row.completeness)}.")
+    _check_value(row.measured, f"{where}: measured")
+    for number, measured in enumerate(row.also):
+        _check_value(measured, f"{where}: also[{number}]")
     return msgspec.structs.replace(row, file=str(path))
+
+
+def _spread(also: Any) -> Any:
+    """Further metrics, where one with a figure for each rank or stage is as many metrics."""
+    if not isinstance(also, list):
+        return also
+    made = []
+    for each in also:
+        if isinstance(each, Mapping) and isinstance(each.get("value"), Mapping):
+            name = each.get("metric")
+            made += [{**each, "metric": f"{name} [{key}]", "value": value} for key, value in each["value"].items()]
+        else:
+            made.append(each)
+    return made
+
+
+def _check_value(measured: Measured, where: str) -> None:
+    value = measured.value
+    if isinstance(value, str):
+        if value != OUT_OF_MEMORY:
+            raise InvalidInput(f"{where}.value must be a number, or {OUT_OF_MEMORY}. Got {shown(value)}.")
+    elif not 0 <= value <= LARGEST:  # nor NaN
+        raise InvalidInput(f"{where}.value must be a finite number that is not negative. Got {shown(value)}.")

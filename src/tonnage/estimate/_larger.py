@@ -1,0 +1,59 @@
+"""Larger machines of the same kind, as `--on` can name them."""
+
+from msgspec.structs import replace
+
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.errors import TonnageError
+from tonnage.estimate._machine import is_slice
+from tonnage.spec import Cluster
+
+BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
+ALONE = frozenset({"apple", "cpu"})
+
+
+def doublings(first: int, last: int) -> tuple[int, ...]:
+    """first, 2 first, 4 first, ... up to last."""
+    made = []
+    while first <= last:
+        made.append(first)
+        first *= 2
+    return tuple(made)
+
+
+class Machines:
+    """A cluster and larger ones of the same accelerators. Moves count accelerators until they are settled."""
+
+    def __init__(self, cluster: Cluster):
+        self.cluster = cluster
+        own = cluster.node.accelerators if cluster.node else BOX
+        self.node_size = (
+            cluster.accelerators_per_node if cluster.num_nodes > 1 else max(cluster.accelerators_per_node, own)
+        )
+
+    def of(self, accelerators: int | None) -> Cluster:
+        """So many accelerators, in nodes of the same size; None: the cluster itself."""
+        if accelerators is None:
+            return self.cluster
+        if accelerators <= self.node_size:
+            return replace(self.cluster, num_nodes=1, accelerators_per_node=accelerators)
+        return replace(self.cluster, num_nodes=accelerators // self.node_size, accelerators_per_node=self.node_size)
+
+    def larger(self, times: int) -> tuple[int, ...]:
+        """Numbers of accelerators, up to so many times the cluster: within the node, then in whole nodes, many at a time
+        where the cluster has very many.
+
+        None of what comes alone or in slices, and none where `--on` would read the cluster's name as something else: an
+        accelerator of a file, or of this computer.
+        """
+        size, each = self.cluster.size, self.node_size
+        if self.cluster.accelerator.kind in ALONE or is_slice(self.cluster.accelerator) or not self._has_a_name():
+            return ()
+        nodes = max(size // each, 1)
+        whole = range((size // each + 1) * each, times * max(each, size) + 1, each * -(-nodes // times))
+        return (*doublings(2 * size, each - 1), *whole)
+
+    def _has_a_name(self) -> bool:
+        try:
+            return cluster_named(self.cluster.accelerator.name).accelerator == self.cluster.accelerator
+        except TonnageError:
+            return False

@@ -1,0 +1,110 @@
+"""The next best moves of a serving replica: changes of its plan, each estimated again."""
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import TonnageError
+from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._larger import Machines, doublings
+from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, ordered
+from tonnage.estimate._question import Question
+from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving_answer import ServingOptions, serving_plan
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import Cluster, ServingPlan
+
+NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
+BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
+MANY = 64  # times the machine: no larger one is proposed
+
+
+def serving_advice(
+    model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan, needed: float, usable: int
+) -> list[dict[str, Any]]:
+    """Changes with which it would fit, or that free most; none are needed when it fits."""
+    if ceil(needed) <= usable:
+        return []
+    replicas = _Replicas(model, cluster, options, plan)
+    return best_moves(_ladders(replicas), replicas.ask, ceil(needed), usable)
+
+
+class _Replicas:
+    """The user's replicas, and changes of them that hold the requests of all together."""
+
+    def __init__(self, model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan):
+        self.model, self.cluster, self.options, self.plan, self.machines = (
+            model,
+            cluster,
+            options,
+            plan,
+            Machines(cluster),
+        )
+        self.requests = options.concurrency or plan.data_parallel_size * plan.concurrency
+
+    def ask(self, change: dict[str, Any]) -> Settled | None:
+        """The change and its bytes; None if it is no plan."""
+        on = change.get("on")
+        cluster = self.machines.of(on)
+        said = {name: value for name, value in change.items() if name != "on"}
+        try:
+            plan = serving_plan(self.model, cluster, replace(self.options, **said), Question())
+            if "concurrency" not in said and not self.options.concurrency and plan.data_parallel_size != self.requests:
+                said["concurrency"] = self.requests
+                plan = serving_plan(self.model, cluster, replace(self.options, **said), Question())
+            needed = ceil(serving_memory(self.model, plan, cluster.accelerator).memory.value)
+        except TonnageError:
+            return None
+        said |= {} if on is None else {"on": cluster.name}
+        return Settled(ordered(said, ServingOptions), needed)
+
+
+def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
+    """Kinds of changes that free memory, what costs least speed first."""
+    model, cluster, plan = replicas.model, replicas.cluster, replicas.plan
+    t, p = plan.tensor_parallel_size, plan.pipeline_parallel_size
+    engine, limits = serving_runtime(plan.engine), batch_limits(serving_runtime(plan.engine), plan, cluster.accelerator)
+    yield _ladder("max_num_seqs", _halves(limits.requests, plan.concurrency) if engine.paging else ())
+    yield _ladder("tensor_parallel_size", doublings(2 * t, cluster.size // p))
+    if expert_counts(model):
+        yield _ladder("expert_parallel_size", doublings(2 * plan.expert_parallel_size, t))
+    yield _ladder("pipeline_parallel_size", doublings(2 * p, cluster.size // t))
+    least = min(limit.tokens for limit in engine.limits if not limit.kind)
+    yield _ladder("max_num_batched_tokens", _halves(limits.tokens, least) if least else ())
+    yield _ladder("enforce_eager", (True,) if engine.graphs[0] and not plan.enforce_eager else ())
+    yield from _more(replicas)
+    yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
+    whole = range((plan.context - 1) // BLOCK * BLOCK, 0, -BLOCK)
+    yield _ladder("context", whole if whole else range(plan.context - 1, 0, -1), "workload")
+    yield _ladder("kv_cache", ("fp8",), "numerics")
+    yield _ladder("weights", NARROWER, "numerics")
+
+
+def _halves(now: int, least: int) -> list[int]:
+    """Halves of what one forward pass takes now, down to what it needs."""
+    return [now // cut for cut in doublings(2, now // max(least, 1))]
+
+
+def _more(replicas: _Replicas) -> Iterator[Ladder]:
+    """More accelerators: more replicas that share the requests, or larger ones: tensor ranks in a node, stages over nodes.
+
+    The same step of both ladders is the same machine.
+    """
+    machines, plan = replicas.machines, replicas.plan
+    counts = machines.larger(MANY)
+    tensor = {"tensor_parallel_size": plan.tensor_parallel_size}
+    if plan.concurrency > 1:
+        yield Ladder(tuple({"on": count, **tensor} for count in counts), "machine")
+    steps = []
+    for count in counts:
+        each = min(count, machines.node_size)
+        steps.append({"on": count, "tensor_parallel_size": each, "pipeline_parallel_size": count // each})
+    yield Ladder(tuple(steps), "machine")
+
+
+def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:
+    return Ladder(Values(name, values), changes)

@@ -1,0 +1,108 @@
+"""What looks like a model and is none: adapters, projectors, pipelines, tokenizers; what each is, and what to give instead."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
+
+if TYPE_CHECKING:
+    from tonnage.models.location import Choice, Location
+    from tonnage.models.tensors import Tensor
+
+ADAPTER_CONFIG = "adapter_config.json"
+PIPELINE = "model_index.json"
+_LORA = (
+    ".lora_A.",
+    ".lora_B.",
+    ".lora_embedding_",
+    ".lora_down.",
+    ".lora_up.",
+    ".lora_magnitude_vector",
+    "lora_unet_",
+    "lora_te",
+)
+_TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "merges.txt", "spiece.model")
+# general.type and general.architecture of GGUF files that hold a part of a model or something about one (gguf 0.19, GGUFType).
+_GGUF_KINDS = {
+    "adapter": "an adapter", "mmproj": "the projector (mmproj) of a model's images or sounds", "clip": "the projector (mmproj) of a model's images or sounds",
+    "imatrix": "an importance matrix, which quantisation uses", "controlvector": "a control vector",
+}  # fmt: skip
+
+
+def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
+    """MissingDatum where the file asked for is an adapter's, or the folder holds an adapter or a pipeline of diffusers alone."""
+    asked = (file or "").rpartition("/")[2]
+    if asked == ADAPTER_CONFIG or asked.startswith("adapter_model"):
+        raise MissingDatum(f"{location.label}: {file} is an adapter{_base(location, choice.adapter)}")
+    if choice.config or choice.index:
+        return
+    if choice.adapter and all(name.rpartition("/")[2].startswith("adapter_model") for name in choice.weights):
+        raise MissingDatum(f"{_lacks_all(location)} of a model; it is an adapter{_base(location, choice.adapter)}")
+    if file is None and PIPELINE in location.names:
+        raise MissingDatum(
+            f"{location.label} has no config.json; it is a diffusion pipeline ({PIPELINE}), which tonnage does not estimate."
+        )
+
+
+def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
+    """MissingDatum for tensors without a config of which most are a LoRA's."""
+    count = sum(any(word in tensor.name for word in _LORA) for tensor in tensors)
+    if 2 * count > len(tensors):
+        raise MissingDatum(f"{where} is an adapter: {count} of its {len(tensors)} tensors are a LoRA's. Give the model that it was trained on.")  # fmt: skip
+
+
+def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", where: str) -> None:
+    """InvalidInput for a GGUF file that holds no language model."""
+    kind = metadata.get("general.type")
+    kind = metadata.get("general.architecture") if kind in (None, "model") else kind
+    what = _GGUF_KINDS.get(kind) if isinstance(kind, str) else None
+    if what is not None or metadata.get("general.type") not in (None, "model"):
+        known = f"{what} (general.type or architecture {shown(kind)})" if what else f"of general.type {shown(kind)}"
+        raise InvalidInput(f"{where} is no model: it is {known}. Give {_gguf_base(metadata)}.")
+    if not tensors:
+        raise InvalidInput(f"{where} holds no tensors, a vocabulary at most. Give the GGUF file of the model.")
+
+
+def nothing_there(location: "Location", pickles: bool) -> str:
+    """What a folder holds that has no file of a model."""
+    names = [name.rpartition("/")[2] for name in location.names]
+    text = _lacks_all(location)
+    if not names:
+        return f"{text}: it is empty."
+    if pickles:
+        return f"{text}; its weights are pickle files, which tonnage does not open, and nothing says what the model is."
+    aside = next((name for name in names if name.endswith(".gguf")), None)
+    if aside:
+        return f"{text} of a model: {shown(aside)} is a projector or an importance matrix. Give the GGUF file of the model."
+    tokenizer = next((name for name in _TOKENIZERS if name in names), None)
+    if tokenizer:
+        return f"{text}; it holds a tokenizer ({tokenizer}) and no model."
+    return f"{text}, so nothing says what the model is."
+
+
+def _lacks_all(location: "Location") -> str:
+    return f"{location.label} has no config.json, no safetensors and no GGUF file"
+
+
+def _base(location: "Location", adapter: str | None) -> str:
+    """What to give in place of an adapter: the model that its config names."""
+    base = None
+    if adapter:
+        from tonnage.models import config_json  # and json, which a name of the catalogue does without
+
+        try:
+            fields = config_json.parse(location.small(adapter, config_json.LARGEST), adapter)
+            base = fields.get("base_model_name_or_path")
+        except TonnageError:
+            base = None
+    if isinstance(base, str) and base.strip():
+        return f" of {shown(base)}: give that model instead."
+    return ": give the model that it was trained on."
+
+
+def _gguf_base(metadata: Mapping[str, Any]) -> str:
+    for key in ("general.base_model.0.repo_url", "general.base_model.0.name"):
+        found = metadata.get(key)
+        if isinstance(found, str) and found.strip():
+            return f"the model that it belongs to, {shown(found)}"
+    return "the GGUF file of the model that it belongs to"

@@ -1,0 +1,219 @@
+"""Advice can be followed to the letter: a move's flags, added to one's own command line, give exactly the move's figure."""
+
+import json
+
+import pytest
+
+import tonnage
+from tonnage.cli import main
+from tonnage.estimate._moves import ORDER, Ladder, Settled, best_moves
+from tonnage.estimate.plans import TrainingOptions
+from tonnage.estimate.serving_answer import ServingOptions
+
+TRAIN = [
+    "llama-3.1-8b --on 8xH100-SXM-80GB",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --seq 64k",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --seq 64k --dp 8 --gbs 32 --num-microbatches 4",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --seq 32k --tp 2 --dp 4 --no-sequence-parallel --gbs 16",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --mbs 8 --gbs 64 --zero 2",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --recompute full --num-microbatches 8",
+    "llama-3.1-8b --on 8xA100-SXM-80GB --runtime ddp --dp 8 --attention eager",
+    "llama-3.1-8b --on 8xA100-SXM-80GB --runtime deepspeed --zero 1 --gbs 64 --mbs 4",
+    "llama-3.1-70b --on 8xA100-SXM-80GB --runtime deepspeed",
+    "llama-3.1-70b --on 4x8xH100-SXM-80GB --runtime megatron --tp 4 --pp 2 --vpp 2 --zero 0 --num-microbatches 8",
+    "gpt3-175b --on 8x8xA100-SXM-80GB --runtime megatron --tp 8 --pp 8 --attention eager --dropout --gbs 64",
+    "qwen3-0.6b --on rtx-4090 --seq 32k --mbs 4",
+    "qwen3-0.6b --on 2xrtx-4090 --runtime transformers --mbs 16 --attention eager",
+    "llama-3.1-70b --on rtx-4090",
+    "mixtral-8x7b --on 8xH100-SXM-80GB",
+    "mixtral-8x7b --on 8xH100-SXM-80GB --ep 2 --etp 2 --dp 8",
+    "mixtral-8x7b --on 8xH100-SXM-80GB --tp 2 --etp 1 --dp 4 --num-microbatches 2",
+    "deepseek-v3 --on 32x8xH800-SXM-80GB --runtime megatron",
+    "deepseek-v3 --on 32x8xH800-SXM-80GB --runtime megatron --pp 16 --dp 16 --gbs 1920 --etp 1",
+    "llama-3.1-405b --on 8xH100-SXM-80GB --reserve 4GiB",
+    "llama-3.1-8b --on H100-SXM-80GB:3g.40gb",
+    "llama-3.1-8b --on Apple-M3-Max-64GB",
+    "bert-large-uncased --on T4 --mbs 256 --attention eager",
+]  # fmt: skip
+SERVE = [
+    "llama-3.1-8b --on rtx-4090", "llama-3.1-70b --on 8xH100-SXM-80GB --concurrency 512 --context 32k", "llama-3.1-70b --on H100-SXM-80GB --context 8k",
+    "deepseek-v3 --on 8xH100-SXM-80GB --context 32k", "llama-3.1-405b --on 2xrtx-4090 --context 4k", "mixtral-8x7b --on 2xA100-SXM-80GB --context 32k --concurrency 64",
+    "llama-3.1-8b --on 4xrtx-4090 --tp 1 --context 900 --concurrency 900", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16",
+    "qwen3-32b --on Apple-M3-Max-64GB --context 32k", "llama-3.1-8b --on rtx-4090 --batched-tokens 65536 --context 16k",
+]  # fmt: skip
+EVERY = [("train", line) for line in TRAIN] + [("serve", line) for line in SERVE]
+
+
+# Slices and Apple's chips do not come by the dozen, and the model is far too large for one.
+HOPELESS = ("llama-3.1-8b --on H100-SXM-80GB:3g.40gb", "llama-3.1-8b --on Apple-M3-Max-64GB")
+
+
+@pytest.fixture
+def ask(capsys):
+    def call(verb, line, *more):
+        main([verb, *line.split(), *more, "--json"])
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+@pytest.mark.parametrize(("verb", "line"), EVERY, ids=lambda value: value)
+def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb, line):
+    before = ask(verb, line)
+    said = [move["changes"] for move in before["advice"]]
+    assert said == sorted(said, key=ORDER.index), "what changes less comes first"
+    fitting = [move["fits"] for move in before["advice"]]
+    assert any(fitting) or line in HOPELESS if not before["verdict"]["fits"] else all(fitting)
+    for move in before["advice"]:
+        after = ask(verb, line, *move["text"].split())
+        assert after["verdict"]["needed_bytes"] == move["needed_bytes"], move["text"]
+        assert after["verdict"]["fits"] == move["fits"]
+        assert before["verdict"]["needed_bytes"] - move["needed_bytes"] == move["freed_bytes"]
+        _says_what_it_moves(verb, move, before["question"], after["question"])
+        assert move["changes"] == _changed(move, before["question"], after["question"]), move["text"]
+
+
+def _says_what_it_moves(verb, move, before, after):
+    """Flags are the change, in the order of the command line, and no plan's choice moves without its flag."""
+    options = ("on", *(TrainingOptions if verb == "train" else ServingOptions).__struct_fields__)
+    names = [flag[2:].removeprefix("no-").replace("-", "_") for flag in move["text"].split() if flag.startswith("--")]
+    assert names == list(move["change"]) == [name for name in options if name in names]
+    for name in names:
+        assert after.get(name, {"from": "given"})["from"] == "given"
+    for name in set(before) & set(options) - set(names) - {"global_batch_size"}:
+        assert after[name]["value"] == before[name]["value"], f"{name} moves unsaid: {move['text']}"
+
+
+def _changed(move, before, after):
+    work = ("sequence_length", "global_batch_size", "context", "concurrency")
+    if {"precision", "optimizer", "weights", "kv_cache"} & set(move["change"]):
+        return "numerics"
+    if any(name in after and after[name]["value"] != before[name]["value"] for name in work):
+        return "workload"
+    return "machine" if "on" in move["change"] else "nothing"
+
+
+def test_the_smallest_count_of_nodes_that_fits_is_proposed():
+    def fits(nodes):
+        return tonnage.train("mixtral-8x7b", on=f"{nodes}x8xH100-SXM-80GB").fits
+
+    (move,) = [move for move in tonnage.train("mixtral-8x7b", on="8xH100-SXM-80GB").advice if "on" in move["change"]]
+    nodes = int(move["change"]["on"].partition("x")[0])
+    assert move["change"] == {"on": f"{nodes}x8xH100-SXM-80GB", "data_parallel_size": 8 * nodes}
+    assert fits(nodes) and not fits(nodes - 1)
+
+
+def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerators():
+    def machine(**question):
+        return next(move["change"] for move in tonnage.serve(**question).advice if "on" in move["change"])
+
+    assert machine(model="mixtral-8x7b", on="2xA100-SXM-80GB", context=32768, concurrency=64) == {
+        "on": "8xA100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 1
+    }  # fmt: skip
+    assert machine(model="llama-3.1-8b", on="rtx-4090", context=4096, concurrency=20) == {
+        "on": "2xRTX-4090", "tensor_parallel_size": 1
+    }  # fmt: skip
+
+
+def test_what_would_just_fit_is_proposed_for_serving():
+    question = {"on": "8xH100-SXM-80GB", "context": 32768}
+    advice = tonnage.serve("llama-3.1-70b", concurrency=512, **question).advice
+    (move,) = [move for move in advice if "concurrency" in move["change"]]
+    most = move["change"]["concurrency"]
+    assert tonnage.serve("llama-3.1-70b", concurrency=most, **question).fits
+    assert not tonnage.serve("llama-3.1-70b", concurrency=most + 1, **question).fits
+    (move,) = [move for move in advice if "context" in move["change"]]
+    assert not tonnage.serve(
+        "llama-3.1-70b", on=question["on"], concurrency=512, context=move["change"]["context"] + 1024
+    ).fits
+
+
+def test_a_global_batch_is_held_and_what_the_user_said_of_experts_is_kept(ask):
+    line = "mixtral-8x7b --on 8xH100-SXM-80GB --tp 2 --etp 1 --dp 4 --num-microbatches 2"
+    before = ask("train", line)
+    moves = [
+        move for move in before["advice"] if "tensor_parallel_size" in move["change"] and "on" not in move["change"]
+    ]
+    assert moves
+    for move in moves:
+        after = ask("train", line, *move["text"].split())["question"]
+        assert after["global_batch_size"]["value"] == before["question"]["global_batch_size"]["value"] == 8
+        assert after["expert_tensor_parallel_size"]["value"] == 1
+        assert move["change"]["data_parallel_size"] == 8 // move["change"]["tensor_parallel_size"]
+
+
+def test_moves_together_change_no_numerics_where_that_is_enough(ask):
+    """No single move fits deepseek-v3 on 256 accelerators; two that change nothing else do, and are proposed first."""
+    advice = ask("train", "deepseek-v3 --on 32x8xH800-SXM-80GB --runtime megatron")["advice"]
+    assert advice[0]["fits"] and advice[0]["changes"] == "nothing"
+    assert not any(move["fits"] for move in advice[1:] if move["changes"] == "nothing")
+
+
+def test_the_text_says_what_a_move_changes(capsys):
+    main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  --")]
+    assert any("--precision bf16" in line and line.endswith("(changes the numerics)") for line in lines)
+    assert any(line.startswith("  --recompute full  ") and "changes" not in line for line in lines)
+
+
+# ---- the search itself, on made-up ladders: each step frees a number of bytes, and steps add up ----
+
+SIZES = {"a": (10, 20), "b": (15, 30), "c": (40,), "n": (60,), "m": tuple(range(5, 100, 5))}
+
+
+def free(needed, usable, names, refused=()):
+    """What is proposed when each option frees its bytes; options named in `refused` cannot go together."""
+    kinds = {"n": "numerics", "m": "machine"}
+    ladders = [Ladder(tuple({name: i} for i in range(len(SIZES[name]))), kinds.get(name, "nothing")) for name in names]
+
+    def settle(change):
+        if set(refused) <= set(change) and len(refused) > 1:
+            return None
+        return Settled(change, needed - sum(SIZES[name][step] for name, step in change.items()))
+
+    return [(move["change"], move["fits"]) for move in best_moves(ladders, settle, needed, usable)]
+
+
+def test_of_each_ladder_the_mildest_step_that_fits_is_proposed():
+    assert free(100, 85, "ab") == [({"a": 1}, True), ({"b": 0}, True)]
+    assert free(100, 91, "m") == [({"m": 1}, True)]
+    assert free(100, 5, "m") == [({"m": 18}, True)]
+
+
+def test_the_smallest_combination_is_relaxed_to_its_mildest_steps_the_costliest_first():
+    assert free(100, 65, "ab")[0] == ({"a": 1, "b": 0}, True)
+    assert free(100, 30, "abc")[0] == ({"b": 1, "c": 0}, True)
+    assert free(100, 15, "abc")[0] == ({"a": 1, "b": 1, "c": 0}, True)
+
+
+def test_numerics_join_only_where_nothing_else_is_enough():
+    assert [change for change, fits in free(100, 30, "abcn") if fits] == [{"b": 1, "c": 0}]
+    assert [change for change, fits in free(100, 5, "abcn") if fits] == [{"c": 0, "n": 0}]
+    assert [change for change, fits in free(200, 5, "abcm") if fits] == []
+    assert [change for change, fits in free(200, 25, "abcm") if fits] == [{"a": 1, "b": 1, "c": 0, "m": 16}]
+
+
+def test_moves_that_exclude_each_other_are_not_put_together():
+    assert [change for change, fits in free(100, 30, "abc", refused=("b", "c")) if fits] == []
+    assert [change for change, fits in free(100, 40, "abc", refused=("b", "c")) if fits] == [{"a": 1, "c": 0}]
+
+
+def test_a_long_ladder_whose_end_is_no_plan_is_still_searched():
+    """Sixty-four times the machine may be more than the model can be cut for."""
+    ladder = Ladder(tuple({"m": step} for step in range(60)), "machine")
+
+    def settle(change):
+        return None if change["m"] > 40 else Settled(change, 100 - change["m"])
+
+    assert [move["change"] for move in best_moves([ladder], settle, 100, 80)] == [{"m": 20}]
+
+
+@pytest.mark.parametrize(
+    ("verb", "line"),
+    [("serve", "llama-3.1-8b --on h100 --concurrency 1000000000 --context 4k"), ("serve", "llama-3.1-8b --on h100 --context 1000000000"),
+     ("train", "llama-3.1-8b --on 100000x8xh100 --seq 1M --mbs 1M"), ("train", "llama-3.1-8b --on h100 --mbs 1048575")],
+    ids=lambda value: value,
+)  # fmt: skip
+def test_questions_of_any_size_are_answered_at_once(ask, verb, line):
+    """A list of every count of requests or nodes would never end."""
+    assert ask(verb, line)["verdict"]["fits"] is False

@@ -1,0 +1,87 @@
+"""The Python face: options are checked by type, answers are short to look at and print as the command line does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tonnage
+from tonnage.cli import main
+from tonnage.errors import InvalidInput, InvalidPlan, UnknownName
+
+ON = "8xH100-SXM-80GB"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"micro_batch_size": "4"}, r"micro_batch_size takes a whole number, or None for its default. Got '4' \(str\)"),
+        ({"micro_batch_size": 1.5}, r"Got 1.5 \(float\)"), ({"micro_batch_size": 4.0}, r"Got 4.0 \(float\)"), ({"micro_batch_size": True}, r"Got True \(bool\)"),
+        ({"micro_batch_size": [1]}, r"Got \[1\] \(list\)"), ({"sequence_parallel": 1}, "sequence_parallel takes True or False"),
+        ({"sequence_parallel": "yes"}, "sequence_parallel takes True or False"), ({"recompute": 1}, "recompute takes a name"),
+        ({"reserve_bytes": float("nan")}, "reserve_bytes takes a finite number"), ({"reserve_bytes": float("inf")}, "reserve_bytes takes a finite"),
+        ({"reserve_bytes": -1}, "at least 0. Got -1"), ({"reserve_bytes": "1GB"}, r"Got '1GB' \(str\)"), ({"reserve_bytes": True}, "reserve_bytes takes"),
+        ({"reserve_bytes": 80 * 2**30}, "reserve must leave some of the 79.* GiB that H100-SXM-80GB has. Got 80.00 GiB"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_option_of_the_wrong_type_is_named_with_its_value_and_what_it_takes(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        tonnage.train("llama-3.1-8b", on=ON, **options)
+
+
+@pytest.mark.parametrize("ask", [tonnage.train, tonnage.serve])
+def test_a_model_or_a_cluster_of_the_wrong_type_is_bad_input(ask):
+    with pytest.raises(InvalidInput, match=r"model takes a name, a path or a Model. Got 5 \(int\)"):
+        ask(5, on=ON)
+    with pytest.raises(InvalidInput, match=r"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got 8 \(int\)"):
+        ask("llama-3.1-8b", on=8)
+    with pytest.raises(UnknownName, match="no option is called 'contxt'"):
+        ask("llama-3.1-8b", on=ON, contxt=1)
+    with pytest.raises(InvalidInput, match="reserve must leave"):
+        ask("llama-3.1-8b", on=ON, reserve_bytes=10**12)
+
+
+def test_serving_checks_its_options_too():
+    with pytest.raises(InvalidInput, match="concurrency takes a whole number"):
+        tonnage.serve("llama-3.1-8b", on=ON, concurrency="many")
+    with pytest.raises(InvalidPlan, match="concurrency must be at least 1"):
+        tonnage.serve("llama-3.1-8b", on=ON, concurrency=0)
+
+
+def test_integers_of_numpy_none_and_paths_are_welcome(tmp_path):
+    plain = tonnage.train("llama-3.1-8b", on=ON, micro_batch_size=2)
+    assert (
+        tonnage.train("llama-3.1-8b", on=ON, micro_batch_size=np.int64(2), recompute=None).to_dict() == plain.to_dict()
+    )
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, '
+        '"num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 512}'
+    )
+    assert tonnage.train(Path(tmp_path), on="rtx-4090").fits
+
+
+@pytest.mark.parametrize("reserve", [10 * 2**30, 10.0 * 2**30])
+def test_a_reserve_is_whole_bytes_of_the_question(reserve):
+    answer = tonnage.serve("llama-3.1-8b", on=ON, context=4096, reserve_bytes=reserve)
+    assert answer.question["reserve_bytes"] == {"value": 10 * 2**30, "from": "given"}
+    assert isinstance(answer.usable_bytes, int)
+
+
+def test_the_command_line_refuses_to_reserve_all_memory_too(capsys):
+    assert main(["train", "llama-3.1-8b", "--on", ON, "--reserve", "80GiB"]) == 64
+    assert "reserve must leave" in capsys.readouterr().err
+
+
+def test_an_answer_looks_short_and_prints_what_the_command_line_prints(capsys):
+    answer = tonnage.train("llama-3.1-8b", on=ON)
+    assert isinstance(answer, tonnage.Answer)
+    assert (
+        repr(answer).startswith("<Answer train llama-3.1-8b on 8xH100-SXM-80GB: fits, needs ")
+        and len(repr(answer)) < 120
+    )
+    main(["train", "llama-3.1-8b", "--on", ON])
+    assert capsys.readouterr().out == f"{answer}\n" == f"{answer.text()}\n"
+    main(["train", "llama-3.1-8b", "--on", ON, "--formulas"])
+    assert capsys.readouterr().out == answer.text(formulas=True) + "\n"
+    assert "does not fit" in repr(tonnage.train("llama-3.1-70b", on="rtx-4090"))
