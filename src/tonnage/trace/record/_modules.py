@@ -15,6 +15,11 @@ class ModulePath:
         self._names: dict[int, str] = {}
         self._stack: list[str] = []
 
+    @property
+    def depth(self) -> int:
+        """How many forwards run, one inside the other."""
+        return len(self._stack)
+
     def name(self, model: nn.Module) -> None:
         """Learns the names of a model's modules."""
         for name, module in model.named_modules():

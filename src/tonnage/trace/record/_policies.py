@@ -63,6 +63,7 @@ def _scalar(recorder: "Recorder", func: Any, args: tuple[Any, ...]) -> tuple[boo
     maker = recorder.events.allocations[number].operation if number is not None else ""
     value: bool | float | int
     if tensor.dtype == torch.bool:
+        recorder.asked(maker)
         value = "aten.all" in maker  # masks are asked whether they hide anything
     elif tensor.dtype.is_floating_point:
         value = 0.0  # GradScaler's found_inf: the step is taken

@@ -2,7 +2,7 @@
 
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ class Recorder(TorchDispatchMode):
         self.answers: Counter[tuple[str, str, str]] = Counter()
         self.paused = 0
         self.attention: Any = None
+        self.asked: Callable[[str], None] = lambda operation: None  # before a yes or no is made up
         self._overlays = overlays(profile)
         self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._sizes: dict[int, int] = {}  # of live allocations, by number

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tonnage.errors import InvalidInput
 from tonnage.trace.program import STAGES, Program, arguments
 from tonnage.trace.record._recorder import Recorder
 
@@ -45,7 +46,7 @@ def train(recorder: Recorder, program: Program, steps: int = 2, progress: Progre
             recorder.mark(STAGES[3] + suffix, "forward")
             if step + 1 < steps:
                 optimizer.zero_grad()
-    recorder.keep(model, optimizer, output, loss)
+    recorder.keep(program, optimizer, output, loss)
 
 
 def _forward(recorder: Recorder, program: Program, suffix: str) -> tuple[Any, Any]:
@@ -56,6 +57,10 @@ def _forward(recorder: Recorder, program: Program, suffix: str) -> tuple[Any, An
         output = program.model(*positional, **named)
         recorder.mark(STAGES[0] + suffix, "forward")
         loss = _loss_of(output) if program.loss is None else program.loss(output)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
+        shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
+        free = " that no parameter has a part in" if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ""
+        raise InvalidInput(f"loss must be a tensor of one number that depends on the parameters. Got {shape}{free}.")
     recorder.mark(STAGES[1] + suffix, "forward")
     return output, loss
 

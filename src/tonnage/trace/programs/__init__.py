@@ -1,0 +1,1 @@
+"""Programs to trace that come along; each file is given to the tracer as FILE.py:program."""
