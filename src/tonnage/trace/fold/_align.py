@@ -1,0 +1,130 @@
+"""Three traces side by side: what all of them have, and the loops that run once more in each."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from tonnage.trace.events import Events
+from tonnage.trace.fold._errors import DoesNotFold
+
+NUMBERS = re.compile(r"\d+")
+_REST = "after the last mark"
+
+
+class Piece(Struct, frozen=True):
+    """A part of a stage: `length` events, once (`count` None), or `count` times in the first trace and once more in each next.
+    `ends`: its stage ends with it."""
+
+    stage: str
+    length: int
+    count: int | None = None
+    ends: bool = False
+
+    def times(self, more: int) -> int:
+        return 1 if self.count is None else self.count + more
+
+
+class _Stream(Struct, frozen=True):
+    """One trace's events as numbers that compare: `kinds` without bytes, `tokens` with them."""
+
+    kinds: list[int]
+    tokens: list[tuple[int, int]]
+
+
+def pieces(traces: Sequence[Events]) -> list[Piece]:
+    """The parts of all stages, in order. Raises DoesNotFold."""
+    names: dict[object, int] = {}
+    streams = [_stream(each, names) for each in traces]
+    found: list[Piece] = []
+    for stage, *bounds in _stages(traces):
+        part = _Stage(stage, streams, bounds)
+        found += part.pieces()
+    return found
+
+
+def _stages(traces: Sequence[Events]) -> Iterator[tuple[str, tuple[int, int], tuple[int, int], tuple[int, int]]]:
+    """Each stage's name, and its first event and end in each trace."""
+    names = [[mark.name for mark in each.marks] for each in traces]
+    if not all(each == names[0] for each in names):
+        raise DoesNotFold(next(iter(names[0]), _REST), "the traces end other stages.")
+    ends = [[0, *(mark.position for mark in each.marks), len(each.order)] for each in traces]
+    yield from zip([*names[0], _REST], *(pairwise(each) for each in ends), strict=True)
+
+
+def _stream(events: Events, names: dict[object, int]) -> _Stream:
+    kind_of, sizes = [], []
+    for made in events.allocations:
+        module = NUMBERS.sub("#", made.module)
+        label = (made.stream, made.operation, module, made.phase, made.category, made.overlay)
+        kind_of.append(2 * names.setdefault(label, len(names)))
+        sizes.append(made.bytes)
+    kinds = [kind_of[event] if event >= 0 else kind_of[~event] + 1 for event in events.order]
+    tokens = [(kind, sizes[event if event >= 0 else ~event]) for kind, event in zip(kinds, events.order, strict=True)]
+    return _Stream(kinds, tokens)
+
+
+class _Stage:
+    """One stage of the three traces. A place is where each of them is."""
+
+    def __init__(self, stage: str, streams: Sequence[_Stream], bounds: Sequence[tuple[int, int]]):
+        self.stage = stage
+        self.kinds = [stream.kinds[first:end] for stream, (first, end) in zip(streams, bounds, strict=True)]
+        self.tokens = [stream.tokens[first:end] for stream, (first, end) in zip(streams, bounds, strict=True)]
+        self.ends = [end - first for first, end in bounds]
+
+    def pieces(self) -> Iterator[Piece]:
+        """Runs along all three until they part, which is where a loop goes on in the longer ones."""
+        place = start = [0, 0, 0]
+        while True:
+            place = [each + self._alike(place) for each in place]
+            if place == self.ends:
+                break
+            length = self._inserted(place)
+            last = self._first_repeated(start[2], place[2], length)
+            count = (place[2] - last) // length
+            yield Piece(self.stage, place[2] - count * length - start[2])
+            yield Piece(self.stage, length, count)
+            place = start = [each + more * length for more, each in enumerate(place)]
+        yield Piece(self.stage, place[2] - start[2], ends=True)
+
+    def _alike(self, place: Sequence[int]) -> int:
+        """For how many events the three go the same way. Bytes may grow by the same step from trace to trace."""
+        a, b, c = self.tokens
+        i, j, k = place
+        count = 0
+        for (kind, size), (kind_b, size_b), (kind_c, size_c) in zip(a[i:], b[j:], c[k:], strict=False):
+            if not kind == kind_b == kind_c or size_c - size_b != size_b - size:
+                break
+            count += 1
+        return count
+
+    def _inserted(self, place: Sequence[int]) -> int:
+        """The length of what the second trace has here once and the third twice: after it they go the same way for longest."""
+        i, j, k = place
+        rest, rest_b, rest_c = (end - each for end, each in zip(self.ends, place, strict=True))
+        best, best_length = 0, 0
+        kinds, tokens = self.kinds[1], self.tokens[2]
+        for length in range(1, min(rest_b - rest, (rest_c - rest) // 2) + 1):
+            if tokens[k] != tokens[k + length] or kinds[j] != self.kinds[2][k]:
+                continue
+            if kinds[j : j + length] != self.kinds[2][k : k + length]:
+                continue
+            if tokens[k : k + length] != tokens[k + length : k + 2 * length]:
+                continue
+            after = [i, j + length, k + 2 * length]
+            if after == self.ends:
+                return length
+            if (alike := self._alike(after)) > best:
+                best, best_length = alike, length
+        if not best:
+            raise DoesNotFold(self.stage, f"after {i} of its events, what more layers add does not repeat.")
+        return best_length
+
+    def _first_repeated(self, start: int, place: int, length: int) -> int:
+        """How far back the repetition reaches in the third trace."""
+        tokens = self.tokens[2]
+        while place > start and tokens[place - 1] == tokens[place - 1 + length]:
+            place -= 1
+        return place

@@ -1,0 +1,158 @@
+"""Folding: align three traces, learn their rules, and write the events that the rules give for more layers."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from tonnage.errors import InvalidInput
+from tonnage.trace.events import Events, Mark, check
+from tonnage.trace.fold._align import Piece, pieces
+from tonnage.trace.fold._errors import DoesNotFold
+from tonnage.trace.fold._rules import Freed, Loop, Point, looped, once
+from tonnage.trace.recording import Answered, Fired, Recording
+
+Key = TypeVar("Key")
+
+
+def fold(traces: Sequence[Events], layers: Sequence[int], num_layers: int) -> Events:
+    """The events of the program with `num_layers` layers, from three traces of it with `layers`, a period more in each.
+
+    Raises DoesNotFold where the traces do not repeat, InvalidInput for numbers of layers that do not belong together.
+    """
+    more = _more(layers, num_layers)
+    for trace in traces:
+        check(trace)
+    parts = pieces(traces)
+    rules = _rules(traces, parts, layers[1] - layers[0])
+    for index, trace in enumerate(traces):
+        _same(_expanded(parts, rules, trace, index), trace)
+    made = _expanded(parts, rules, traces[0], more)
+    try:
+        check(made)
+    except InvalidInput as error:
+        raise DoesNotFold(parts[-1].stage, str(error)) from None
+    return made
+
+
+def fold_recordings(recordings: Sequence[Recording], layers: Sequence[int], num_layers: int) -> Recording:
+    """The recording of the program with `num_layers` layers: its events folded, its counts continued. Raises as `fold` does."""
+    more = _more(layers, num_layers)
+    first = recordings[0]
+    events = fold([each.events for each in recordings], layers, num_layers)
+    answers = _continued([{(a.operation, a.dtype, a.answer): a.times for a in each.answers} for each in recordings], more)
+    return Recording(
+        events=events, profile=first.profile, front_end=first.front_end, program=first.program, torch=first.torch,
+        operations=_continued([{"operations": each.operations} for each in recordings], more)["operations"],
+        overlays=_overlays(recordings, more), answers=tuple(Answered(*key, times) for key, times in answers.items()),
+        attention=_continued([each.attention for each in recordings], more),
+        unmodelled=_continued([each.unmodelled for each in recordings], more), notes=first.notes,
+    )  # fmt: skip
+
+
+def _overlays(recordings: Sequence[Recording], more: int) -> tuple[Fired, ...]:
+    calls = _continued([{each.name: each.calls for each in one.overlays} for one in recordings], more)
+    sizes = _continued([{each.name: each.bytes for each in one.overlays} for one in recordings], more)
+    last = {each.name: each for each in recordings[-1].overlays}
+    return tuple(Fired(name, calls[name], sizes[name], last[name].exact, last[name].source) for name in calls)
+
+
+def _continued(counts: Sequence[Mapping[Key, int]], more: int) -> dict[Key, int]:
+    """Counts that grow by the same step with each period."""
+    made = {}
+    for key in counts[-1]:
+        first, second, third = (each.get(key, 0) for each in counts)
+        if third - second != second - first:
+            raise DoesNotFold("counts", f"{key} is counted {first}, {second} and {third} times in three traces.")
+        made[key] = first + more * (second - first)
+    return made
+
+
+def _more(layers: Sequence[int], num_layers: int) -> int:
+    """How many periods there are more than in the first trace."""
+    if len(layers) != 3 or not 0 < layers[0] < layers[1] or layers[2] - layers[1] != layers[1] - layers[0]:
+        raise InvalidInput(f"layers: folding needs three traces, each with a period more. Got {tuple(layers)}.")
+    period = layers[1] - layers[0]
+    if num_layers < layers[0] or (num_layers - layers[0]) % period:
+        raise InvalidInput(f"num_layers must be {layers[0]} and a multiple of {period}. Got {num_layers}.")
+    return (num_layers - layers[0]) // period
+
+
+Spot = tuple[int, int, int]  # piece, place in it, repetition
+
+
+def _spots(parts: Sequence[Piece], more: int) -> list[Spot]:
+    """Of each event in order."""
+    return [
+        (number, place, i)
+        for number, part in enumerate(parts)
+        for i in range(part.times(more))
+        for place in range(part.length)
+    ]
+
+
+def _rules(traces: Sequence[Events], parts: Sequence[Piece], step: int) -> list[list[Loop]]:
+    """By piece and place."""
+    seen: list[list[list[Point]]] = [[[] for _ in range(part.length)] for part in parts]
+    for more, trace in enumerate(traces):
+        spots = _spots(parts, more)
+        made_at: dict[int, Spot] = {}
+        for event, spot in zip(trace.order, spots, strict=True):
+            piece, place, i = spot
+            if event >= 0:
+                made_at[event] = spot
+                point = Point(i, more, trace.allocations[event], spot)
+            else:
+                point = Point(i, more, None, made_at[~event])
+            seen[piece][place].append(point)
+    return [[_learned(part, points, step) for points in places] for part, places in zip(parts, seen, strict=True)]
+
+
+def _learned(part: Piece, points: Sequence[Point], step: int) -> Loop:
+    found = once(points, step) if part.count is None else looped(points, part.count, step)
+    if found is None:
+        shown = points[-1].made
+        what = "a free" if shown is None else f"an allocation by {shown.operation or 'no operation'}"
+        raise DoesNotFold(part.stage, f"{what} follows no rule from layer to layer.")
+    return found
+
+
+def _expanded(parts: Sequence[Piece], rules: Sequence[Sequence[Loop]], like: Events, more: int) -> Events:
+    """The events with so many periods more than in the first trace; marks are named as in `like`."""
+    made = Events()
+    numbers: list[list[int]] = [[] for _ in parts]  # what each piece allocated, by its events in order; -1: a free
+    names = [mark.name for mark in like.marks]
+    for index, part in enumerate(parts):
+        here, times = numbers[index], part.times(more)
+        for i in range(times):
+            for each in rules[index]:
+                rule = each.at(i, times)
+                if isinstance(rule, Freed):
+                    made.free(_number(numbers, parts, rule, i, more, part.stage))
+                    here.append(-1)
+                else:
+                    here.append(made.allocate(rule.at(i, more)))
+        if part.ends and len(made.marks) < len(names):
+            made.marks.append(Mark(len(made.order), names[len(made.marks)]))
+    return made
+
+
+def _number(
+    numbers: Sequence[Sequence[int]], parts: Sequence[Piece], rule: Freed, i: int, more: int, stage: str
+) -> int:
+    repetition = rule.repetition.at(i, more)
+    place = repetition * parts[rule.piece].length + rule.place
+    if repetition < 0 or place >= len(numbers[rule.piece]) or numbers[rule.piece][place] < 0:
+        raise DoesNotFold(stage, "a free would come before its allocation.")
+    return numbers[rule.piece][place]
+
+
+def _same(found: Events, trace: Events) -> None:
+    """The rules must give back every trace that they were learned from."""
+    for position, (here, there) in enumerate(zip(found.order, trace.order, strict=True)):
+        if here != there or (here >= 0 and found.allocations[here] != trace.allocations[there]):
+            raise DoesNotFold(_stage_at(trace, position), "its rules do not give back the trace.")
+    if found.marks != trace.marks:
+        raise DoesNotFold(trace.marks[0].name, "its rules do not give back the marks.")
+
+
+def _stage_at(events: Events, position: int) -> str:
+    return next((mark.name for mark in events.marks if position < mark.position), "after the last mark")

@@ -1,0 +1,170 @@
+"""What an event of a piece does, as a rule of which repetition it is in and of how many repetitions there are."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from tonnage.trace.events import Allocation
+from tonnage.trace.fold._align import NUMBERS
+
+
+class Point(Struct, frozen=True):
+    """An event as it was seen: in repetition `i`, in the trace with `more` repetitions than the first.
+
+    Of an allocation, `made` is it; of a free, `freed` is the (piece, place in it, repetition) of what was freed.
+    """
+
+    i: int
+    more: int
+    made: Allocation | None
+    freed: tuple[int, int, int]
+
+
+class Line(Struct, frozen=True):
+    """A whole number that is so much at first, and grows along repetitions and with their number."""
+
+    base: int
+    along: int = 0
+    total: int = 0
+
+    def at(self, i: int, more: int) -> int:
+        return self.base + self.along * i + self.total * more
+
+
+class Made(Struct, frozen=True):
+    """An allocation: `like` another but for its bytes and the numbers in its module's name."""
+
+    like: Allocation
+    bytes: Line
+    module: tuple[str, ...]
+    numbers: tuple[Line, ...]
+
+    def at(self, i: int, more: int) -> Allocation:
+        like = self.like
+        module = self.module[0]
+        for number, text in zip(self.numbers, self.module[1:], strict=True):
+            module += f"{number.at(i, more)}{text}"
+        size = self.bytes.at(i, more)
+        return Allocation(size, like.stream, like.operation, module, like.phase, like.category, like.overlay)
+
+
+class Freed(Struct, frozen=True):
+    """A free of what was made at a place of a piece, in some repetition of that."""
+
+    piece: int
+    place: int
+    repetition: Line
+
+
+Rule = Made | Freed
+
+
+class Loop(Struct, frozen=True):
+    """Rules of one place: of the first repetitions, of the last (from the end), and of all between."""
+
+    head: tuple[Rule, ...] = ()
+    middle: Rule | None = None
+    tail: tuple[Rule, ...] = ()
+
+    def at(self, i: int, times: int) -> Rule:
+        if i < len(self.head):
+            return self.head[i]
+        if times - 1 - i < len(self.tail):
+            return self.tail[times - 1 - i]
+        assert self.middle is not None  # learned with repetitions between head and tail
+        return self.middle
+
+
+# How many repetitions at the beginning and at the end may differ from those between; the fewest that do are taken.
+_EDGES = sorted(((head, tail) for head in range(4) for tail in range(4)), key=lambda edge: (sum(edge), edge))
+
+
+def once(points: Sequence[Point], step: int) -> Loop | None:
+    """The rule of an event outside of loops, seen once in each trace."""
+    rule = _rule(points, _fixed(step), _fixed(1))
+    return None if rule is None else Loop(head=(rule,))
+
+
+def looped(points: Sequence[Point], count: int, step: int) -> Loop | None:
+    """The rules of one place of a loop that runs `count` times in the first trace."""
+    for head, tail in _EDGES:
+        if head + tail > count:
+            continue
+        found = _with_edges(points, count, head, tail, step)
+        if found is not None:
+            return found
+    return None
+
+
+def _with_edges(points: Sequence[Point], count: int, head: int, tail: int, step: int) -> Loop | None:
+    between = [each for each in points if head <= each.i < count + each.more - tail]
+    middle = _rule(between, _moving(step), _moving(1))
+    if middle is None:
+        return None
+    first = [_rule([p for p in points if p.i == i], _fixed(step), _fixed(1)) for i in range(head)]
+    last = [
+        _rule([p for p in points if count + p.more - 1 - p.i == i], _fixed(step), _fixed(1)) for i in range(tail)
+    ]
+    if None in first or None in last:
+        return None
+    return Loop(tuple(filter(None, first)), middle, tuple(filter(None, last)))
+
+
+Slopes = tuple[tuple[int, int], ...]
+
+
+def _fixed(step: int) -> Slopes:
+    """Counted from the beginning, or from the end."""
+    return ((0, 0), (0, step))
+
+
+def _moving(step: int) -> Slopes:
+    """The same for all repetitions, with them, or against them from the end."""
+    return ((0, 0), (step, 0), (-step, step))
+
+
+def _rule(points: Sequence[Point], modules: Slopes, repetitions: Slopes) -> Rule | None:
+    if points[0].made is None:
+        return _freed(points, repetitions)
+    return _made(points, points[0].made, modules)
+
+
+def _freed(points: Sequence[Point], slopes: Slopes) -> Freed | None:
+    piece, place, _ = points[0].freed
+    if any(each.freed[:2] != (piece, place) for each in points):
+        return None
+    repetition = _line(points, lambda each: each.freed[2], slopes)
+    return None if repetition is None else Freed(piece, place, repetition)
+
+
+def _made(points: Sequence[Point], like: Allocation, slopes: Slopes) -> Made | None:
+    size = _line(points, lambda each: _allocation(each).bytes, _growth(points))
+    texts = NUMBERS.split(like.module)
+    numbers = []
+    for index in range(len(texts) - 1):
+        number = _line(points, lambda each, index=index: int(NUMBERS.findall(_allocation(each).module)[index]), slopes)
+        if number is None:
+            return None
+        numbers.append(number)
+    return None if size is None else Made(like, size, tuple(texts), tuple(numbers))
+
+
+def _growth(points: Iterable[Point]) -> Slopes:
+    """Bytes may grow with the number of layers: a stack of one figure for each parameter. Three traces must show it."""
+    sizes = {each.more: _allocation(each).bytes for each in points}
+    return ((0, sizes[1] - sizes[0]),) if len(sizes) == 3 else ((0, 0),)
+
+
+def _allocation(point: Point) -> Allocation:
+    assert point.made is not None  # points of one place are all allocations or all frees
+    return point.made
+
+
+def _line(points: Sequence[Point], value: Callable[[Point], int], slopes: Slopes) -> Line | None:
+    values = [value(each) for each in points]
+    for along, total in slopes:
+        base = values[0] - along * points[0].i - total * points[0].more
+        line = Line(base, along, total)
+        if all(line.at(each.i, each.more) == number for each, number in zip(points, values, strict=True)):
+            return line
+    return None
