@@ -101,7 +101,7 @@ class Recorder(TorchDispatchMode):
     def recording(self, program: str = "", notes: tuple[str, ...] = ()) -> Recording:
         """All that was recorded, without torch."""
         return Recording(
-            events=self.events, profile=self.profile.name, front_end=self.device_type, program=program, torch=torch.__version__,
+            events=self.events, profile=self.profile.name, front_end=self.device_type, program=program, torch=str(torch.__version__),
             operations=sum(self.calls.values()), overlays=tuple(self.fired.values()), notes=notes,
             answers=tuple(Answered(*key, times) for key, times in self.answers.items()),
             attention=dict(self.attention.chosen) if self.attention is not None else {},
