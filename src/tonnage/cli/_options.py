@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.cli._print import write
 from tonnage.errors import InvalidInput
 from tonnage.units import parse_bytes, parse_count, parse_length
 
@@ -59,6 +60,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Any:
         raise InvalidInput(f"{message}{self._nearest(message)} See `{self.prog} --help`.")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse hides that help cannot be written; here it has its status."""
+        write(message)
 
     def _nearest(self, message: str) -> str:
         from difflib import get_close_matches
