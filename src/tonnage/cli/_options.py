@@ -46,7 +46,7 @@ def number(text: str, what: str) -> float:
     except ValueError:
         raise InvalidInput(f"{what} must be a number. Got {text!r}.") from None
     if not abs(value) < 1e30:
-        raise InvalidInput(f"{what} must be a finite number. Got {text!r}.")
+        raise InvalidInput(f"{what} must be a number from -1e30 to 1e30. Got {text!r}.")
     return value
 
 

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import msgspec
 
 
-class Unwritable(Exception):  # noqa: N818 - it is what it says, as the errors of this package are
+class Unwritable(Exception):
     """stdout does not take what is written: the disk is full, or the device is gone."""
 
 
