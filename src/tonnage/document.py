@@ -78,7 +78,11 @@ class AnswerDocument(Struct, kw_only=True):
 
 
 class RuleDocument(Struct, kw_only=True):
-    """One rule of thumb, worked on its document's own example. `exact` is what tonnage computes beside it."""
+    """One rule of thumb, worked on its document's own example or on `model`. `exact` is what tonnage computes beside it.
+
+    `of_document` lists the names in `inputs` and `values` whose numbers are the document's own whatever the model is, and
+    "value" where the figure itself is.
+    """
 
     name: str
     title: str
@@ -93,6 +97,8 @@ class RuleDocument(Struct, kw_only=True):
     note: str
     inputs: dict[str, float]
     exact: TermDocument
+    model: str | None
+    of_document: list[str]
     stages: list[dict[str, Any]] = []
 
 

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import formulas
+from tonnage.cli import rules
 from tonnage.cli._options import add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.formula import FORMULAS, Formula
 from tonnage.glossary import SYMBOLS, Symbol
 from tonnage.registry import unknown
+from tonnage.rules import RULES
 
-HELP = "a formula, a symbol of the formulas, or a source: text, unit, meaning, where it comes from"
+HELP = "a formula, a symbol of the formulas, a source or a rule of thumb: text, unit, meaning, where it comes from"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="a formula, a letter or long name, or a key of the bibliography; none: list all",
+        help="a formula, a letter or long name, a key of the bibliography, or a rule such as A6; none: list all",
     )
     add_output(parser)
 
@@ -29,6 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
     load_formulas()
     if arguments.name is None:
         return _list(arguments.json)
+    if not _has(arguments.name) and rules.is_rule(arguments.name):
+        rules.show([arguments.name], None, None, as_json=arguments.json, formulas=arguments.formulas)
+        return 0
     document = explain(arguments.name)
     if arguments.json:
         print_json(document)
@@ -43,6 +48,17 @@ def load_formulas() -> None:
         import_module(f"tonnage.formulas.{path.stem}")
 
 
+def _has(name: str) -> bool:
+    """Whether a formula, a symbol or a source is called so."""
+    from tonnage.references import references
+
+    return (
+        name in FORMULAS
+        or name in references()
+        or any(name in (symbol.letter, symbol.name) for symbol in SYMBOLS.values())
+    )
+
+
 def explain(name: str) -> dict[str, Any]:
     """The document about one name."""
     from tonnage.references import references
@@ -54,7 +70,7 @@ def explain(name: str) -> dict[str, Any]:
         return _symbol(SYMBOLS.get(name) or by_long_name[name])
     if name in references():
         return {"schema": "tonnage/1", "kind": "source", "name": name, **_reference(name)}
-    raise unknown("formula, symbol or source", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references()])
+    raise unknown("formula, symbol, source or rule", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references(), *RULES])
 
 
 def _formula(formula: Formula) -> dict[str, Any]:
