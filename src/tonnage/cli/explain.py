@@ -9,6 +9,7 @@ from tonnage import formulas
 from tonnage.cli import rules
 from tonnage.cli._options import add_output
 from tonnage.cli._print import print_json, print_lines
+from tonnage.document import SCHEMA
 from tonnage.formula import FORMULAS, Formula
 from tonnage.glossary import SYMBOLS, Symbol
 from tonnage.registry import unknown
@@ -69,7 +70,7 @@ def explain(name: str) -> dict[str, Any]:
     if name in SYMBOLS or name in by_long_name:
         return _symbol(SYMBOLS.get(name) or by_long_name[name])
     if name in references():
-        return {"schema": "tonnage/1", "kind": "source", "name": name, **_reference(name)}
+        return {"schema": SCHEMA, "kind": "source", "name": name, **_reference(name)}
     raise unknown("formula, symbol, source or rule", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references(), *RULES])
 
 
@@ -77,7 +78,7 @@ def _formula(formula: Formula) -> dict[str, Any]:
     from tonnage.references import cited
 
     return {
-        "schema": "tonnage/1", "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
+        "schema": SCHEMA, "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
         "meaning": formula.summary, "assumes": formula.assumes, "basis": formula.basis, "source": formula.source,
         "symbols": [_letter(SYMBOLS[letter]) for letter in formula.symbols],
         "references": [{"key": key, **_reference(key)} for key in cited(formula.source)],
@@ -86,7 +87,7 @@ def _formula(formula: Formula) -> dict[str, Any]:
 
 def _symbol(symbol: Symbol) -> dict[str, Any]:
     users = sorted(formula.name for formula in FORMULAS.values() if symbol.letter in formula.symbols)
-    return {"schema": "tonnage/1", "kind": "symbol", "name": symbol.letter, **_letter(symbol), "formulas": users}
+    return {"schema": SCHEMA, "kind": "symbol", "name": symbol.letter, **_letter(symbol), "formulas": users}
 
 
 def _letter(symbol: Symbol) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def _list(as_json: bool) -> int:
 
     found = {"formulas": list(FORMULAS), "symbols": list(SYMBOLS), "sources": list(references())}
     if as_json:
-        print_json({"schema": "tonnage/1", **found})
+        print_json({"schema": SCHEMA, **found})
     else:
         print_lines([f"{kind}: {', '.join(names)}" for kind, names in found.items()])
     return 0
