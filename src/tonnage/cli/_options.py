@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.cli._flags import assignment, ours
 from tonnage.cli._print import write
 from tonnage.errors import InvalidInput
 from tonnage.units import parse_bytes, parse_count, parse_length
@@ -58,8 +59,16 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **kwargs)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Options of other tools that mean the same are read as ours, and underscores as dashes."""
+        return super().parse_args(ours(args, self._option_string_actions, self._verb), namespace)
+
     def error(self, message: str) -> Any:
         raise InvalidInput(f"{message}{self._nearest(message)} See `{self.prog} --help`.")
+
+    @property
+    def _verb(self) -> str:
+        return self.prog.rpartition(" ")[2]
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """argparse hides that help cannot be written; here it has its status."""
@@ -68,9 +77,12 @@ class Parser(argparse.ArgumentParser):
     def _nearest(self, message: str) -> str:
         from difflib import get_close_matches
 
-        if not message.startswith("unrecognized arguments: --"):
+        if not message.startswith("unrecognized arguments: "):
             return "."
-        wrong = message.split()[2].partition("=")[0]
+        word = message.split()[2]
+        if not word.startswith("--"):
+            return f".{assignment(word, self._verb)}"
+        wrong = word.partition("=")[0]
         known = [flag for action in self._actions for flag in action.option_strings]
         near = get_close_matches(wrong, known, n=2, cutoff=0.5)
         return f". Did you mean {' or '.join(near)}?" if near else "."
