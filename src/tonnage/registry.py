@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from tonnage.errors import UnknownName, shown
 
 T = TypeVar("T")
+LONGEST = 200  # characters of a name that are compared
 MOST = 5  # suggestions; more than anyone compares
 # Likeness as difflib's ratio has it: shared characters of both. Random words share half of a catalogue's names' letters, so
 # from LIKE on a name must also begin alike and share a run of a third of them, unless it is VERY_LIKE, or too SHORT to tell.
@@ -59,7 +60,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
     Letters and digits alone are compared; of names that differ by their owner alone, one is shown.
     """
-    wanted = _plain(name)
+    wanted = _plain(name[:LONGEST])
     scored = [(score, _plain(candidate), candidate) for candidate in known if (score := _likeness(wanted, candidate))]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):

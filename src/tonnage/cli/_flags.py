@@ -30,7 +30,7 @@ def tools() -> tuple[Tool, ...]:
 
 def ours(words: list[str], known: Container[str], verb: str) -> list[str]:
     """The words with options spelled as here; InvalidInput for an option of another tool that means something else."""
-    made = []
+    made: list[str] = []
     for position, word in enumerate(words):
         if word == "--":
             return made + words[position:]

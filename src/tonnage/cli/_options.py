@@ -12,6 +12,7 @@ from tonnage.errors import InvalidInput
 from tonnage.units import parse_bytes, parse_count, parse_length
 
 Reader = Callable[[str, str], Any]
+LONGEST = 200  # characters of a wrong word that are shown
 
 
 class Option(Struct, frozen=True):
@@ -61,10 +62,13 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Options of other tools that mean the same are read as ours, and underscores as dashes."""
-        return super().parse_args(ours(args, self._option_string_actions, self._verb), namespace)
+        found, extra = self.parse_known_args(ours(args, self._option_string_actions, self._verb), namespace)
+        if extra:
+            self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
+        return found
 
     def error(self, message: str) -> Any:
-        raise InvalidInput(f"{message}{self._nearest(message)} See `{self.prog} --help`.")
+        raise InvalidInput(f"{message.removesuffix('.')}. See `{self.prog} --help`.")
 
     @property
     def _verb(self) -> str:
@@ -74,18 +78,14 @@ class Parser(argparse.ArgumentParser):
         """argparse hides that help cannot be written; here it has its status."""
         write(message)
 
-    def _nearest(self, message: str) -> str:
+    def _nearest(self, word: str) -> str:
         from difflib import get_close_matches
 
-        if not message.startswith("unrecognized arguments: "):
-            return "."
-        word = message.split()[2]
         if not word.startswith("--"):
-            return f".{assignment(word, self._verb)}"
-        wrong = word.partition("=")[0]
+            return assignment(word, self._verb)
         known = [flag for action in self._actions for flag in action.option_strings]
-        near = get_close_matches(wrong, known, n=2, cutoff=0.5)
-        return f". Did you mean {' or '.join(near)}?" if near else "."
+        near = get_close_matches(word.partition("=")[0].replace("_", "-"), known, n=2, cutoff=0.5)
+        return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
