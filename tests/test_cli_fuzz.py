@@ -36,12 +36,22 @@ ANY_VALUE = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS), st.sampl
                       st.floats().map(str), st.text(max_size=20))  # fmt: skip
 
 
+SWITCHES = {"--json", "--formulas", "--sequence-parallel", "--no-sequence-parallel", "--enforce-eager", "--no-enforce-eager",
+            "--tie-word-embeddings", "--no-tie-word-embeddings"}  # fmt: skip
+LIKELY = {
+    "--recompute": ["none", "selective", "full"], "--attention": ["flash", "sdpa", "eager"], "--runtime": ["fsdp2", "megatron", "ddp", "deepspeed"],
+    "--precision": ["bf16-mixed", "bf16", "fp32", "fp8-te"], "--optimizer": ["adamw", "adamw-8bit", "muon", "galore-adamw", "soap"],
+    "--weights": ["fp8", "awq", "q4_k_m", "nf4"], "--quantization": ["int8"], "--kv-cache": ["fp8", "bf16", "int8"], "--engine": ["vllm", "transformers"],
+    "--context": ["1", "8k", "1M"], "--sequence-length": ["1", "8k", "1M", "4097"], "--seq": ["64k"], "--reserve": ["10GiB", "0"],
+    "--gpu-memory-utilization": ["0.5", "1", "0.0001"], "--family": ["llama"], "--on": MACHINES, "--model": MODELS, "--like": ["cache"],
+}  # fmt: skip
+
+
 def _flags(verb):
     parser = Parser(prog=f"tonnage {verb}")
     import_module(f"tonnage.cli.{verb}").add_arguments(parser)
     theirs = [flag for tool in tools() if tool.verb == verb for flag in (*tool.same, *tool.differs)]
-    # --revision and owner/name would ask the network, which --offline below forbids
-    return sorted({*parser._option_string_actions, *theirs} - {"--offline"})
+    return sorted(parser._option_string_actions.keys() - {"--offline", "-h", "--help"}), sorted(theirs)
 
 
 @st.composite
@@ -50,14 +60,23 @@ def command_lines(draw):
     verb = draw(st.sampled_from(sorted(VERBS)))
     words = [verb]
     if verb in ("train", "serve"):
-        words += draw(st.sampled_from([["--offline"], ["--offline", draw(st.sampled_from(MODELS))]]))
+        words += [
+            "--offline",
+            *draw(st.lists(st.sampled_from(MODELS), min_size=draw(st.sampled_from([0, 1, 1, 1])), max_size=1)),
+        ]
         if draw(st.integers(0, 9)):
             words += ["--on", draw(st.sampled_from(MACHINES))]
     elif verb == "models":
         words += ["--offline", *draw(st.lists(st.sampled_from(MODELS), max_size=1))]
-    flag = st.sampled_from(_flags(verb))
+    own, theirs = _flags(verb)
+    flag = st.one_of(*[st.sampled_from(own)] * 3, *[st.sampled_from(theirs)] * bool(theirs))
     for name in draw(st.lists(flag, max_size=4)):
-        words += draw(st.sampled_from([[name], [name, draw(ANY_VALUE)], [f"{name}={draw(ANY_VALUE)}"]]))
+        value = draw(st.one_of(*[st.sampled_from(LIKELY.get(name, ["1", "2", "4", "8"]))] * 3, ANY_VALUE))
+        words += (
+            [name]
+            if name in SWITCHES
+            else draw(st.sampled_from([[name], [name, value], [name, value], [f"{name}={value}"]]))
+        )
     if not draw(st.integers(0, 7)):
         words.insert(draw(st.integers(0, len(words))), draw(ANY_VALUE))
     return words

@@ -1,5 +1,6 @@
 """The command line when its output cannot be printed, read or stored."""
 
+import json
 import os
 import subprocess
 import sys
@@ -61,3 +62,9 @@ def test_a_closed_stdout_changes_nothing_but_what_is_seen():
     words = " ".join(DOES_NOT_FIT)
     done = subprocess.run(f"{sys.executable} -m tonnage {words} >&-", shell=True, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 3 and not done.stderr
+
+
+def test_a_word_that_is_no_text_is_in_the_document_as_far_as_text_has_it():
+    done = _tonnage("models", b"caf\xe9-8b", "--json", stdout=subprocess.PIPE)
+    assert done.returncode == 64 and b"Traceback" not in done.stderr
+    assert "'caf" in json.loads(done.stdout)["error"]["message"]

@@ -15,7 +15,14 @@ class Unwritable(Exception):
 
 def print_json(document: Any) -> None:
     """One document, indented, with a newline at its end."""
-    write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+    try:
+        encoded = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?
+        import json
+
+        plain = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        encoded = plain.encode("utf-8", "replace")
+    write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
