@@ -16,7 +16,7 @@ VERBS = {
     "accelerators": "the catalogue of accelerators and nodes; one in detail",
     "validate": "predictions against published measurements, row by row",
 }
-FIRST_WORDS = """tonnage: does a large language model fit, how fast, how long, how many, how much - and why.
+FIRST_WORDS = """tonnage: does a large language model fit a machine, where does the memory go, what would make it fit - and why.
 
 Try first:
   tonnage train llama-3.1-8b --on 8xH100-SXM-80GB
