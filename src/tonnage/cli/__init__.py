@@ -11,7 +11,7 @@ VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",
-    "explain": "a formula, a symbol or a source",
+    "explain": "a formula, a symbol, a source or a rule of thumb",
     "models": "the catalogue of models; one model in detail",
     "accelerators": "the catalogue of accelerators and nodes; one in detail",
     "validate": "predictions against published measurements, row by row",
@@ -20,7 +20,7 @@ FIRST_WORDS = """tonnage: does a large language model fit a machine, where does 
 
 Try first:
   tonnage train llama-3.1-8b --on 8xH100-SXM-80GB
-  tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 8k
+  tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 4k
   tonnage rules A6
 
 Verbs:
