@@ -37,12 +37,12 @@ ANY_VALUE = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS), st.sampl
 
 
 SWITCHES = {"--json", "--formulas", "--sequence-parallel", "--no-sequence-parallel", "--enforce-eager", "--no-enforce-eager",
-            "--tie-word-embeddings", "--no-tie-word-embeddings"}  # fmt: skip
+            "--dropout", "--no-dropout", "--tie-word-embeddings", "--no-tie-word-embeddings"}  # fmt: skip
 LIKELY = {
     "--recompute": ["none", "selective", "full"], "--attention": ["flash", "sdpa", "eager"], "--runtime": ["fsdp2", "megatron", "ddp", "deepspeed"],
     "--precision": ["bf16-mixed", "bf16", "fp32", "fp8-te"], "--optimizer": ["adamw", "adamw-8bit", "muon", "galore-adamw", "soap"],
     "--weights": ["fp8", "awq", "q4_k_m", "nf4"], "--quantization": ["int8"], "--kv-cache": ["fp8", "bf16", "int8"], "--engine": ["vllm", "transformers"],
-    "--context": ["1", "8k", "1M"], "--sequence-length": ["1", "8k", "1M", "4097"], "--seq": ["64k"], "--reserve": ["10GiB", "0"],
+    "--loss": ["full", "chunked"], "--context": ["1", "8k", "1M"], "--sequence-length": ["1", "8k", "1M", "4097"], "--seq": ["64k"], "--reserve": ["10GiB", "0"],
     "--gpu-memory-utilization": ["0.5", "1", "0.0001"], "--family": ["llama"], "--on": MACHINES, "--model": MODELS, "--like": ["cache"],
 }  # fmt: skip
 
