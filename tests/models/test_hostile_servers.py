@@ -87,7 +87,7 @@ def to(location: str) -> Odd:
         (answering(200, b'{"sha": 3}'), "does not answer as a Hugging Face Hub"),
         (answering(200, b'{"sha": "../../x", "siblings": []}'), "names no commit"),
         (answering(200, b"[" * 100_000), "does not answer as a Hugging Face Hub"),
-        (answering(200, b"{\"sha\": \"\x80\"}"), "does not answer as a Hugging Face Hub"),
+        (answering(200, b'{"sha": "\x80"}'), "does not answer as a Hugging Face Hub"),
         (answering(200, b"\xff\x00", Content_Encoding="gzip"), "compressed"),
         (answering(500), "answers 500"),
         (answering(503, X_Error_Message="busy"), "answers 503"),

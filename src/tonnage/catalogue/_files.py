@@ -143,7 +143,7 @@ def config_directory() -> Path:
 
     if given := os.environ.get("TONNAGE_CONFIG"):
         if not os.path.isdir(given):  # noqa: PTH112 - unlike Path, it never raises
-            raise InvalidInput(f"TONNAGE_CONFIG must be a directory. Got {shown(given)}.")
+            raise InvalidInput(f"TONNAGE_CONFIG must be a directory. Got {shown(given, 300)}.")
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - without a home too
     return Path(base) / "tonnage"

@@ -69,7 +69,7 @@ def _too_many(text: str) -> InvalidInput:
 def _named(name: str) -> tuple[Accelerator, Node | None]:
     if name.endswith(".toml"):
         if not _files.is_file(Path(name)):
-            raise InvalidInput(f"there is no file {shown(name)}.")
+            raise InvalidInput(f"there is no file {shown(name, 300)}.")
         return _user_file(Path(name))
     chip = name.partition(":")[0]
     if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
