@@ -132,7 +132,9 @@ def held_back(text: str) -> TonnageError | None:
     path = Path(text)
     try:
         if "\0" not in text and path.is_dir():
-            return InvalidInput(f"the folder {shown(text, 300)} holds no config.json, no safetensors and no GGUF file.")
+            contents(path)
+    except TonnageError as error:
+        return error
     except OSError:
         return None
     return None
