@@ -98,7 +98,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         return accelerator_named(node.accelerator), node
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         raise InvalidInput(
-            f"there is no file {shown(name)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
+            f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
         )
     raise unknown("accelerator or node", name, [*_files.aliases("accelerators"), *accelerator_names(),
                                                 *_files.aliases("nodes"), *node_names()])  # fmt: skip
