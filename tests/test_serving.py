@@ -267,3 +267,9 @@ def test_vllm_is_not_the_default_for_what_it_does_not_run_and_is_warned_about_wh
 def test_vllm_on_a_laptop_is_answered_with_a_warning():
     answer = serve(read("llama-3.2-1b"), cluster("m4-max-128gb"), ServingOptions(engine="vllm", context=4096))
     assert any("may not hold" in warning for warning in answer.warnings)
+
+
+def test_the_default_leaves_room_for_the_pipeline_stages_that_were_asked_for():
+    asked = ServingOptions(pipeline_parallel_size=2, context=8192)
+    for machine, tensor in (("8x" + H100, 4), ("2x8x" + H100, 8), (H100.replace("H100", "2xH100"), 1)):
+        assert serve(read("llama-3.1-8b"), cluster(machine), asked).question["tensor_parallel_size"]["value"] == tensor

@@ -145,7 +145,7 @@ def _context(model: Model, o: ServingOptions, q: Question) -> int:
 def _sizes(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> tuple[int, int, int]:
     """Tensor parallelism over the node as far as heads allow; whole replicas for the rest of the cluster."""
     pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, 1)
-    default = _largest_tensor(model, cluster.accelerators_per_node)
+    default = _largest_tensor(model, cluster, pipeline)
     why = "the node, as far as its heads divide"
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
     if tensor * pipeline > cluster.size or cluster.size % (tensor * pipeline):
@@ -156,9 +156,10 @@ def _sizes(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> tu
     return tensor, pipeline, data
 
 
-def _largest_tensor(model: Model, each: int) -> int:
-    for size in range(each, 1, -1):
-        if each % size == 0:
+def _largest_tensor(model: Model, cluster: Cluster, pipeline: int) -> int:
+    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster."""
+    for size in range(cluster.accelerators_per_node, 1, -1):
+        if cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0:
             try:
                 check_tensor_parallel(model, size)
                 return size
