@@ -60,7 +60,7 @@ class Beside(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        made: dict[str, Any] = msgspec.to_builtins(self)
+        made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         for part in ("totals", "categories", "stages"):
             made[part] = [row.to_dict() for row in getattr(self, part)]
         return made

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tonnage.trace.foreign._unpickle import Machine
 
 LONGEST_INTEGER = 255  # bytes
+LONGEST_WRITTEN = 700  # digits
 two, four, signed, eight, double = (
     Packed(form).unpack_from for form in ("<H", "<I", "<i", "<Q", ">d")
 )  # each raises struct.error at the end of the data
@@ -105,7 +106,7 @@ def _frame(machine: "Machine", at: int) -> int:
 
 
 def _integer(text: bytes) -> int:
-    if len(text) > 40:
+    if len(text) > LONGEST_WRITTEN:
         raise ValueError
     return int(text.removesuffix(b"L"))
 

@@ -26,7 +26,7 @@ class _Camel(Struct, frozen=True, rename="camel"):
     pass
 
 
-class _Stats(_Camel):
+class _Stats(_Camel, frozen=True):
     stack_reserved_bytes: int = 0
     heap_allocated_bytes: int = 0
     free_memory_bytes: int = 0
@@ -34,7 +34,7 @@ class _Stats(_Camel):
     peak_bytes_in_use: int = 0
 
 
-class _Activity(_Camel):
+class _Activity(_Camel, frozen=True):
     memory_activity: str = ""
     requested_bytes: int = 0
     allocation_bytes: int = 0
@@ -43,25 +43,25 @@ class _Activity(_Camel):
     tensor_shape: str = ""
 
 
-class _Moment(_Camel):
+class _Moment(_Camel, frozen=True):
     time_offset_ps: int = 0
     aggregation_stats: _Stats = _Stats()
     activity_metadata: _Activity = _Activity()
 
 
-class _Summary(_Camel):
+class _Summary(_Camel, frozen=True):
     peak_bytes_usage_lifetime: int = 0
     peak_stats: _Stats = _Stats()
     memory_capacity: int = 0
 
 
-class _Active(_Camel):
+class _Active(_Camel, frozen=True):
     snapshot_index: int = -1
     special_index: int = -1
     num_occurrences: int = 1
 
 
-class _Allocator(_Camel):
+class _Allocator(_Camel, frozen=True):
     memory_profile_snapshots: list[_Moment] = []
     sampled_timeline_snapshots: list[_Moment] = []
     profile_summary: _Summary = _Summary()
@@ -69,7 +69,7 @@ class _Allocator(_Camel):
     special_allocations: list[_Activity] = []
 
 
-class _Profile(_Camel):
+class _Profile(_Camel, frozen=True):
     memory_profile_per_allocator: dict[str, _Allocator]
 
 
