@@ -13,19 +13,28 @@ from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from tonnage.catalogue import accelerator
-from tonnage.errors import MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.trace.distributed import World
 from tonnage.trace.profiles import Profile
 from tonnage.trace.record import _facade as facade
 from tonnage.trace.record import _guard as guard
+from tonnage.trace.record import _world
 from tonnage.trace.record._attention import Attention
+from tonnage.trace.record._patch import patch
 from tonnage.trace.record._recorder import Recorder
 
 FrontEnd = Literal["meta", "cuda"]
 
 
 @contextmanager
-def recording(front_end: FrontEnd, profile: Profile, devices: int = 8) -> Iterator[Recorder]:
-    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run."""
+def recording(front_end: FrontEnd, profile: Profile, devices: int = 8, world: World | None = None) -> Iterator[Recorder]:
+    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run.
+
+    There, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it names
+    itself or that RANK and WORLD_SIZE of the environment do.
+    """
+    if front_end != "cuda" and world is not None:
+        raise InvalidInput(f"a distributed program needs the front end 'cuda'. Got {front_end!r}.")
     if front_end == "cuda" and (reason := guard.works()):
         raise MissingDatum(f"the front end 'cuda' cannot run. {reason} The front end 'meta' can.")
     recorder = Recorder(front_end, profile)
@@ -35,7 +44,7 @@ def recording(front_end: FrontEnd, profile: Profile, devices: int = 8) -> Iterat
         _transformers(stack)
         stack.enter_context(_all_in_one_thread())
         if front_end == "cuda":
-            _fake_cuda(stack, recorder, devices)
+            _fake_cuda(stack, recorder, devices, world)
         else:
             _meta(stack, recorder)
         yield recorder
@@ -54,11 +63,15 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
     stack.enter_context(recorder)
 
 
-def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int) -> None:
+def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int, world: World | None) -> None:
+    import torch._dynamo.config  # it learns torch.cuda's functions by heart when it is imported, and must not learn ours
+
     guard.install()
+    facade.reset()
+    _world.enter(stack, recorder, world, devices)
     total = accelerator(recorder.profile.gpu.accelerator).memory.usable_bytes
     for name, function in facade.functions(recorder.profile, total, devices).items():
-        _patch(stack, torch.cuda, name, function)
+        patch(stack, torch.cuda, name, function)
     library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,9 +81,9 @@ def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int) -> None:
         library.impl("_fused_rms_norm", _fused_rms_norm, "CUDA")
     import torch.cuda.amp.common as amp
 
-    _patch(stack, amp, "amp_definitely_not_available", lambda: False)
-    _patch(stack, torch.Tensor, "record_stream", lambda self, stream: None)
-    _patch(stack, nn.Module, "_apply", _apply)
+    patch(stack, amp, "amp_definitely_not_available", lambda: False)
+    patch(stack, torch.Tensor, "record_stream", lambda self, stream: None)
+    patch(stack, nn.Module, "_apply", _apply)
     stack.enter_context(_FakeMode(allow_non_fake_inputs=True))
     stack.enter_context(recorder)
 
@@ -107,18 +120,18 @@ def _on_meta(device: Any) -> Any:
 def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None:
     """Optimizers choose foreach by the device's type and the tensor's; a GPU's choice is that of the profile's version."""
     devices = ["cuda", "meta"] if profile.foreach else []
-    _patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
+    patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
     fused = ["cuda", "cpu", "meta"]
-    _patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
+    patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
     for module in [each for name, each in sys.modules.items() if name.startswith("torch.optim.") and each is not None]:
         for name, value in (
             ("_get_foreach_kernels_supported_devices", devices),
             ("_get_fused_kernels_supported_devices", fused),
         ):
             if hasattr(module, name):
-                _patch(stack, module, name, lambda value=value: value)
+                patch(stack, module, name, lambda value=value: value)
     if profile.foreach:
-        _patch(stack, optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor])
+        patch(stack, optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor])
 
 
 def _transformers(stack: ExitStack) -> None:
@@ -127,21 +140,7 @@ def _transformers(stack: ExitStack) -> None:
         if name.startswith("transformers") and module is not None:
             for question in ("is_tracing", "is_fake_tensor"):
                 if question in vars(module):
-                    _patch(stack, module, question, lambda *_, **__: False)
-
-
-def _patch(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
-    missing = object()
-    before = vars(owner).get(name, missing)
-    setattr(owner, name, value)
-
-    def undo() -> None:
-        if before is missing:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
-
-    stack.callback(undo)
+                    patch(stack, module, question, lambda *_, **__: False)
 
 
 @contextmanager

@@ -14,11 +14,8 @@ from tonnage.trace.record import _streams as streams
 class Stream:
     """A stream by number; nothing runs on it."""
 
-    made = 0
-
-    def __init__(self, device: Any = None, priority: int = 0, **_: Any):
-        Stream.made += 1
-        self.stream_id = self.cuda_stream = Stream.made
+    def __init__(self, device: Any = None, priority: int = 0, *, number: int | None = None, **_: Any):
+        self.stream_id = self.cuda_stream = streams.new(priority) if number is None else number
         self.device, self.device_index, self.priority = torch.device("cuda", 0), 0, priority
 
     def wait_stream(self, stream: Any) -> None: ...
@@ -68,9 +65,14 @@ class _Device:
     def __exit__(self, *_: object) -> None: ...
 
 
-_DEFAULT = Stream()
-_DEFAULT.stream_id = _DEFAULT.cuda_stream = 0
+_DEFAULT = Stream(number=0)
 _CURRENT = [_DEFAULT]
+
+
+def reset() -> None:
+    """As at a program's start."""
+    streams.reset()
+    _CURRENT[:] = [_DEFAULT]
 
 
 @contextmanager
