@@ -20,6 +20,7 @@ from torch.distributed import device_mesh, distributed_c10d
 from tonnage.errors import InvalidPlan
 from tonnage.trace.distributed import World, world_of
 from tonnage.trace.record import _reducer as ddp
+from tonnage.trace.record import _shortcuts as shortcuts
 from tonnage.trace.record._patch import patch
 from tonnage.trace.record._policies import watch_sharding
 
@@ -72,6 +73,7 @@ def _groups(stack: ExitStack, recorder: "Recorder", world: World | None) -> None
         import torch.distributed.tensor  # its shapes must not be counted, so it is watched from its first use on
 
         _forget()
+        shortcuts.enter(stack)
         stack.callback(watch_sharding(recorder))
 
     @wraps(new_group)
