@@ -191,24 +191,43 @@ def _fused_rms_norm(
     return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
 
 
+_MOVED: list[dict[int, tuple[nn.Parameter, nn.Parameter]]] = []  # what one call of a module's .to has made anew, by id of the old
+
+
 def _apply(self: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
-    """Module._apply for tensors whose data cannot be swapped: parameters are made anew."""
-    if recurse:
-        for child in self.children():
-            child._apply(fn)
-    for name, parameter in self._parameters.items():
-        if parameter is not None:
-            with torch.no_grad():
-                moved = fn(parameter)
-                gradient = None if parameter.grad is None else fn(parameter.grad)
-            if moved is not parameter:
-                made = nn.Parameter(moved, parameter.requires_grad)
-                made.grad = gradient
-                made.__dict__.update(
-                    {key: value for key, value in parameter.__dict__.items() if key not in made.__dict__}
-                )
-                self._parameters[name] = made
-    for name, buffer in self._buffers.items():
-        if buffer is not None:
-            self._buffers[name] = fn(buffer)
+    """Module._apply for tensors whose data cannot be swapped: parameters are made anew, shared ones once."""
+    outermost = not _MOVED
+    if outermost:
+        _MOVED.append({})
+    try:
+        _move(self, fn, recurse, _MOVED[-1])
+    finally:
+        if outermost:
+            _MOVED.clear()
     return self
+
+
+def _move(module: nn.Module, fn: Any, recurse: bool, moved: dict[int, tuple[nn.Parameter, nn.Parameter]]) -> None:
+    if recurse:
+        for child in module.children():
+            child._apply(fn)
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            if id(parameter) not in moved:
+                moved[id(parameter)] = (parameter, _moved(parameter, fn))
+            module._parameters[name] = moved[id(parameter)][1]
+    for name, buffer in module._buffers.items():
+        if buffer is not None:
+            module._buffers[name] = fn(buffer)
+
+
+def _moved(parameter: nn.Parameter, fn: Any) -> nn.Parameter:
+    with torch.no_grad():
+        data = fn(parameter)
+        gradient = None if parameter.grad is None else fn(parameter.grad)
+    if data is parameter:
+        return parameter
+    made = nn.Parameter(data, parameter.requires_grad)
+    made.grad = gradient
+    made.__dict__.update({key: value for key, value in parameter.__dict__.items() if key not in made.__dict__})
+    return made

@@ -5,10 +5,13 @@ buckets are made anew, in the order in which gradients came. Gradients are copie
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from tonnage.trace.record._patch import patch
 
 Tensor = torch.Tensor
 
@@ -188,7 +191,9 @@ class Reducer:
             dist.all_reduce(bucket.contents, group=self.group)
             return
         state, hook = self.hook
-        bucket.future = hook(state, bucket)
+        with ExitStack() as stack:
+            patch(stack, dist, "all_reduce", _all_reduce(dist.all_reduce))
+            bucket.future = hook(state, bucket)
 
     @torch.no_grad()
     def _finalize(self) -> None:
@@ -244,6 +249,31 @@ class Reducer:
         if name.startswith("__"):
             raise AttributeError(name)
         return _nothing
+
+
+def _all_reduce(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The fake group's futures hold nothing; hooks of DDP want the tensor."""
+
+    def all_reduce(tensor: Tensor, *positional: Any, **named: Any) -> Any:
+        work = original(tensor, *positional, **named)
+        return None if work is None else _Done(tensor)
+
+    return all_reduce
+
+
+class _Done:
+    """Work that is over."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def wait(self) -> bool:
+        return True
+
+    def get_future(self) -> Any:
+        future: Any = torch.futures.Future()
+        future.set_result([self.tensor])
+        return future
 
 
 class Logger:

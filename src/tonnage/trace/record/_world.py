@@ -86,7 +86,33 @@ def _groups(stack: ExitStack, recorder: "Recorder", world: World | None) -> None
     for module in (dist, distributed_c10d, device_mesh):
         patch(stack, module, "init_process_group", init_process_group)
         patch(stack, module, "new_group", new_fake_group)
+    for name, function in _OBJECTS.items():
+        for module in (dist, distributed_c10d):
+            patch(stack, module, name, function)
     patch(stack, dist, "is_nccl_available", lambda: True)
+    # It asks for the build's CUDA and NCCL, which a build for CPUs has not.
+    patch(stack, torch.nn.parallel.DistributedDataParallel, "_check_comm_hook", lambda self, hook: None)
+
+
+def _all_gather_object(object_list: list[Any], obj: Any, *_: Any, **__: Any) -> None:
+    object_list[:] = [obj] * len(object_list)
+
+
+def _gather_object(obj: Any, object_gather_list: list[Any] | None = None, *_: Any, **__: Any) -> None:
+    if object_gather_list is not None:
+        object_gather_list[:] = [obj] * len(object_gather_list)
+
+
+def _scatter_object_list(output: list[Any], given: list[Any] | None = None, *_: Any, **__: Any) -> None:
+    if given:
+        output[0] = given[dist.get_rank() % len(given)]
+
+
+# Objects travel as bytes of tensors, which have none here: every rank is taken to send what this one does.
+_OBJECTS: dict[str, Callable[..., None]] = {
+    "all_gather_object": _all_gather_object, "gather_object": _gather_object, "scatter_object_list": _scatter_object_list,
+    "broadcast_object_list": lambda *_, **__: None,
+}  # fmt: skip
 
 
 def _meshes(stack: ExitStack, recorder: "Recorder") -> None:
