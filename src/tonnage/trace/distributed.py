@@ -73,7 +73,14 @@ class Distributed(Struct, frozen=True, kw_only=True):
         if self.kind not in KINDS:
             raise InvalidInput(f"kind must be one of {', '.join(KINDS)}. Got {str(self.kind)[:40]!r}.")
         World(size=self.world_size, rank=self.rank)
-        for name in ("tensor_parallel_size", "sequence_length", "micro_batch_size", "num_microbatches", "steps", "bucket_cap_mb"):
+        for name in (
+            "tensor_parallel_size",
+            "sequence_length",
+            "micro_batch_size",
+            "num_microbatches",
+            "steps",
+            "bucket_cap_mb",
+        ):
             if getattr(self, name) < 1:
                 raise InvalidInput(f"{name} must be at least 1. Got {getattr(self, name)}.")
         for name in ("dtype", "param_dtype", "reduce_dtype"):
@@ -90,11 +97,15 @@ class Distributed(Struct, frozen=True, kw_only=True):
         if world % width:
             raise InvalidPlan(f"tensor_parallel_size must divide world_size {world}. Got {width}.")
         if self.kind == "tp" and width not in (1, world):
-            raise InvalidPlan(f"kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; tp+fsdp2 shards the rest.")
+            raise InvalidPlan(
+                f"kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; tp+fsdp2 shards the rest."
+            )
         if self.sequence_parallel and not self.is_tensor_parallel:
             raise InvalidPlan(f"sequence_parallel needs kind tp or tp+fsdp2. Got kind {self.kind}.")
         if self.sequence_parallel and self.sequence_length % self.tensor_width:
-            raise InvalidPlan(f"sequence_length must be a multiple of tensor_parallel_size {self.tensor_width} under sequence_parallel. Got {self.sequence_length}.")
+            raise InvalidPlan(
+                f"sequence_length must be a multiple of tensor_parallel_size {self.tensor_width} under sequence_parallel. Got {self.sequence_length}."
+            )
 
     @property
     def is_tensor_parallel(self) -> bool:
@@ -114,8 +125,12 @@ class Distributed(Struct, frozen=True, kw_only=True):
         """One line that says what was traced."""
         parts = [f"{self.kind} on {self.world_size} ranks, rank {self.rank}"]
         if self.is_tensor_parallel:
-            parts.append(f"tensor parallel {self.tensor_width}" + (" with sequence parallel" if self.sequence_parallel else ""))
-        parts.append(f"{self.micro_batch_size} x {self.sequence_length} tokens, weights {self.dtype}, compute {self.param_dtype}")
+            parts.append(
+                f"tensor parallel {self.tensor_width}" + (" with sequence parallel" if self.sequence_parallel else "")
+            )
+        parts.append(
+            f"{self.micro_batch_size} x {self.sequence_length} tokens, weights {self.dtype}, compute {self.param_dtype}"
+        )
         if self.recompute == "full":
             parts.append("recompute full")
         return ", ".join(parts)

@@ -108,7 +108,8 @@ def fully_sharded(model: Any, mesh: DeviceMesh, plan: Distributed) -> None:
 
     dtypes = huggingface.DTYPES
     policy = MixedPrecisionPolicy(
-        param_dtype=None if plan.param_dtype == plan.dtype else dtypes[plan.param_dtype], reduce_dtype=dtypes[plan.reduce_dtype]
+        param_dtype=None if plan.param_dtype == plan.dtype else dtypes[plan.param_dtype],
+        reduce_dtype=dtypes[plan.reduce_dtype],
     )
     for layer in layers(model):
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
@@ -122,11 +123,11 @@ def layers(model: nn.Module) -> list[nn.Module]:
     if found:
         return found
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    return list(max(lists, key=len)) if lists else []
+    return max((list(each) for each in lists), key=len, default=[])
 
 
 def _notes(plan: Distributed) -> tuple[str, ...]:
     notes = ["communicators of NCCL lie outside the allocator and are not counted"]
     if plan.kind == "ddp":
-        notes.append("where NCCL has a pool of its own for DDP's buckets (multicast over NVLink, PyTorch 2.7 and newer), buckets are not in these segments")
+        notes.append("buckets are taken from the allocator, not from a pool of NCCL's own")
     return tuple(notes)

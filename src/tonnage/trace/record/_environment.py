@@ -27,7 +27,9 @@ FrontEnd = Literal["meta", "cuda"]
 
 
 @contextmanager
-def recording(front_end: FrontEnd, profile: Profile, devices: int = 8, world: World | None = None) -> Iterator[Recorder]:
+def recording(
+    front_end: FrontEnd, profile: Profile, devices: int = 8, world: World | None = None
+) -> Iterator[Recorder]:
     """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run.
 
     There, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it names
@@ -191,7 +193,8 @@ def _fused_rms_norm(
     return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
 
 
-_MOVED: list[dict[int, tuple[nn.Parameter, nn.Parameter]]] = []  # what one call of a module's .to has made anew, by id of the old
+# What one call of a module's .to has made anew, by id of the old.
+_MOVED: list[dict[int, tuple[nn.Parameter, nn.Parameter]]] = []
 
 
 def _apply(self: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:

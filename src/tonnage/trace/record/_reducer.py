@@ -109,10 +109,13 @@ class Reducer:
         if not self._may_rebuild() or not self.order:
             return False
         came = [self.parameters[index] for index in self.order]
-        assignment, _ = dist._compute_bucket_assignment_by_size(came, self.limits, [], self.order)  # type: ignore[attr-defined]
+        assignment, _ = dist._compute_bucket_assignment_by_size(came, self.limits, [], self.order)
         device = self.parameters[0].device
         # The assignment is broadcast from rank 0: numbers of parameters and the number of buckets, then the buckets' sizes.
-        told = [torch.empty(len(self.order) + 1, dtype=torch.int32, device=device), torch.empty(len(assignment), dtype=torch.int32, device=device)]
+        told = [
+            torch.empty(len(self.order) + 1, dtype=torch.int32, device=device),
+            torch.empty(len(assignment), dtype=torch.int32, device=device),
+        ]
         for each in told:
             dist.broadcast(each, 0, group=self.group)
         self.rebuilt = True
@@ -166,7 +169,7 @@ class Reducer:
             self._reduce(self.buckets[self.next_bucket])
             self.next_bucket += 1
         if self.next_bucket == len(self.buckets):
-            torch.autograd.Variable._execution_engine.queue_callback(self._finalize)  # type: ignore[attr-defined]
+            torch.autograd.Variable._execution_engine.queue_callback(self._finalize)
 
     @torch.no_grad()
     def _copy_in(self, bucket: Bucket, index: int, inner: int) -> None:

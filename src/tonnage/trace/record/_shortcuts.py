@@ -26,11 +26,11 @@ class Chunks(Sequence[torch.Tensor]):
     """torch.chunk, filled up with empty pieces, of which FSDP2 looks at its own and the first."""
 
     def __init__(self, tensor: torch.Tensor, num_chunks: int, dim: int):
-        self.tensor, self.count, self.dim = tensor, num_chunks, dim
+        self.tensor, self.num_chunks, self.dim = tensor, num_chunks, dim
         self.step = -(-tensor.size(dim) // num_chunks)
 
     def __len__(self) -> int:
-        return self.count
+        return self.num_chunks
 
     def __getitem__(self, index: Any) -> Any:
         start = index * self.step

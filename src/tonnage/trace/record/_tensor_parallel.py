@@ -30,7 +30,7 @@ class Replicated(ParallelStyle):
         def inward(_: nn.Module, inputs: Any, mesh: DeviceMesh) -> Any:
             return tuple(DTensor.from_local(each, mesh, [Replicate()], run_check=False) for each in inputs)
 
-        return distribute_module(module, device_mesh, None, inward, lambda _, output, __: output.to_local())  # type: ignore[arg-type, return-value]
+        return distribute_module(module, device_mesh, None, inward, lambda _, output, __: output.to_local())
 
 
 def tensor_parallel(model: Any, mesh: DeviceMesh, sequence_parallel: bool) -> None:
@@ -92,7 +92,8 @@ def _around(model: Any, sequence_parallel: bool) -> dict[str, ParallelStyle]:
     for name, module in model.named_modules():
         if name.endswith(("self_attn",)):
             plan[name] = PrepareModuleInput(
-                input_kwarg_layouts={"hidden_states": Shard(1)}, desired_input_kwarg_layouts={"hidden_states": Replicate()}
+                input_kwarg_layouts={"hidden_states": Shard(1)},
+                desired_input_kwarg_layouts={"hidden_states": Replicate()},
             )
         elif name.endswith(".mlp"):
             plan[name] = PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),))

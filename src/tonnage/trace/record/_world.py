@@ -6,9 +6,11 @@ collectives avoid since 2.8 by holding tensors until the wait, as Python's refer
 """
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import wraps
+from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +72,7 @@ def _groups(stack: ExitStack, recorder: "Recorder", world: World | None) -> None
         here = world or world_of(size=asked.get("world_size", -1), rank=asked.get("rank", -1))
         with _real(recorder):
             initialize("fake", rank=here.rank, world_size=here.size, store=FakeStore())
-        import torch.distributed.tensor  # its shapes must not be counted, so it is watched from its first use on
-
+        import_module("torch.distributed.tensor")  # its shapes must not be counted: it is watched before its first use
         _forget()
         shortcuts.enter(stack)
         stack.callback(watch_sharding(recorder))
@@ -120,13 +121,13 @@ def _meshes(stack: ExitStack, recorder: "Recorder") -> None:
     make = device_mesh.DeviceMesh.__init__
 
     @wraps(make)
-    def __init__(self: Any, device_type: str, mesh: Any = None, **keywords: Any) -> None:
+    def make_real(self: Any, device_type: str, mesh: Any = None, **keywords: Any) -> None:
         with _real(recorder):
             if "_rank_map" in keywords:
                 keywords["_rank_map"] = _table(keywords["_rank_map"])
             make(self, device_type, _table(mesh), **keywords)
 
-    patch(stack, device_mesh.DeviceMesh, "__init__", __init__)
+    patch(stack, device_mesh.DeviceMesh, "__init__", make_real)
 
 
 def _table(ranks: Any) -> Any:
@@ -140,7 +141,9 @@ def _table(ranks: Any) -> Any:
 @contextmanager
 def _real(recorder: "Recorder") -> Any:
     """Tensors made inside are real, and none of the device's."""
-    cpu: AbstractContextManager[Any] = torch.device("cpu") if torch.get_default_device().type != "cpu" else nullcontext()
+    cpu: AbstractContextManager[Any] = (
+        torch.device("cpu") if torch.get_default_device().type != "cpu" else nullcontext()
+    )
     with recorder.pause(), unset_fake_temporarily(), cpu:
         yield
 
@@ -153,8 +156,6 @@ def _end() -> None:
 
 def _forget() -> None:
     """DTensor remembers what it inferred by mesh, and meshes of other ranks and worlds compare equal."""
-    import sys
-
     if "torch.distributed.tensor" not in sys.modules:
         return
     from torch.distributed.tensor import _redistribute
