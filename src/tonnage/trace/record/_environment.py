@@ -1,5 +1,6 @@
 """The two front ends: plain PyTorch on meta tensors, or fake CUDA tensors. Everything is undone at the end."""
 
+import importlib
 import sys
 import warnings
 from collections.abc import Iterator
@@ -55,6 +56,7 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
 
 
 def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int) -> None:
+    importlib.import_module("torch._dynamo")  # FakeTensorMode asks for it, and it must not see what is patched below
     guard.install()
     total = accelerator(recorder.profile.gpu.accelerator).memory.usable_bytes
     for name, function in facade.functions(recorder.profile, total, devices).items():
