@@ -72,8 +72,7 @@ def test_foreach_takes_a_copy_of_all_parameters_fused_none_and_the_loop_two_of_o
 
 def test_the_embedding_keeps_fp32_states_under_8_bit_as_transformers_trainer_asks():
     def model():
-        made = nn.Sequential(nn.Embedding(256, 64), nn.Linear(64, 256, bias=False))
-        return made
+        return nn.Sequential(nn.Embedding(256, 64), nn.Linear(64, 256, bias=False))
 
     recorder = trained("adamw-8bit", model=model, x=lambda: torch.zeros(1, 8, dtype=torch.long))
     weights = 256 * 64
@@ -81,7 +80,7 @@ def test_the_embedding_keeps_fp32_states_under_8_bit_as_transformers_trainer_ask
 
 
 def test_an_optimizer_without_a_class_names_those_that_have_one():
-    with pytest.raises(MissingDatum, match="'soap' cannot be traced yet.*adamw-8bit"):
+    with pytest.raises(MissingDatum, match=r"'soap' cannot be traced yet.*adamw-8bit"):
         factory("soap")
     with pytest.raises(UnknownName, match="adamw"):
         factory("adanw")

@@ -3,7 +3,7 @@
 Read in bitsandbytes 0.50.2: optim/optimizer.py, nn/modules.py, functional.py, autograd/_functions.py, backends/cuda/ops.py.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ class Optimizer(torch.optim.Optimizer):
         super().__init__(parameters, {})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for each in group["params"]:
                 if each.grad is not None:
@@ -62,11 +62,15 @@ class Optimizer(torch.optim.Optimizer):
 class Linear4bit(nn.Linear):
     """bitsandbytes' Linear4bit: a byte for two weights, an absmax for 64, quantised once more for 256 of them if `double`."""
 
+    absmax: torch.Tensor
+    offset: torch.Tensor
+    bias: Any
+
     def __init__(self, linear: nn.Linear, device: torch.device, compute: torch.dtype, double: bool):
         """Of a linear layer that is not on the device; its weight is loaded whole, quantised there, and forgotten."""
         nn.Module.__init__(self)
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        self.compute_dtype, self.double = compute, double
+        self.compute_dtype, self.nested = compute, double
         self.weight_dtype = linear.weight.dtype
         weights = linear.weight.numel()
         blocks = -(-weights // WEIGHT_BLOCK)
@@ -93,11 +97,12 @@ class Linear4bit(nn.Linear):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         bias = None if self.bias is None else self.bias.to(self.compute_dtype)
-        return _In4bit.apply(x.to(self.compute_dtype), self, bias).to(x.dtype)  # type: ignore[no-any-return]
+        made: torch.Tensor = _In4bit.apply(x.to(self.compute_dtype), self, bias)
+        return made.to(x.dtype)
 
     def whole(self) -> torch.Tensor:
         """The weight in its own precision, a temporary; before it the absmaxes."""
-        scales = torch.empty_like(self.absmax, dtype=torch.float32).add_(self.offset) if self.double else self.absmax
+        scales = torch.empty_like(self.absmax, dtype=torch.float32).add_(self.offset) if self.nested else self.absmax
         made = torch.empty(self.out_features, self.in_features, dtype=self.weight_dtype, device=self.weight.device)
         del scales
         return made
@@ -118,7 +123,7 @@ class _In4bit(torch.autograd.Function):
         return nn.functional.linear(x, layer.whole().to(x.dtype), bias)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         of_bias = (
             gradient.sum(dim=tuple(range(gradient.dim() - 1))) if ctx.has_bias and ctx.needs_input_grad[2] else None
         )
@@ -128,6 +133,8 @@ class _In4bit(torch.autograd.Function):
 
 class Linear8bit(nn.Linear):
     """bitsandbytes' Linear8bitLt with int8 weights, as LLM.int8() loads them: a byte a weight, an fp32 scale a row."""
+
+    bias: Any
 
     def __init__(self, linear: nn.Linear, device: torch.device):
         """Of a linear layer that is not on the device; its weight is loaded in fp16, quantised there, and forgotten."""
@@ -141,7 +148,8 @@ class Linear8bit(nn.Linear):
         del loaded
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return _In8bit.apply(x, self, self.bias)  # type: ignore[no-any-return]
+        made: torch.Tensor = _In8bit.apply(x, self, self.bias)
+        return made
 
 
 class _In8bit(torch.autograd.Function):
@@ -167,7 +175,7 @@ class _In8bit(torch.autograd.Function):
         return made.reshape(*x.shape[:-1], layer.out_features)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
         of_bias = gradient.sum(dim=tuple(range(gradient.dim() - 1))) if ctx.needs_input_grad[2] else None
         if not ctx.needs_input_grad[0]:
             return None, None, of_bias

@@ -31,8 +31,8 @@ def works() -> str:
     """Empty if fake CUDA tensors can run here, else why not. Tried in another process, which may die."""
     if torch.version.cuda is None and not sys.platform.startswith("linux"):
         return f"only on Linux. This is {sys.platform}."
-    probe = (
-        "import torch; from tonnage.trace.record import _guard; _guard.install();"
+    probe = (  # as in a recording, no thread of autograd's own: at the end of the process they may be ended in the wrong order
+        "import torch; torch.autograd.set_multithreading_enabled(False); from tonnage.trace.record import _guard; _guard.install();"
         "from torch._subclasses.fake_tensor import FakeTensorMode\n"
         "with FakeTensorMode():\n x = torch.randn(4, 4, device='cuda', requires_grad=True); (x @ x).sum().backward()\n"
         "print('works')"

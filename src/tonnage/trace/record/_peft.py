@@ -68,7 +68,7 @@ def _put(module: nn.Module, device: torch.device, made: dict[int, Any]) -> None:
 
 
 def with_lora(
-    model: Any, *, rank: int = 16, targets: str | Sequence[str] = "all-linear", dropout: float = 0.0, alpha: float | None = None,
+    model: Any, *, rank: int = 16, targets: str | Sequence[str] = "all-linear", dropout: float = 0.0, alpha: int | None = None,
     upcast: bool = False,
 ) -> Any:  # fmt: skip
     """The model with peft's LoRA adapters, in fp32 as peft makes them. `targets`: names of modules, or all-linear.
@@ -108,10 +108,11 @@ def _follow_bitsandbytes(model: Any) -> None:
             if isinstance(base, Linear4bit):
                 result = result.clone()
             for name in self.active_adapters:
-                first, second = self.lora_A[name], self.lora_B[name]
+                first: Any = self.lora_A[name]
+                second: Any = self.lora_B[name]
                 convert, expected = not torch.is_autocast_enabled(), result.dtype
                 if convert:
-                    x = self._cast_input_dtype(x, first.weight.dtype)
+                    x = x.to(first.weight.dtype)
                 output = second(first(self.lora_dropout[name](x))) * self.scaling[name]
                 result = result + (output.to(expected) if convert else output)
             return result
