@@ -1,5 +1,6 @@
 """The two front ends: plain PyTorch on meta tensors, or fake CUDA tensors. Everything is undone at the end."""
 
+import importlib
 import sys
 import warnings
 from collections.abc import Iterator
@@ -66,8 +67,7 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
 
 
 def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int, world: World | None) -> None:
-    import torch._dynamo.config  # it learns torch.cuda's functions by heart when it is imported, and must not learn ours
-
+    importlib.import_module("torch._dynamo")  # it learns torch.cuda's functions by heart, and must not learn ours
     guard.install()
     facade.reset()
     _world.enter(stack, recorder, world, devices)

@@ -30,7 +30,9 @@ def build(
     torch.set_default_dtype(DTYPES[dtype])
     try:
         with no_init_weights():
-            return found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
+            model = found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
+        model.tie_weights()  # is part of what no_init_weights leaves out
+        return model
     except ValueError as error:
         raise MissingDatum(
             f"transformers {transformers.__version__} builds no model of it: {str(error)[:200]}"
@@ -84,7 +86,8 @@ def training_program(
     model.train()
     model.config.use_cache = False
     if recompute == "full":
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        newest = getattr(model, "activation_checkpointing_enable", None)  # transformers 5.20 renamed it
+        (newest or model.gradient_checkpointing_enable)({"use_reentrant": False})
     vocabulary = min(model.get_input_embeddings().num_embeddings, 1000)
     tokens = torch.randint(0, vocabulary, (micro_batch_size, sequence_length), device="cuda")
     return Program(
