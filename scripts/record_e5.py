@@ -14,7 +14,11 @@ PACKAGE = Path(__file__).parents[1] / "src" / "tonnage" / "trace"
 def main() -> None:
     for variant in VARIANTS:
         recording = record_file(
-            f"{PACKAGE / 'programs' / 'linear_relu.py'}:program", "meta", variant.profile, steps=1, arguments=variant.arguments
+            f"{PACKAGE / 'programs' / 'linear_relu.py'}:program",
+            "meta",
+            variant.profile,
+            steps=1,
+            arguments=variant.arguments,
         )
         recording.program = f"tonnage/trace/programs/linear_relu.py:program, {variant.name}"
         path = PACKAGE / "data" / file_of(variant)

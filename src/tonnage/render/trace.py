@@ -50,7 +50,10 @@ def _stages(stages: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _modules(modules: list[Mapping[str, Any]]) -> list[str]:
-    rows = [[share["name"] or "-", share["category"], human(share["bytes"], "bytes"), share["allocations"]] for share in modules[:MODULES]]
+    rows = [
+        [share["name"] or "-", share["category"], human(share["bytes"], "bytes"), share["allocations"]]
+        for share in modules[:MODULES]
+    ]
     return table_lines(rows, ("module or operation", "kind", "bytes", "tensors"))
 
 
@@ -78,7 +81,12 @@ def _known(document: Mapping[str, Any]) -> list[str]:
 
 def _against(compared: Mapping[str, Any]) -> list[str]:
     rows = [
-        [row["stage"], row["part"], *(human(row[key], "bytes") for key in ("traced_bytes", "analytic_bytes")), _signed(row["difference_bytes"])]
+        [
+            row["stage"],
+            row["part"],
+            *(human(row[key], "bytes") for key in ("traced_bytes", "analytic_bytes")),
+            _signed(row["difference_bytes"]),
+        ]
         for row in compared["rows"]
     ]
     total = f"tensors at the peak: traced {human(compared['traced_bytes'], 'bytes')}, analytic {human(compared['analytic_bytes'], 'bytes')}"

@@ -72,7 +72,11 @@ class _Folding:
         """The whole trace with so many layers. Raises _Whole if these are not of the kinds that they should be."""
         with recording(self.front_end, self.profile) as recorder:
             program = self.make_program(num_layers)
-            if num_layers < self.num_layers and self.kinds is not None and not begins_with(self.kinds, kinds(program.model, num_layers)):
+            if (
+                num_layers < self.num_layers
+                and self.kinds is not None
+                and not begins_with(self.kinds, kinds(program.model, num_layers))
+            ):
                 raise _Whole(f"with {num_layers} of them the program has other kinds of layers.")
             train(recorder, program, self.steps, lambda stage: self.progress(f"{num_layers} layers, {stage}"))
         return recorder.recording(self.name)

@@ -43,7 +43,9 @@ def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, nn.Module]]
 def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...], Sequence[Any]]]:
     """The lists of a model's config, and of those inside it, with an entry for each layer."""
     config = getattr(model, "config", None)
-    inner = [(name, each) for name, each in vars(config).items() if hasattr(each, "to_dict")] if config is not None else []
+    inner = (
+        [(name, each) for name, each in vars(config).items() if hasattr(each, "to_dict")] if config is not None else []
+    )
     for holder, each in [("", config), *inner]:
         for name, value in vars(each).items() if hasattr(each, "to_dict") else ():
             if isinstance(value, list | tuple) and len(value) == num_layers:
@@ -70,7 +72,9 @@ def _without_numbers(layers: list[dict[tuple[str, str], Hashable]]) -> list[dict
     """Without a layer's own number, counted from 0 or 1, which is no difference of kind."""
     for name in {name for layer in layers for name in layer}:
         values = [(i, layer[name]) for i, layer in enumerate(layers) if name in layer]
-        if len(values) > 1 and any(all(type(value) is int and value == i + first for i, value in values) for first in (0, 1)):
+        if len(values) > 1 and any(
+            all(type(value) is int and value == i + first for i, value in values) for first in (0, 1)
+        ):
             for layer in layers:
                 layer.pop(name, None)
     return layers
