@@ -42,6 +42,8 @@ def recording(
         raise MissingDatum(f"the front end 'cuda' cannot run. {reason} The front end 'meta' can.")
     recorder = Recorder(front_end, profile)
     recorder.attention = Attention(profile)
+    if profile.has_fused_attention:
+        recorder.whole[torch.ops.aten.scaled_dot_product_attention.default] = recorder.attention
     with ExitStack() as stack:
         _optimizers(stack, profile, front_end)
         _transformers(stack)
@@ -61,6 +63,7 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
             library.impl("scaled_dot_product_attention", recorder.attention, "AutogradMeta")
         library.impl("dropout", _dropout, "AutogradMeta")
         library.impl("rms_norm", _rms_norm, "AutogradMeta")
+    recorder.whole |= {torch.ops.aten.dropout.default: _dropout, torch.ops.aten.rms_norm.default: _rms_norm}
     stack.enter_context(_OnMeta())
     stack.enter_context(torch.device("meta"))
     stack.enter_context(recorder)

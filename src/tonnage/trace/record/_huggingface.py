@@ -12,14 +12,21 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
 def build(
-    config: Mapping[str, Any], dtype: str = "bf16", attention: str = "sdpa", num_layers: int | None = None
-) -> Any:
-    """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not have."""
+    config: Mapping[str, Any], dtype: str = "bf16", attention: str | None = None, num_layers: int | None = None,
+    experts: str | None = None,
+) -> Any:  # fmt: skip
+    """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not have.
+
+    `attention`, `experts`: implementations as transformers names them; None: its own choice, which is sdpa and grouped_mm where
+    the model can."""
     import transformers
     from transformers.initialization import no_init_weights
 
     made = configuration(config, num_layers)
-    made._attn_implementation = attention
+    if attention is not None:
+        made._attn_implementation = attention
+    if experts is not None:
+        made._experts_implementation = experts
     for name in config.get("architectures") or ():
         found = getattr(transformers, name, None)
         if found is not None:

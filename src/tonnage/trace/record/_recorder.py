@@ -40,6 +40,7 @@ class Recorder(TorchDispatchMode):
         self.answers: Counter[tuple[str, str, str]] = Counter()
         self.paused = 0
         self.attention: Any = None
+        self.whole: dict[Any, Callable[..., Any]] = {}  # what follows composite operations that arrive whole
         self.asked: Callable[[str], None] = lambda operation: None  # before a yes or no is made up
         self._overlays = overlays(profile)
         self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
