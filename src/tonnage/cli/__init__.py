@@ -10,6 +10,7 @@ from tonnage.errors import TonnageError
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
+    "trace": "what PyTorch would allocate, without a GPU",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",
     "explain": "a formula, a symbol, a source or a rule of thumb",
     "models": "the catalogue of models; one model in detail",
