@@ -12,13 +12,39 @@ from tonnage.units import parse_bytes, parse_length
 
 HELP = "what PyTorch would allocate, without a GPU: a program, a model, or a recording"
 HOW = (
-    Option("profile", "PyTorch's version and the GPU, such as torch-1.13-a100 or h100", word, unit="name", default="torch-2.13-h100"),
-    Option("front_end", "meta tensors, or fake cuda ones", word, unit="name", default="meta; cuda where a program needs it"),
+    Option(
+        "profile",
+        "PyTorch's version and the GPU, such as torch-1.13-a100 or h100",
+        word,
+        unit="name",
+        default="torch-2.13-h100",
+    ),
+    Option(
+        "front_end", "meta tensors, or fake cuda ones", word, unit="name", default="meta; cuda where a program needs it"
+    ),
     Option("steps", "training steps; states and buckets appear in the first", whole, unit="steps", default="2"),
-    Option("capacity", "memory to run in; it says whether, where and why it would run out", parse_bytes, unit="bytes", default="unlimited"),
+    Option(
+        "capacity",
+        "memory to run in; it says whether, where and why it would run out",
+        parse_bytes,
+        unit="bytes",
+        default="unlimited",
+    ),
     Option("on", "an accelerator whose memory is the capacity", word, unit="name"),
-    Option("outside", "of the capacity, what is not the allocator's: context, communicators", parse_bytes, unit="bytes", default="0"),
-    Option("allocator", "PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True", word, unit="settings", default="PyTorch's own"),
+    Option(
+        "outside",
+        "of the capacity, what is not the allocator's: context, communicators",
+        parse_bytes,
+        unit="bytes",
+        default="0",
+    ),
+    Option(
+        "allocator",
+        "PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True",
+        word,
+        unit="settings",
+        default="PyTorch's own",
+    ),
 )
 MODEL = (
     Option("mode", "train or generate", word, unit="name", default="train"),
@@ -43,7 +69,12 @@ MODEL = (
     Option("fold", "trace few layers and repeat their events"),
 )  # fmt: skip
 OUT = (
-    Option("against", "analytic, or a memory snapshot, profiler trace, Nsight export or XLA report to compare with", word, unit="file"),
+    Option(
+        "against",
+        "analytic, or a memory snapshot, profiler trace, Nsight export or XLA report to compare with",
+        word,
+        unit="file",
+    ),
     Option("save", "write the recording", word, unit="file"),
     Option("snapshot", "write a memory snapshot that PyTorch's viewer opens", word, unit="file"),
     Option("plot", "write the timeline as SVG", word, unit="file"),
@@ -52,7 +83,14 @@ OUT = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="FILE.py:callable, a model as `tonnage train` takes it, a recording that --save wrote, or E5")  # fmt: skip
-    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE", help="an argument of the callable; may be repeated")
+    parser.add_argument(
+        "--argument",
+        "-a",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the callable; may be repeated",
+    )
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the Hub (default: main)")
     parser.add_argument("--offline", action="store_true", default=None, help="never ask the network")
     o.add(parser, HOW, "the run")
@@ -145,14 +183,18 @@ def _shipped(how: dict[str, Any]) -> Any:
         if variant.profile == name and not variant.arguments:
             return recorded(variant)
     listed = ", ".join(dict.fromkeys(variant.profile for variant in VARIANTS))
-    raise MissingDatum(f"E5 ships recorded under {listed}. Under {name} it is recorded from tonnage/trace/programs/linear_relu.py:program.")
+    raise MissingDatum(
+        f"E5 ships recorded under {listed}. Under {name} it is recorded from tonnage/trace/programs/linear_relu.py:program."
+    )
 
 
 def _need_torch() -> None:
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise MissingDatum("tracing a program or a model needs PyTorch: pip install 'tonnage[trace]'. Recordings and E5 need none.") from None
+        raise MissingDatum(
+            "tracing a program or a model needs PyTorch: pip install 'tonnage[trace]'. Recordings and E5 need none."
+        ) from None
 
 
 def _named(pairs: list[str]) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
 def analytic_phases(model: Model, options: TraceOptions) -> tuple[Term, ...]:
     """The phases of the analytic estimate of the same program. Raises MissingDatum where there is none."""
     if options.mode != "train" or options.lora_rank is not None or options.num_layers is not None:
-        raise MissingDatum("the analytic estimate is of training whole models: no adapters, no fewer layers, no generation.")
+        raise MissingDatum(
+            "the analytic estimate is of training whole models: no adapters, no fewer layers, no generation."
+        )
     world = options.world_size or 1
     made = train(
         model, cluster("H100-SXM-80GB" if world == 1 else f"{world}xH100-SXM-80GB"),

@@ -63,7 +63,9 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         if value not in known:
             raise unknown(f"{what} of a trace", value, known)
     if not model.config:
-        raise InvalidInput(f"{model.name} has no config that transformers could build it from. A program FILE.py:callable can be traced.")
+        raise InvalidInput(
+            f"{model.name} has no config that transformers could build it from. A program FILE.py:callable can be traced."
+        )
     if options.base is not None and options.lora_rank is None:
         raise InvalidInput("base: a quantised base is frozen; say --lora-rank too.")
     length = options.sequence_length or min(model.context or 4096, 4096)
@@ -74,7 +76,9 @@ def _runtime(options: TraceOptions) -> str:
     several = (options.world_size or 1) > 1 or options.tensor_parallel_size > 1
     runtime = options.runtime or ("fsdp2" if several else "single")
     if runtime == "single" and several:
-        raise InvalidPlan(f"runtime single is one accelerator. Got world_size {options.world_size or options.tensor_parallel_size}.")
+        raise InvalidPlan(
+            f"runtime single is one accelerator. Got world_size {options.world_size or options.tensor_parallel_size}."
+        )
     if runtime != "single" and (options.lora_rank or options.mode == "generate" or options.fold):
         what = "LoRA" if options.lora_rank else "generation" if options.mode == "generate" else "folding"
         raise InvalidPlan(f"{what} is traced on one accelerator. Got runtime {runtime}.")

@@ -29,7 +29,9 @@ def record_model(
         return _generating(model, options, profile, front_end or "meta", progress)
     chosen = front_end or ("cuda" if options.precision.endswith("-mixed") else "meta")
     if chosen == "meta" and options.precision.endswith("-mixed"):
-        raise InvalidInput("precision: autocast is not applied to meta tensors. Take --front-end cuda, or a precision without -mixed.")
+        raise InvalidInput(
+            "precision: autocast is not applied to meta tensors. Take --front-end cuda, or a precision without -mixed."
+        )
     name = _named(model, options)
     if options.fold and options.lora_rank is None:
         return _folded(model, options, profile, chosen, name, progress)
@@ -46,9 +48,7 @@ def _named(model: Model, options: TraceOptions) -> str:
     layers = f", {options.num_layers} layers" if options.num_layers else ""
     adapters = f", LoRA of rank {options.lora_rank}" if options.lora_rank else ""
     doing = "generating" if options.mode == "generate" else f"{options.optimizer}, recompute {options.recompute}"
-    return (
-        f"{model.name}{layers}{adapters}, {options.micro_batch_size} x {options.sequence_length} tokens, {options.precision}, {doing}"
-    )
+    return f"{model.name}{layers}{adapters}, {options.micro_batch_size} x {options.sequence_length} tokens, {options.precision}, {doing}"
 
 
 def _program(recorder: Recorder | None, model: Model, options: TraceOptions, num_layers: int | None) -> Program:
@@ -109,7 +109,9 @@ def _distributed(
     return distributed(model.config, distributed_plan(options), profile, factory, progress)
 
 
-def _generating(model: Model, options: TraceOptions, profile: Profile, front_end: FrontEnd, progress: Progress) -> Recording:
+def _generating(
+    model: Model, options: TraceOptions, profile: Profile, front_end: FrontEnd, progress: Progress
+) -> Recording:
     from tonnage.trace.record._inference import generate
 
     with recording(front_end, profile) as recorder:
