@@ -157,6 +157,21 @@ def test_a_report_tells_its_total_exactly_and_its_parts_nearly(tmp_path):
     assert any("the total is exact" in note for note in found.notes)
 
 
+# as jaxlib 0.10 writes it; its buffer assignment of the same program has 2162688, 1048652, 327680 and 16 bytes
+NEW_REPORT = """Memory Space: default (color=0)
+Total bytes: 3539036 (3.38MiB)
+  cumulative_size;       size;       offset; used_by_n_values; shapes_list
+  ------------------------------------------------------------
+   256.0KiB( 67%);   256.0KiB;            0;                3; f32[256,256], 2×f32[64,256]
+"""
+
+
+def test_a_newer_report_tells_its_total_alone(tmp_path):
+    found = text(tmp_path, NEW_REPORT + "Memory Space: host (color=5)\nTotal bytes: 77 (77B)\n")
+    assert (found.allocated_peak, found.by_category, found.events) == (3539036, {NOT_TOLD: 3539036}, None)
+    assert any("77 B lie in the host's memory" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
