@@ -7,7 +7,7 @@ import pytest
 from foreign.files import MIB, database
 from tonnage.errors import InvalidInput
 from tonnage.trace.events import check
-from tonnage.trace.foreign import NOT_TOLD, read
+from tonnage.trace.foreign import NOT_TOLD, _nsight, read
 
 USAGE = (
     "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, address INTEGER, bytes INTEGER, memKind INTEGER, "
@@ -50,7 +50,10 @@ def test_one_device_is_read_and_all_are_listed(tmp_path):
     rows = [usage(1, 1, MIB), usage(2, 1, 2 * MIB, device=1), usage(3, 2, 2 * MIB, device=1)]
     found = made(tmp_path, rows)
     assert (found.device, found.reserved_peak) == ("cuda:1", 4 * MIB)
-    assert [(each.name, each.actions) for each in found.devices] == [("cuda:0", 1), ("cuda:1", 2)]
+    assert [(each.name, each.actions, each.bytes) for each in found.devices] == [
+        ("cuda:0", 1, MIB),
+        ("cuda:1", 2, 4 * MIB),
+    ]
 
 
 def test_a_device_that_is_not_there_is_refused(tmp_path):
@@ -147,6 +150,24 @@ def test_a_view_that_never_ends_is_not_a_table(tmp_path):
     connection.close()
     with pytest.raises(InvalidInput, match="no table"):
         read(path)
+
+
+def test_values_that_are_too_long_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match=r"too big|too large"):
+        made(tmp_path, [usage(1, 1, MIB, name="x" * 2_000_000)])
+
+
+def test_tables_that_are_too_long_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_nsight, "MOST_ROWS", 2)
+    with pytest.raises(InvalidInput, match="has 3 rows, and 2 can be read"):
+        made(tmp_path, [usage(i, i, MIB) for i in range(3)])
+
+
+def test_a_search_that_goes_on_and_on_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(_nsight, "_STEPS", 10)
+    monkeypatch.setattr(_nsight, "_MOST_LOOKS", 100)
+    with pytest.raises(InvalidInput, match="interrupted"):
+        made(tmp_path, [usage(i, i, MIB) for i in range(1000)])
 
 
 def test_the_file_is_not_changed_and_nothing_is_written_beside_it(tmp_path):

@@ -117,7 +117,7 @@ def test_a_name_is_printed_without_what_a_terminal_would_obey():
         (
             b"\x80\x05\x96" + b"\xff" * 8 + b".",
             "ends in the middle",
-        ),  # BYTEARRAY8, for which pickle.load allocates first
+        ),  # BYTEARRAY8
         (b"\x80\x04\x95" + b"\xff" * 8 + b".", "ends in the middle"),  # FRAME
         (b"\x80\x04X\xff\xff\xff\xffabc.", "ends in the middle"),
         (b"\x80\x02j\xff\xff\xff\xff.", "never stored"),

@@ -117,11 +117,14 @@ def _read(allocator: _Allocator, name: str, devices: tuple[Device, ...], where: 
     lifetime = allocator.profile_summary.peak_bytes_usage_lifetime
     if lifetime > peak:
         notes.append(f"before or after what was profiled the allocator held more: {lifetime:,} bytes")
+    if allocator.profile_summary.memory_capacity:
+        notes.append(
+            f"the allocator may hold {allocator.profile_summary.memory_capacity:,} bytes; how many it held is not told"
+        )
     if stats.fragmentation:
         notes.append(f"fragmentation at the peak: {stats.fragmentation:.1%}")
     return Foreign(
         format=FORMAT, source=where, device=name, devices=devices, events=events if events.allocations else None, allocated_peak=peak,
-        reserved_peak=checked(peak + stats.free_memory_bytes, where, "what is held") if stats.free_memory_bytes else None,
         allocated_end=None if last is None else checked(last.heap_allocated_bytes + last.stack_reserved_bytes, where),
         by_category=dict(regions), notes=tuple(notes),
     )  # fmt: skip
