@@ -72,7 +72,9 @@ def test_a_hybrid_keeps_states_beside_its_cache_as_counted(cache):
     model, batch = read(name), 2
     counted = serving_memory(model, ServingPlan(context=40, engine="transformers")).fullest.kept.value
     columns = sum(
-        count * each.elements for each, count in caches(model) if isinstance(each, StateCache) and "convolution" in each.name
+        count * each.elements
+        for each, count in caches(model)
+        if isinstance(each, StateCache) and "convolution" in each.name
     )
     held = cached(generated(model.config, cache=cache, batch=batch, prompt=36, new_tokens=5))
     # transformers keeps four columns of a convolution, in bf16; three in fp32 are counted
@@ -97,7 +99,13 @@ def test_the_jump_to_the_last_step_leaves_what_running_every_step_would():
 
 
 def test_a_window_keeps_the_whole_prompt_alive_until_the_next_token():
-    config = {**LLAMA, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 64, "head_dim": 64}
+    config = {
+        **LLAMA,
+        "architectures": ["MistralForCausalLM"],
+        "model_type": "mistral",
+        "sliding_window": 64,
+        "head_dim": 64,
+    }
     recorder = generated(config, batch=1, prompt=300, new_tokens=5)
     held = [sum(cached(recorder, mark.position).values()) / A_TOKEN for mark in recorder.events.marks]
     assert held == [0, 300, 64, 64]  # what is kept is a view of the whole
@@ -132,7 +140,9 @@ def experts(implementation):
 def inputs_of_experts(recorder):
     """Bytes of forward activations that the experts make."""
     return sum(
-        each.bytes for each in recorder.events.allocations if each.module.endswith("experts") and each.category == "activation"
+        each.bytes
+        for each in recorder.events.allocations
+        if each.module.endswith("experts") and each.category == "activation"
     )
 
 
