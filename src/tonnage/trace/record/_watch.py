@@ -62,7 +62,7 @@ def _values(stack: ExitStack, recorder: Recorder) -> None:
         """One for CUDA needs CUDA."""
 
         def __new__(cls, device: Any = "cpu") -> Any:
-            return super().__new__(cls, "cpu" if str(device).startswith("cuda") else device)
+            return super().__new__(cls, "cpu" if str(device).startswith("cuda") else device)  # type: ignore[call-arg]
 
     patch(stack, torch.Tensor, "tolist", zeros)
     patch(stack, torch.Tensor, "__format__", shown)
