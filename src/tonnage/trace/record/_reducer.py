@@ -6,14 +6,17 @@ buckets are made anew, in the order in which gradients came. Gradients are copie
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from tonnage.trace.events import Category
 from tonnage.trace.record._patch import patch
 
 Tensor = torch.Tensor
+Sort = Callable[[Iterator[Tensor], Category], None]
 
 
 class Bucket:
@@ -49,14 +52,16 @@ class Bucket:
 
 
 class Reducer:
-    """Stands in for torch.distributed.Reducer; its arguments are in that one's order."""
+    """Stands in for torch.distributed.Reducer; its arguments are in that one's order. `sort` is told what buckets are for."""
 
     def __init__(
         self, parameters: Sequence[Tensor], bucket_indices: list[list[int]], per_bucket_size_limits: Sequence[int], process_group: Any,
         expect_sparse_gradient: Sequence[bool] = (), bucket_bytes_cap: int = 25 * 2**20, find_unused_parameters: bool = False,
-        gradient_as_bucket_view: bool = False, param_to_name_mapping: Any = None, first_bucket_bytes_cap: int = 2**20, *_: Any, **__: Any,
+        gradient_as_bucket_view: bool = False, param_to_name_mapping: Any = None, first_bucket_bytes_cap: int = 2**20, *_: Any,
+        sort: Sort | None = None, **__: Any,
     ):  # fmt: skip
         self.parameters, self.group = list(parameters), process_group
+        self.sort = sort
         self.limits = [first_bucket_bytes_cap, bucket_bytes_cap]
         self.find_unused, self.as_views = find_unused_parameters, gradient_as_bucket_view
         self.static = self.rebuilt = self.expecting = self.unfinished = False
@@ -86,6 +91,8 @@ class Reducer:
         for at, indices in enumerate(assignment):
             bucket = Bucket(at, indices, [self.parameters[i] for i in indices], self.bucket_dtype)
             self.buckets.append(bucket)
+            if self.sort is not None:
+                self.sort(iter([bucket.contents]), "gradient" if self.as_views else "buffer")
             self.where.update({index: (at, inner) for inner, index in enumerate(indices)})
             if self.as_views:
                 for index, view in zip(indices, bucket.views, strict=True):
@@ -290,10 +297,10 @@ class Logger:
         return _nothing
 
 
-def replacements() -> dict[str, Any]:
+def replacements(sort: Sort) -> dict[str, Any]:
     """What takes the place of torch.distributed's own, by name."""
     return {
-        "Reducer": Reducer, "Logger": Logger, "_verify_params_across_processes": _verify, "_register_comm_hook": _register,
+        "Reducer": partial(Reducer, sort=sort), "Logger": Logger, "_verify_params_across_processes": _verify, "_register_comm_hook": _register,
         "_register_builtin_comm_hook": lambda reducer, kind: None,
     }  # fmt: skip
 
