@@ -42,5 +42,5 @@ def test_a_programs_own_world_comes_before_the_launchers():
 
 
 def test_a_launchers_word_that_is_no_number_is_named():
-    with pytest.raises(InvalidInput, match="WORLD_SIZE must be a whole number. Got 'many'"):
+    with pytest.raises(InvalidInput, match=r"WORLD_SIZE must be a whole number\. Got 'many'"):
         world_of({"WORLD_SIZE": "many"})

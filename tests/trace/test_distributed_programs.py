@@ -151,7 +151,7 @@ def test_a_model_without_a_plan_of_tensor_parallelism_is_refused():
 
 
 def test_fsdp2_is_refused_for_a_pytorch_that_had_none():
-    with pytest.raises(InvalidPlan, match="FSDP2 came with torch 2.4. Got the profile torch-2.0-a100"):
+    with pytest.raises(InvalidPlan, match=r"FSDP2 came with torch 2\.4\. Got the profile torch-2.0-a100"):
         distributed(LLAMA, Distributed(world_size=2), profile("torch-2.0-a100"))
 
 

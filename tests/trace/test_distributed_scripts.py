@@ -106,7 +106,7 @@ def test_a_group_that_exists_already_is_not_taken_over():
 
 def test_a_world_needs_fake_cuda_tensors():
     with (
-        pytest.raises(InvalidInput, match="needs the front end 'cuda'. Got 'meta'"),
+        pytest.raises(InvalidInput, match=r"needs the front end 'cuda'\. Got 'meta'"),
         recording("meta", PROFILE, world=World(size=2)),
     ):
         pass

@@ -127,7 +127,7 @@ def fully_sharded(model: Any, mesh: DeviceMesh, plan: Distributed) -> None:
     for layer in layers(model):
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
     # PyTorch's own choice for the root is to keep it: backward begins with it.
-    rest = {} if plan.reshard_after_forward else {"reshard_after_forward": False}
+    rest: dict[str, Any] = {} if plan.reshard_after_forward else {"reshard_after_forward": False}
     fully_shard(model, mesh=mesh, mp_policy=policy, **rest)
 
 
