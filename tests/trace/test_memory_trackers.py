@@ -19,7 +19,7 @@ from tonnage.trace.record._environment import recording
 from tonnage.units import MIB
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-huggingface.architecture(LLAMA)
+huggingface.configuration(LLAMA)  # imports transformers before anything is recorded
 
 
 def total(tracker):

@@ -39,7 +39,8 @@ def distributed(
     Process group, patches and what DTensor remembers are gone afterwards, whatever happened.
     """
     _check(plan, profile)
-    huggingface.architecture(config)
+    # Also imports transformers: what of it is first imported inside asks whether it is traced, and takes another path.
+    huggingface.configuration(config, plan.num_layers)
     with warnings.catch_warnings(), recording("cuda", profile, world=plan.world) as recorder:
         warnings.simplefilter("ignore")  # of PyTorch and transformers about a program that is ours
         torch.distributed.init_process_group("nccl")

@@ -20,13 +20,18 @@ def build(
 
     made = configuration(config, num_layers)
     made._attn_implementation = attention
-    found = architecture(config)
+    for name in config.get("architectures") or ():
+        found = getattr(transformers, name, None)
+        if found is not None:
+            break
+    else:
+        found = None
     before = torch.get_default_dtype()
     torch.set_default_dtype(DTYPES[dtype])
     try:
         with no_init_weights():
             model = found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
-        model.tie_weights()  # without initial weights it is not done
+        model.tie_weights()  # is part of what no_init_weights leaves out
         return model
     except ValueError as error:
         raise MissingDatum(
@@ -34,16 +39,6 @@ def build(
         ) from None
     finally:
         torch.set_default_dtype(before)
-
-
-def architecture(config: Mapping[str, Any]) -> Any:
-    """The class that a config names, None if transformers has it not. Call it before a recording begins: a module of transformers
-    that is first imported inside would ask whether it is traced, and believe it."""
-    import transformers
-    import transformers.masking_utils
-
-    found = (getattr(transformers, name, None) for name in config.get("architectures") or ())
-    return next((each for each in found if each is not None), None)
 
 
 def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> Any:
