@@ -178,3 +178,16 @@ def test_nothing_stays_behind_after_an_error():
     )
     assert after == before
     assert not dist.is_initialized()
+
+
+def test_sequence_parallelism_is_refused_for_layers_that_are_not_llamas():
+    gemma = {**LLAMA, "model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "head_dim": 16}
+    with pytest.raises(MissingDatum, match=r"Gemma3ForCausalLM has model\.layers\.0\.\w+_feedforward_layernorm"):
+        run("tp", gemma, world_size=2, sequence_parallel=True)
+
+
+def test_norms_inside_attention_are_copied_to_all_tensor_parallel_ranks():
+    qwen = {**LLAMA, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "head_dim": 16}
+    for sequence_parallel in (False, True):
+        more = live(run("tp", qwen, world_size=2, sequence_parallel=sequence_parallel).events, "Initial", "parameter")
+        assert more - live(run("tp", world_size=2).events, "Initial", "parameter") == 3 * 2 * 16 * 4

@@ -58,11 +58,11 @@ def _check(plan: Distributed, profile: Profile) -> None:
 def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, optimizer: Optimizer) -> Program:
     if plan.kind == "ddp":
         with torch.device("cuda"):
-            model = huggingface.build(config, plan.dtype, plan.attention, plan.num_layers)
+            model = _model(config, plan)
         wrapped: nn.Module = _replicated(model, plan)
     else:
         with torch.device("meta"), recorder.pause():
-            model = huggingface.build(config, plan.dtype, plan.attention, plan.num_layers)
+            model = _model(config, plan)
         wrapped = model
     recorder.modules.name(model)
     program = huggingface.training_program(
@@ -77,6 +77,11 @@ def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, o
         program.inputs["position_ids"] = torch.arange(plan.sequence_length, device="cuda").unsqueeze(0)
     program.model = wrapped
     return program
+
+
+def _model(config: Mapping[str, Any], plan: Distributed) -> Any:
+    chosen = {} if plan.attention is None else {"attention": plan.attention}
+    return huggingface.build(config, plan.dtype, num_layers=plan.num_layers, **chosen)
 
 
 def _autocast(plan: Distributed) -> str | None:
