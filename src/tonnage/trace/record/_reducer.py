@@ -13,42 +13,11 @@ import torch
 import torch.distributed as dist
 
 from tonnage.trace.events import Category
+from tonnage.trace.record._buckets import Bucket, leaves, same_storage, views_of
 from tonnage.trace.record._patch import patch
 
 Tensor = torch.Tensor
 Sort = Callable[[Iterator[Tensor], Category], None]
-
-
-class Bucket:
-    """Some parameters' gradients in one piece. Also what a communication hook gets to see."""
-
-    def __init__(self, index: int, indices: Sequence[int], parameters: Sequence[Tensor], dtype: torch.dtype | None):
-        self.at, self.indices, self._parameters = index, list(indices), list(parameters)
-        first = parameters[0]
-        total = sum(each.numel() for each in parameters)
-        self.contents = torch.empty(total, dtype=dtype or first.dtype, device=first.device)
-        self.views = list(_views(self.contents, parameters))
-        self.pending = len(self.indices)
-        self.last = False
-        self.future: Any = None
-
-    def index(self) -> int:
-        return self.at
-
-    def buffer(self) -> Tensor:
-        return self.contents
-
-    def set_buffer(self, tensor: Tensor) -> None:
-        self.contents = tensor
-
-    def gradients(self) -> list[Tensor]:
-        return self.views
-
-    def parameters(self) -> list[Tensor]:
-        return self._parameters
-
-    def is_last(self) -> bool:
-        return self.last
 
 
 class Reducer:
@@ -97,7 +66,7 @@ class Reducer:
             if self.as_views:
                 for index, view in zip(indices, bucket.views, strict=True):
                     gradient = self.parameters[index].grad
-                    if gradient is not None and not _same_storage(gradient, view):
+                    if gradient is not None and not same_storage(gradient, view):
                         view.copy_(gradient)
                         self.parameters[index].grad = view
         if self.buckets:
@@ -141,7 +110,7 @@ class Reducer:
             bucket.pending = len(bucket.indices)
         self.left = list(self.triggered)
         if self.find_unused and not self.static:
-            seen = set(_leaves(outputs))
+            seen = set(leaves(outputs))
             self.unused = [index for index, each in enumerate(self.parameters) if id(each) not in seen]
 
     def _autograd_hook(self, index: int) -> None:
@@ -185,7 +154,7 @@ class Reducer:
             view.zero_()
             return
         share = 1.0 if self.hook is not None else 1.0 / self.group.size()
-        if _same_storage(parameter.grad, view):
+        if same_storage(parameter.grad, view):
             view.mul_(share)
             return
         if self.hook is None and parameter.grad.dtype == view.dtype:
@@ -211,7 +180,7 @@ class Reducer:
             return
         self.expecting = self.unfinished = False
         for bucket in self.buckets:
-            out = bucket.views if bucket.future is None else list(_views(_value(bucket.future), bucket.parameters()))
+            out = bucket.views if bucket.future is None else list(views_of(_value(bucket.future), bucket.parameters()))
             bucket.future = None
             for index, inner, reduced in zip(bucket.indices, bucket.views, out, strict=True):
                 self._copy_out(self.parameters[index], inner, reduced)
@@ -223,7 +192,7 @@ class Reducer:
             else:
                 parameter.grad.copy_(reduced)
             return
-        if not _same_storage(inner, reduced):
+        if not same_storage(inner, reduced):
             inner.copy_(reduced)
         if parameter.grad is None:
             parameter.grad = inner
@@ -325,29 +294,3 @@ def _value(future: Any) -> Tensor:
     found = future.wait() if hasattr(future, "wait") else future
     result: Tensor = found[0] if isinstance(found, list | tuple) else found
     return result
-
-
-def _views(contents: Tensor, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
-    offset = 0
-    for each in parameters:
-        yield contents.as_strided(each.size(), each.stride(), offset)
-        offset += each.numel()
-
-
-def _same_storage(first: Tensor, second: Tensor) -> bool:
-    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
-
-
-def _leaves(outputs: Sequence[Tensor]) -> Iterator[int]:
-    """Parameters, by id, that a backward from `outputs` reaches."""
-    seen: set[Any] = set()
-    waiting = [each.grad_fn for each in outputs if each.grad_fn is not None]
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            yield id(variable)
-        waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)
