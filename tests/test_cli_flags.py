@@ -137,7 +137,7 @@ def test_every_option_is_accepted_with_underscores(verb):
         if flag.startswith("--") and not isinstance(action, argparse._HelpAction):
             spelled = "--" + flag[2:].replace("-", "_")
             words = [spelled] if action.nargs == 0 else [spelled, "1"]
-            rows = ["x"] if verb == "validate" else []
+            rows = ["x"] if verb in ("validate", "trace") else []
             assert parser.parse_args([*rows, *words]) == parser.parse_args([*rows, flag, *words[1:]])
 
 

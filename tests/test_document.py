@@ -36,6 +36,7 @@ PRINTED = {
                                                       "--vocab-size", "100"): "ModelDocument",
     ("accelerators",): "AcceleratorsDocument", ("accelerators", "h100"): "AcceleratorDocument", ("accelerators", "h100:1g.10gb"): "AcceleratorDocument",
     ("accelerators", "dgx-h100"): "NodeDocument", ("accelerators", "tpu-v4"): "AcceleratorDocument",
+    ("trace", "e5"): "TraceDocument", ("trace", "e5", "--capacity", "100MiB"): "TraceDocument",
     ("validate", "validation/params.yaml"): "ValidationDocument",
     ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip

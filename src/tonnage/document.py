@@ -103,6 +103,7 @@ class RuleDocument(Struct, kw_only=True):
     model: str | None
     of_document: list[str]
     stages: list[dict[str, Any]] = []
+    variants: list[dict[str, Any]] = []
 
 
 class RulesDocument(Struct, kw_only=True):
@@ -291,6 +292,47 @@ class NamesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     sources: list[str]
 
 
+class TraceVerdict(Struct, kw_only=True, forbid_unknown_fields=True):
+    """`needed_bytes`: in how little the program runs, with what is outside of the allocator; `failure`: where it runs out."""
+
+    fits: bool | None
+    needed_bytes: int
+    usable_bytes: int | None
+    band: None
+    peak_allocated_bytes: int
+    peak_reserved_bytes: int
+    retries: int
+    failure: dict[str, Any] | None
+
+
+class StageDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The end of a stage; `peak_allocated_bytes` is the most since the one before."""
+
+    name: str
+    allocated_bytes: int
+    reserved_bytes: int
+    peak_allocated_bytes: int
+
+
+class TraceDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `trace` answers. `modules`: what holds most at the peak; `overlays`: memory that no tensor shows; `answers`: what
+    operations that need data were told; `unmodelled`: operations whose scratch memory is not counted, and how often they ran."""
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, dict[str, Any]]
+    verdict: TraceVerdict
+    stages: list[StageDocument]
+    memory: TermDocument
+    modules: list[dict[str, Any]]
+    timeline: dict[str, Any]
+    overlays: list[dict[str, Any]]
+    answers: list[dict[str, Any]]
+    attention: dict[str, int]
+    unmodelled: dict[str, int]
+    warnings: list[str]
+    against: dict[str, Any] | None = None
+
+
 class ErrorDocument(Struct, kw_only=True):
     """What --json prints when there is no answer."""
 
@@ -303,7 +345,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, TraceDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

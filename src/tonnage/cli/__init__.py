@@ -44,6 +44,7 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "validate"})
+NO_BAND = frozenset({"trace"})  # a replay either runs or does not
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -100,7 +101,7 @@ def _run_verb(verb: str, rest: list[str]) -> int:
 
 def statuses(verb: str = "") -> str:
     """The exit statuses, a line each: all of them, or those of one verb."""
-    of_verdicts = (2, 3, 4) if verb in NO_VERDICT else ()
+    of_verdicts = (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NO_BAND else ()
     return "\n".join(f"  {status:<5} {meaning}" for status, meaning in STATUSES.items() if status not in of_verdicts)
 
 

@@ -8,7 +8,7 @@ from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput
 from tonnage.registry import unknown
-from tonnage.units import GB, human
+from tonnage.units import GB, MIB, human
 
 HELP = "the rules of thumb, each worked, with its source, its erratum and the exact figure beside it"
 OWN = "the document's own"
@@ -158,7 +158,27 @@ def _detail(rule: Any, model: Any, formulas: bool) -> list[str]:
     if rule.erratum:
         lines.append(f"  ERRATUM   {rule.erratum}")
     lines += [f"  note      {note}" for note in (rule.note, worked.note) if note]
-    return [*lines, "", "exact, beside it:", *tree_lines(exact, depth=99 if formulas else 1, formulas=formulas)]
+    lines += ["", "exact, beside it:", *tree_lines(exact, depth=99 if formulas else 1, formulas=formulas)]
+    return [*lines, *_variants(worked.variants())]
+
+
+def _variants(variants: list[dict[str, Any]]) -> list[str]:
+    """A program's memory after each stage, allocated / reserved, as it was measured and under other profiles."""
+    from tonnage.render.text import table_lines
+
+    if not variants:
+        return []
+    header = ("MiB, traced", *(stage["stage"] for stage in variants[0]["stages"]))
+    rows = [
+        (f"{variant['name']} ({variant['profile']})",
+         *(f"{stage['allocated_bytes'] / MIB:.2f} / {stage['reserved_bytes'] / MIB:.2f}" for stage in variant["stages"]))
+        for variant in variants
+    ]  # fmt: skip
+    return [
+        "",
+        "allocated / reserved after each stage, replayed without a GPU (tonnage trace e5):",
+        *table_lines(rows, header),
+    ]
 
 
 def _whose(label: str, own: frozenset[str], model: Any) -> str:

@@ -55,7 +55,7 @@ MODEL = (
     Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, muon, ...", word, unit="name", default="adamw"),
     Option("optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="the profile's own"),
     Option("recompute", "none or full", word, unit="policy", default="none"),
-    Option("attention", "sdpa (its backend as the GPU would choose it) or eager", word, unit="name", default="sdpa"),
+    Option("attention", "sdpa (its backend as the GPU would choose it) or eager", word, unit="name", default="transformers' own"),
     Option("clip_grad_norm", "norm to which gradients are clipped", number, unit="norm"),
     Option("num_layers", "fewer layers than the model's", whole, unit="layers", default="the model's"),
     Option("lora_rank", "trains adapters of this rank only", whole, unit="rank"),
@@ -79,6 +79,7 @@ OUT = (
     Option("snapshot", "write a memory snapshot that PyTorch's viewer opens", word, unit="file"),
     Option("plot", "write the timeline as SVG", word, unit="file"),
 )
+OPTIONS = (*HOW, *MODEL, *OUT)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

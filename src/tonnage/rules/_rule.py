@@ -79,13 +79,16 @@ class Numbers(Struct, frozen=True, kw_only=True):
 class Worked(Struct, frozen=True, kw_only=True):
     """A rule worked: its figure, the row's other figures by label, and how to get the exact one (which costs more).
 
-    `note`: what must be said about these numbers, beside the rule's own note.
+    `note`: what must be said about these numbers, beside the rule's own note. `stages`: a program's memory after each of its
+    stages, as it was measured; `variants`: the same under other profiles.
     """
 
     value: Term
     exact: Callable[[], Term]
     values: Mapping[str, float] = {}
     note: str = ""
+    stages: Callable[[], list[dict[str, Any]]] = list
+    variants: Callable[[], list[dict[str, Any]]] = list
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -123,7 +126,8 @@ class Rule(Struct, frozen=True, kw_only=True):
             "name": self.name, "title": self.title, "formula": formula.name, "text": formula.text, "source": worked.value.source,
             "value": worked.value.value, "unit": worked.value.unit, "values": dict(worked.values), "printed": self.printed,
             "erratum": self.erratum, "note": " ".join(filter(None, (self.note, worked.note))), "model": model.name if model else None,
-            "of_document": sorted(self.of_document(model)), "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs), "stages": [],
+            "of_document": sorted(self.of_document(model)), "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs),
+            "stages": worked.stages(), "variants": worked.variants(),
         }  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Document E: where training memory goes, and a program that measures it."""
 
+from typing import Any
+
 from tonnage.formulas import rules as r
 from tonnage.rules import _exact as exact
 from tonnage.rules._rule import Numbers, Worked, by_rule, rule
@@ -85,4 +87,27 @@ def program(x: Numbers) -> Worked:
             "activations, MiB": kept / MIB,
         },
         exact=exact.program,
+        stages=_stages,
+        variants=_variants,
     )
+
+
+def _stages() -> list[dict[str, Any]]:
+    """The program's events, recorded on fake tensors and replayed under the version of PyTorch that its figures fit."""
+    from tonnage.trace.e5 import AS_MEASURED, stages
+
+    return [_stage(stage) for stage in stages(AS_MEASURED)]
+
+
+def _variants() -> list[dict[str, Any]]:
+    """The same under today's defaults, and in 16 bits."""
+    from tonnage.trace.e5 import VARIANTS, stages
+
+    return [
+        {"name": variant.name, "profile": variant.profile, "stages": [_stage(stage) for stage in stages(variant)]}
+        for variant in VARIANTS
+    ]
+
+
+def _stage(stage: Any) -> dict[str, Any]:
+    return {"stage": stage.name, "allocated_bytes": stage.allocated_bytes, "reserved_bytes": stage.reserved_bytes}

@@ -117,15 +117,26 @@ def _failure(run: _Run, events: Events, total: int, capacity: int, outside: int,
     error, allocator = run.error, run.allocator
     assert error is not None  # the caller looked
     room = allocator.capacity or 0
-    in_one_piece = allocator.allocated + allocator.rounded(error.requested) <= room
+    fits = most_alive(events, allocator) <= room
     message = out_of_memory_message(
         tried=error.tried, total=total, free=max(room - allocator.reserved, 0), in_use=allocator.reserved + outside,
         allocated=allocator.allocated, reserved=allocator.reserved, allowed=allocator.allowed, torch=torch,
     )  # fmt: skip
     return Failure(
-        position=run.position, allocation=events.order[run.position], reason="fragmentation" if in_one_piece else "need",
+        position=run.position, allocation=events.order[run.position], reason="fragmentation" if fits else "need",
         message=message, allocated_bytes=allocator.allocated, reserved_bytes=allocator.reserved,
     )  # fmt: skip
+
+
+def most_alive(events: Events, allocator: Allocator) -> int:
+    """The most bytes that were ever alive, each allocation rounded as a block: what no allocator could do with less than."""
+    now = most = 0
+    for event in events.order:
+        size = events.allocations[event if event >= 0 else ~event].bytes
+        rounded = allocator.rounded(size) if size else 0
+        now += rounded if event >= 0 else -rounded
+        most = max(most, now)
+    return most
 
 
 def least_capacity(events: Events, settings: Settings | None = None, step: int = 2 * MIB) -> int:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.registry import unknown
-from tonnage.trace.distributed import Distributed
+from tonnage.trace.distributed import Distributed, Kind
 
 Mode = Literal["train", "generate"]
 RUNTIMES = ("single", "fsdp2", "ddp")
@@ -33,7 +33,7 @@ class TraceOptions(Struct, frozen=True, kw_only=True):
     optimizer: str = "adamw"
     optimizer_implementation: str = "default"
     recompute: str = "none"
-    attention: str = "sdpa"
+    attention: str | None = None
     clip_grad_norm: float | None = None
     num_layers: int | None = None
     lora_rank: int | None = None
@@ -56,7 +56,7 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         if value is not None and not 1 <= value <= LARGEST:
             raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value}.")
     for what, value, known in (
-        ("precision", options.precision, PRECISIONS), ("attention", options.attention, ATTENTION), ("recompute policy", options.recompute, ("none", "full")),
+        ("precision", options.precision, PRECISIONS), ("attention", options.attention or "sdpa", ATTENTION), ("recompute policy", options.recompute, ("none", "full")),
         ("implementation", options.optimizer_implementation, IMPLEMENTATIONS), ("kind of cache", options.cache, ("dynamic", "static")),
         ("runtime", options.runtime or "single", RUNTIMES),
     ):  # fmt: skip
@@ -91,6 +91,7 @@ def distributed_plan(options: TraceOptions) -> Distributed:
     tensor = options.tensor_parallel_size
     mixed = options.precision.endswith("-mixed")
     compute = options.precision.removesuffix("-mixed")
+    kind: Kind
     if options.runtime == "ddp":
         kind = "ddp"
     elif tensor > 1:

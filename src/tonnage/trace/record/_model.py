@@ -1,6 +1,7 @@
 """A model's config, recorded as asked: trained or generating, whole or with adapters, on one accelerator or on one rank of many."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from tonnage.trace.record import _huggingface as huggingface
 from tonnage.trace.record import _optimizers as optimizers
 from tonnage.trace.record._environment import FrontEnd, recording
 from tonnage.trace.record._explain import explain
+from tonnage.trace.record._modules import ModulePath
 from tonnage.trace.record._recorder import Recorder
 from tonnage.trace.record._train import Progress, train
 from tonnage.trace.recording import Recording
@@ -23,6 +25,8 @@ def record_model(
     model: Model, options: TraceOptions, profile: Profile, front_end: FrontEnd | None = None, progress: Progress = lambda stage: None
 ) -> Recording:  # fmt: skip
     """The recording of a model's config under checked options. Raises TonnageError."""
+    for library in ("transformers", *(["peft"] if options.lora_rank else [])):
+        import_module(library)  # before anything is patched: they look at what they find when they are imported
     if options.runtime != "single":
         return _distributed(model, options, profile, front_end, progress)
     if options.mode == "generate":
@@ -41,7 +45,15 @@ def record_model(
             train(recorder, program, options.steps, progress)
         except RuntimeError as error:
             raise explain(error, recorder.modules, model.name) from None
-    return recorder.recording(name)
+    return recorder.recording(name, _notes(options))
+
+
+def _notes(options: TraceOptions) -> tuple[str, ...]:
+    if options.base:
+        from tonnage.trace.record import _peft
+
+        return (*optimizers.notes(options.optimizer), *_peft.notes(options.base))
+    return optimizers.notes(options.optimizer)
 
 
 def _named(model: Model, options: TraceOptions) -> str:
@@ -106,13 +118,16 @@ def _distributed(
     if front_end == "meta":
         raise InvalidInput(f"front_end: runtime {options.runtime} needs fake CUDA tensors. Take --front-end cuda.")
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation)  # type: ignore[arg-type]
-    return distributed(model.config, distributed_plan(options), profile, factory, progress)
+    try:
+        return distributed(model.config, distributed_plan(options), profile, factory, progress)
+    except RuntimeError as error:
+        raise explain(error, ModulePath(), model.name) from None
 
 
 def _generating(
     model: Model, options: TraceOptions, profile: Profile, front_end: FrontEnd, progress: Progress
 ) -> Recording:
-    from tonnage.trace.record._inference import generate
+    from tonnage.trace.record._inference import generate, notes
 
     with recording(front_end, profile) as recorder:
         try:
@@ -122,4 +137,4 @@ def _generating(
                                    new_tokens=options.new_tokens, cache=options.cache, progress=progress))  # type: ignore[arg-type]  # fmt: skip
         except RuntimeError as error:
             raise explain(error, recorder.modules, model.name) from None
-    return recorder.recording(_named(model, options))
+    return recorder.recording(_named(model, options), notes(options.cache, options.new_tokens))  # type: ignore[arg-type]
