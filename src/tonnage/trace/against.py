@@ -18,7 +18,7 @@ from tonnage.trace.timeline import by_category
 # The analytic estimate's parts, and the categories that they are.
 PARTS: dict[str, tuple[Category, ...]] = {
     "weights": ("parameter",), "gradients": ("gradient",), "optimizer": ("optimizer",), "activations": ("activation",),
-    "temporary": ("temporary", "buffer"),
+    "temporary": ("temporary",), "communication buffers": ("buffer",),
 }  # fmt: skip
 # Its phases, and the stages that they lie in.
 PHASES = {
