@@ -139,6 +139,13 @@ class ValidationDocument(Struct, kw_only=True):
     summary: list[SummaryDocument]
 
 
+class MeasureDocument(Struct, kw_only=True):
+    """What `measure` measured: a row in the form of validation/README.md; of kind `trial` where no GPU was asked for."""
+
+    schema: Literal["tonnage/1"]
+    row: dict[str, Any]
+
+
 class ErrorDocument(Struct, kw_only=True):
     """What --json prints when there is no answer."""
 
@@ -150,7 +157,7 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of all documents, one definition each."""
     import msgspec
 
-    types = (AnswerDocument, RulesDocument, ValidationDocument, ErrorDocument)
+    types = (AnswerDocument, RulesDocument, ValidationDocument, MeasureDocument, ErrorDocument)
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -9,6 +9,7 @@ from tonnage.errors import TonnageError
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
+    "measure": "what does this training program take on the GPU of this machine?",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",
     "explain": "a formula, a symbol or a source",
     "models": "the catalogue of models; one model in detail",
