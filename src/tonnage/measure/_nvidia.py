@@ -10,7 +10,6 @@ _REFUSALS = ("[", "Field", "No ", "N/A")
 _STATE = {
     "driver": "driver_version", "power_limit_w": "power.limit", "sm_clock_max_mhz": "clocks.max.sm",
     "memory_clock_max_mhz": "clocks.max.mem", "ecc": "ecc.mode.current", "mig": "mig.mode.current",
-    "temperature_c": "temperature.gpu", "sm_clock_mhz": "clocks.sm",
 }  # fmt: skip
 
 

@@ -26,9 +26,14 @@ def environment(device: Device) -> dict[str, Any]:
     for package in ("transformers", "triton"):
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-    found["allocator"] = {name: os.environ[name] for name in ALLOCATOR if os.environ.get(name)} or "default"
+    found["allocator"] = allocator()
     found["date"] = datetime.now(UTC).date().isoformat()
     return found
+
+
+def allocator() -> dict[str, str] | str:
+    """Settings in the environment that memory depends on, or "default"."""
+    return {name: os.environ[name] for name in ALLOCATOR if os.environ.get(name)} or "default"
 
 
 def key(environment: dict[str, Any]) -> str:
