@@ -31,7 +31,8 @@ def matmul_items(first: bool = True, tiny: bool = False) -> list[Item]:
     squares = [(dtype, size, size, size) for dtype in ("bf16", "fp16", "tf32", "fp32", "fp8") for size in SQUARES
                if size < 16384 or dtype not in ("fp32", "tf32")]  # fmt: skip
     rest = layers + [(dtype, m, n, k) for dtype in ("fp8", "fp16") for m in (32, 2048, 8192) for n, k in FIRST_LAYERS]
-    chosen = squares + early if first else [each for each in rest if each not in early]
+    early = list(dict.fromkeys([*squares, *early]))
+    chosen = early if first else [each for each in dict.fromkeys(rest) if each not in early]
     return [_matmul(*each) for each in chosen]
 
 
