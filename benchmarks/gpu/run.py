@@ -70,15 +70,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _main(given: argparse.Namespace) -> int:
+    if given.probe:
+        harness.write_probe(given.device, given.out / "device.json")
+        return 0
     if given.budget != given.budget or given.budget <= 0:
         raise InvalidInput(f"--budget must be more than 0 seconds. Got {given.budget:g}.")
     if given.device == "cpu" and not given.tiny:
         raise InvalidInput(
             "--device cpu tries the suite out, and takes --tiny with it: a CPU's figures stand for no GPU."
         )
-    if given.probe:
-        harness.write_probe(given.device, given.out / "device.json")
-        return 0
     chosen = _chosen(cases(given.tiny), given.only)
     if given.work:
         return _work(given, chosen)
