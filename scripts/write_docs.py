@@ -1,20 +1,33 @@
-"""Write docs/formulas.md from the registries: every formula and every letter, with unit, meaning and source.
+"""Write what the documentation takes from the code: docs/formulas.md, and in README.md and docs/commands/*.md the tables of
+options and what the commands print.
 
 make docs
 """
 
+import contextlib
+import io
+import os
+import re
+import shlex
+from importlib import import_module
 from pathlib import Path
 
+from tonnage.cli import STATUSES, main
+from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
 from tonnage.cli.explain import load_formulas
 from tonnage.formula import FORMULAS
 from tonnage.glossary import SYMBOLS
 from tonnage.references import references
 
-PAGE = Path(__file__).parents[1] / "docs" / "formulas.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "formulas.md"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
+ASKS = "# asks the Hub"  # after a command that no test runs
+TABLES = {"model": MODEL_OPTIONS, "machine": COMMON}
 
 
 def page() -> str:
-    """The whole page, in markdown."""
+    """The whole page of formulas, in markdown."""
     load_formulas()
     lines = [
         "# Formulas",
@@ -47,5 +60,77 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def refreshed(text: str) -> str:
+    """A page with its tables and the output of its commands as they are now."""
+    text = re.sub(r"(<!-- (\w+) (\w+) -->\n).*?(<!-- end -->)", _table, text, flags=re.S)
+    return re.sub(r"(?<=```console\n).*?(?=```)", lambda block: _block(block.group()), text, flags=re.S)
+
+
+def commands(text: str) -> list[str]:
+    """The commands of a page's console blocks that begin with `tonnage`, without the prompt."""
+    blocks = re.findall(r"(?<=```console\n).*?(?=```)", text, flags=re.S)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ tonnage")]
+
+
+def words(command: str) -> list[str]:
+    """The words after `tonnage`; what follows a # is a comment."""
+    return shlex.split(command, comments=True)[1:]
+
+
+def printed(command: str) -> list[str]:
+    """The lines that a command prints, without a network."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.chdir(ROOT):
+        main(words(command))
+    return out.getvalue().splitlines()
+
+
+def _block(block: str) -> str:
+    """The commands of a block; those with output get it anew, abridged where they were."""
+    made: list[str] = []
+    for part in re.split(r"(?m)^(?=\$ )", block):
+        prompt, *shown = part.splitlines() or [""]
+        made += [
+            prompt,
+            *(_abridged(printed(prompt[2:]), shown) if any(shown) and prompt.startswith("$ tonnage") else shown),
+        ]
+    return "\n".join(made).lstrip("\n") + "\n"
+
+
+def _abridged(lines: list[str], shown: list[str]) -> list[str]:
+    """As many lines from the start as were shown, and after a line "..." all from the one that began the rest; all without "..."."""
+    if "..." not in shown:
+        return lines
+    cut = shown.index("...")
+    rest = shown[cut + 1 :]
+    if not rest:
+        return [*lines[:cut], "..."]
+    begins = rest[0].split()[:2]
+    start = next(number for number, line in enumerate(lines) if number >= cut and line.split()[:2] == begins)
+    return [*lines[:cut], "...", *lines[start:]]
+
+
+def _table(mark: re.Match[str]) -> str:
+    start, kind, name, end = mark.groups()
+    lines = _options(name) if kind == "options" else _statuses()
+    return "\n".join([start.rstrip("\n"), *lines, end])
+
+
+def _options(name: str) -> list[str]:
+    """The options of a verb, or those that verbs share."""
+    options: tuple[Option, ...] = TABLES.get(name) or import_module(f"tonnage.cli.{name}").OPTIONS
+    rows = [
+        f"| {' '.join(f'`{flag}`' for flag in (option.flag, *option.short))} | {option.unit or 'switch'} | {option.help} | {option.default or '-'} |"
+        for option in options
+    ]
+    return ["| option | unit | meaning | default |", "|---|---|---|---|", *rows]
+
+
+def _statuses() -> list[str]:
+    return ["| status | meaning |", "|---|---|", *(f"| {status} | {meaning} |" for status, meaning in STATUSES.items())]
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -145,13 +145,21 @@ def test_no_arguments_say_what_to_try_first(run):
     [
         (["trian", "x"], 64, "Did you mean 'train'"), (["train"], 64, "--on"), (["train", "--on", "h100"], 64, "dimensions"),
         (["train", "llama-3.1-8c", "--on", "h100"], 64, "Did you mean"), (["train", "llama-3.1-8b", "--on", "h1000"], 64, "Did you mean"),
-        ([*TRAIN, "--tp", "3"], 64, "Nearest"), ([*TRAIN, "--pp", "64"], 64, "divide"), ([*TRAIN, "--mbs", "0"], 64, "micro_batch_size must be at least 1"),
+        ([*TRAIN, "--tp", "3"], 64, "Nearest"), ([*TRAIN, "--pp", "64"], 64, "divide"), ([*TRAIN, "--mbs", "0"], 64, "micro_batch_size must be from 1 to 1,099,511,627,776. Got 0"),
         ([*TRAIN, "--mbs", "-1"], 64, "micro-batch-size"), ([*TRAIN, "--seq", "nan"], 64, "--sequence-length"), ([*TRAIN, "--gbs", "7"], 64, "Nearest: 8"),
         ([*TRAIN, "--ep", "2"], 64, "no experts"), ([*TRAIN, "--optimizer", "adamm"], 64, "Did you mean"), ([*TRAIN, "--recompute", "some"], 64, "recompute"),
-        ([*TRAIN, "--precision", "fp7"], 64, "fp"), ([*TRAIN, "--runtime", "megatronn"], 64, "Did you mean 'megatron'"), ([*TRAIN, "--zero", "1"], 64, "ZeRO"),
+        ([*TRAIN, "--precision", "fp7"], 64, "fp"), ([*TRAIN, "--runtime", "megatronn"], 64, "Did you mean 'megatron'"), ([*TRAIN, "--zero", "1"], 64, "Runtimes that have it: megatron, deepspeed"),
+        ([*TRAIN, "--zero", "9"], 64, "No runtime has it"), ([*TRAIN, "--attention", "falsh"], 64, "no attention kernel is called 'falsh'. Did you mean 'flash'?"),
+        ([*TRAIN, "--recompute", "selectiv"], 64, "no recompute policy is called 'selectiv'. Did you mean 'selective'?"),
+        ([*TRAIN, "--recompute", "x"], 64, "Known: full, none, selective"), ([*TRAIN, "--mbs", "1e15"], 64, "from 1 to 1,099,511,627,776. Got 1,000,000,000,000,000"),
+        ([*TRAIN, "--reserve", "80GiB"], 64, "must leave some of the 79."), ([*SERVE, "--reserve", "1000GB"], 64, "Got 931.32 GiB"),
+        ([*TRAIN, "--seq", "1e31"], 64, "must be a number from 0 to 1e+30"), (["train", "llama-3.1-8b", "--on", "h100", "--tp", "2"], 64, "the cluster's 1 accelerator."),
+        ([*SERVE, "--tp", "2"], 64, "the cluster's 1 accelerator."), ([*SERVE, "--context", "1e18"], 64, "context must be from 1 to 1,099,511,627,776"),
+        (["train", "llama-3.1-8b", "--on", "./nothere.toml"], 64, "there is no file './nothere.toml'"),
         ([*TRAIN, "--runtime", "ddp", "--tp", "2"], 64, "has no tensor_parallel_size"), ([*TRAIN, "--mikro", "2"], 64, "Did you mean"),
         (["train", "llama-3.1-8b", "--on", "0xh100"], 64, "at least one"), ([*TRAIN, "--reserve", "lots"], 64, "--reserve"), ([*TRAIN, "--vpp", "7", "--pp", "2"], 64, "virtual"),
-        (["rules", "Z9"], 64, "Did you mean"), (["explain", "kv_cash_bytes"], 64, "kv_cache_bytes"), (["validate", "nowhere.yaml"], 64, "nowhere.yaml"),
+        (["rules", "Z9"], 64, "Did you mean"), (["rules", "Z"], 64, "Known: A, B, C, D, E"), (["rules", "--like", "zzzz"], 64, "speaks of 'zzzz'"),
+        (["rules", "--like", " "], 64, "needs words"), (["explain", "kv_cash_bytes"], 64, "kv_cache_bytes"), (["validate", "nowhere.yaml"], 64, "nowhere.yaml"),
         (["accelerators", "h1000"], 64, "Did you mean"), (["models", "lama"], 64, "Did you mean"), (["serve", "llama-3.1-8b", "--on", "h100", "--context", "0"], 64, "context"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -183,6 +191,43 @@ def test_a_formula_a_letter_and_a_source_are_explained(run):
     assert "num_key_value_heads" in run("explain", "num_key_value_heads")[1]
     assert "Reducing Activation Recomputation" in run("explain", "Korthikanti2022")[1]
     assert json.loads(run("explain", "--json")[1])["formulas"]
+
+
+def test_rules_are_chosen_by_name_by_part_and_by_what_they_speak_of(run):
+    def names(*arguments):
+        return [rule["name"] for rule in json.loads(run("rules", *arguments, "--json")[1])["rules"]]
+
+    assert names("A") == names("a") == [f"A{i}" for i in range(1, 11)]
+    assert (
+        names("A1", "b2") == ["A1", "B2"] and names("B2", "B", "B2")[:2] == ["B2", "B1"] and len(names("B2", "B")) == 12
+    )
+    assert {"A2", "C5", "C6", "D8"} <= set(names("--like", "kv cache")) and len(names("--like", "kv cache")) < 10
+    assert names("--like", "KV-cache", "A") == ["A2"]
+    assert len(names()) == 49
+    table = run("rules", "A")[1]
+    assert table.startswith("10 rules of thumb") and "A10" in table and "B1 " not in table
+    detail = run("rules", "A1", "B2")[1]
+    assert (
+        "A1 weights for inference" in detail
+        and "B2 training compute" in detail
+        and detail.count("exact, beside it:") == 2
+    )
+
+
+def test_a_rule_is_explained_as_the_rules_show_it(run):
+    assert run("explain", "a6") == run("rules", "A6")
+    assert run("explain", "A6", "--json") == run("rules", "A6", "--json")
+
+
+def test_a_rule_on_a_model_says_whose_each_number_is(run):
+    lines = run("rules", "B3", "--model", "mixtral-8x7b")[1].splitlines()
+    assert any(line.split() == ["N", "12,879,925,248", "worked", "on", "mixtral-8x7b-v0.1"] for line in lines)
+    assert any(line.split() == ["D", "300,000,000,000", "the", "document's", "own"] for line in lines)
+    assert any("printed" in line and "(of its own example)" in line for line in lines)
+    assert any("that a token passes through" in line for line in lines)
+    table = run("rules", "B", "--model", "mixtral-8x7b")[1].splitlines()
+    assert "model" in next(line for line in table if line.startswith("B3 "))
+    assert " document " in next(line for line in table if line.startswith("B10 "))
 
 
 def test_the_catalogues_are_listed_and_their_entries_shown(run):

@@ -34,6 +34,8 @@ dense_tflops = {source = "my own clock", as_of = "2026-11-21"}
         ("16x8xH100-SXM-80GB", 16, 8, "H100-SXM-80GB"), ("8 x h100", 1, 8, "H100-SXM-80GB"), ("h100:8", 1, 8, "H100-SXM-80GB"),
         ("64xh100", 8, 8, "H100-SXM-80GB"), ("4090", 1, 1, "RTX-4090"), ("2x4090", 1, 2, "RTX-4090"), ("RTX 4090", 1, 1, "RTX-4090"),
         ("dgx-h100", 1, 8, "H100-SXM-80GB"), ("4xdgx-h100", 4, 8, "H100-SXM-80GB"), ("32x8xH800", 32, 8, "H800-SXM-80GB"),
+        ("H100x8", 1, 8, "H100-SXM-80GB"), ("8 H100", 1, 8, "H100-SXM-80GB"), ("8*H100", 1, 8, "H100-SXM-80GB"), ("H100 x 8", 1, 8, "H100-SXM-80GB"),
+        ("H100×16", 2, 8, "H100-SXM-80GB"), ("2 RTX 4090", 1, 2, "RTX-4090"), ("RTX 4090x2", 1, 2, "RTX-4090"), ("dgx-h100x4", 4, 8, "H100-SXM-80GB"),
     ],
 )  # fmt: skip
 def test_a_cluster_is_nodes_times_accelerators_times_name(text, nodes, each, name):
@@ -47,6 +49,12 @@ def test_a_cluster_is_nodes_times_accelerators_times_name(text, nodes, each, nam
 )
 def test_sizes_that_make_no_cluster_are_refused(text):
     with pytest.raises((InvalidInput, UnknownName)):
+        cluster(text)
+
+
+@pytest.mark.parametrize("text", ["./nothere.toml", "nothere.toml", "8x./mine/chip.toml", "/tmp", "~/chips"])
+def test_a_word_that_looks_like_a_path_is_answered_as_one(text):
+    with pytest.raises(InvalidInput, match="there is no file"):
         cluster(text)
 
 

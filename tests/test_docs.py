@@ -2,20 +2,32 @@
 
 import re
 import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import tonnage
+from tonnage import rules
 from tonnage.catalogue import accelerator_names, model_names, node_names
-from tonnage.cli import VERBS
+from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main, serve, train
+from tonnage.cli._options import Parser
+from tonnage.estimate.plans import TrainingOptions
+from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.optimizers import OPTIMIZERS
+from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
+from tonnage.quantization import FILE_TYPES
+from tonnage.runtimes import TRAINING
+from tonnage.validation import read, validate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+WRITTEN = runpy.run_path(str(ROOT / "scripts" / "write_docs.py"))
+COMMANDS = [command for path in WRITTEN["PAGES"] for command in WRITTEN["commands"](path.read_text())]
 
 
 def test_the_page_of_formulas_is_generated_from_the_code():
-    written = runpy.run_path(str(ROOT / "scripts" / "write_docs.py"))
-    assert (ROOT / "docs" / "formulas.md").read_text() == written["page"](), "run `make docs`"
+    assert (ROOT / "docs" / "formulas.md").read_text() == WRITTEN["page"](), "run `make docs`"
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -24,8 +36,112 @@ def test_every_verb_is_in_the_readme(verb):
 
 
 def test_the_readme_counts_what_there_is():
-    assert f"{len(model_names())} in the catalogue" in README
-    assert f"{len(accelerator_names())} accelerators and {len(node_names())} nodes" in README
+    rules.load()
+    families = list((Path(tonnage.__file__).parent / "architectures").glob("[!_]*.py"))
+    named = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    for claim in (
+        f"{len(model_names())} in the catalogue", f"{len(families)} files of families", f"{len(accelerator_names())} accelerators and {len(node_names())} nodes",
+        f"{len(TRAINING_RECIPES)} precision recipes", f"{len(OPTIMIZERS)} optimizers", f"{named[len(TRAINING)]} runtimes",
+        f"weights in {len(PRECISIONS)} formats and {len(FILE_TYPES)} GGUF mixtures", f"the {len(rules.RULES)} rules of thumb",
+    ):  # fmt: skip
+        assert claim in README, claim
+
+
+def test_the_readme_counts_the_rows_that_validate_has():
+    document = validate(read([ROOT / "validation" / "params.yaml"]))
+    (full,) = [entry for entry in document["summary"] if entry["completeness"] == "full" and entry["source"] == "all"]
+    assert full["covered"] == full["rows"] and full["mean_abs"] < 5e-5
+    assert f"{full['covered']} of {full['rows']} rows" in README
+
+
+@pytest.mark.parametrize(
+    "page",
+    [README, (ROOT / "pyproject.toml").read_text(), FIRST_WORDS, tonnage.__doc__],
+    ids=["readme", "package", "help", "module"],
+)
+def test_no_first_sentence_claims_what_is_not_answered_yet(page):
+    claim = page[: page.index("Every number") if "Every number" in page else 1500]
+    assert not re.search(r"how (fast|long|many|much money)", claim)
+
+
+@pytest.mark.parametrize("path", WRITTEN["PAGES"], ids=lambda path: path.stem)
+def test_what_pages_show_is_what_the_commands_print(path):
+    text = path.read_text()
+    assert WRITTEN["refreshed"](text) == text, "run `make docs`"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_page_that_the_readme_links(verb):
+    page = ROOT / "docs" / "commands" / f"{verb}.md"
+    assert page.read_text().startswith(f"# tonnage {verb}\n")
+    assert f"docs/commands/{verb}.md" in README
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
+    """Those that ask the Hub are only read; the others run without a network."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(ROOT)
+    words = WRITTEN["words"](command)
+    parser = Parser(prog=f"tonnage {words[0]}")
+    import_module(f"tonnage.cli.{words[0]}").add_arguments(parser)
+    parser.parse_args(words[1:])
+    if WRITTEN["ASKS"] not in command:
+        assert main(words) in (0, 3)
+        assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", [(ROOT / "Makefile").read_text(), FIRST_WORDS], ids=["make demo", "help"])
+def test_what_newcomers_are_told_to_try_first_fits(text):
+    """A status other than 0 would also end `make demo`."""
+    tried = re.findall(r"^(?:\t\$\(BIN\)/|  )(tonnage (?:train|serve|rules) [^V\n].*)$", text, flags=re.M)
+    assert len(tried) >= 2
+    assert {command: main(WRITTEN["words"](command)) for command in tried} == dict.fromkeys(tried, 0)
+
+
+def test_what_the_readme_says_fits_does_fit():
+    assert main(WRITTEN["words"](next(command for command in COMMANDS if "deepseek-v3" in command))) == 0
+
+
+def test_the_python_of_the_readme_runs():
+    (example,) = re.findall(r"(?<=```python\n).*?(?=```)", README, flags=re.S)
+    names: dict = {}
+    exec(example, names)
+    assert names["answer"].fits
+
+
+def test_the_make_targets_of_the_readme_exist():
+    targets = re.findall(r"^([a-z ]+):", (ROOT / "Makefile").read_text(), flags=re.M)
+    known = {word for target in targets for word in target.split()}
+    assert set(re.findall(r"(?:`|\$ )make ([a-z]+)", README)) <= known
+
+
+@pytest.mark.parametrize("text", [README, FIRST_WORDS], ids=["readme", "help"])
+def test_the_statuses_are_said_and_that_2_is_not_given_yet(text, capsys):
+    said = text if text is README else main(["--help"]) or capsys.readouterr().out
+    for status, meaning in STATUSES.items():
+        assert str(status) in said and meaning in said
+    assert "Not given yet" in STATUSES[2]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
+    main([verb, "--help"])
+    said = capsys.readouterr().out
+    assert STATUSES[64] in said
+    assert (STATUSES[2] in said) == (verb in ("train", "serve"))
+
+
+@pytest.mark.parametrize(
+    ("function", "form", "options"),
+    [(tonnage.train, TrainingOptions, train.OPTIONS), (tonnage.serve, ServingOptions, serve.OPTIONS)],
+    ids=["train", "serve"],
+)
+def test_the_functions_list_their_options_with_units(function, form, options):
+    listed = dict(re.findall(r"- (\w+) \[([^\]]+)\]:", function.__doc__))
+    assert list(listed) == [option.name for option in options]
+    assert listed == {option.name: option.unit or "switch" for option in options}
+    assert set(listed) == set(form.__struct_fields__)
 
 
 def test_links_of_the_documents_lead_somewhere():

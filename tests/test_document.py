@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 
 import tonnage
+from tonnage.cli import VERBS, main
 from tonnage.document import json_schema
 
 SHIPPED = Path(tonnage.__file__).with_name("tonnage.schema.json")
@@ -20,3 +22,54 @@ def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
     validator = jsonschema.Draft202012Validator(json_schema())
     assert not validator.is_valid({})
     assert not validator.is_valid({"schema": "tonnage/1", "question": {}})
+
+
+# What a verb prints -> the definition that describes it.
+PRINTED = {
+    ("train", "llama-3.1-8b", "--on", "8xh100"): "AnswerDocument", ("train", "deepseek-v3", "--on", "8xh100"): "AnswerDocument",
+    ("serve", "qwen3-32b", "--on", "rtx-4090", "--weights", "awq"): "AnswerDocument",
+    ("rules",): "RulesDocument", ("rules", "E5"): "RulesDocument", ("rules", "B", "--model", "mixtral-8x7b"): "RulesDocument",
+    ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument",
+    ("explain", "Pope2023"): "SourceDocument", ("explain", "A6"): "RulesDocument",
+    ("models",): "ModelsDocument", ("models", "mixtral-8x7b"): "ModelDocument", ("models", "deepseek-v3"): "ModelDocument",
+    ("models", "t5-small"): "ModelDocument", ("models", "--hidden-size", "64", "--num-layers", "2", "--num-attention-heads", "2",
+                                                      "--vocab-size", "100"): "ModelDocument",
+    ("accelerators",): "AcceleratorsDocument", ("accelerators", "h100"): "AcceleratorDocument", ("accelerators", "h100:1g.10gb"): "AcceleratorDocument",
+    ("accelerators", "dgx-h100"): "NodeDocument", ("accelerators", "tpu-v4"): "AcceleratorDocument",
+    ("validate", "validation/params.yaml"): "ValidationDocument",
+    ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
+}  # fmt: skip
+WITH_TORCH = ("MeasureDocument",)  # tests/trace/test_measure.py
+
+
+def _described_by(definition):
+    whole = json_schema()
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": whole["$defs"]})
+
+
+@pytest.mark.parametrize("arguments", PRINTED, ids=" ".join)
+def test_what_a_verb_prints_is_described_by_its_own_definition(arguments, capsys):
+    main([*arguments, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    _described_by(PRINTED[arguments]).validate(document)
+    jsonschema.validate(document, json_schema())
+    broken = {**document, "schema": "tonnage/0"}
+    assert not jsonschema.Draft202012Validator(json_schema()).is_valid(broken)
+
+
+def test_every_verb_and_every_definition_of_a_document_is_tried():
+    assert {arguments[0] for arguments in PRINTED} == set(VERBS)
+    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *WITH_TORCH}} == {
+        entry["$ref"] for entry in json_schema()["anyOf"]
+    }
+
+
+def test_documents_of_the_catalogues_have_no_undescribed_key(capsys):
+    for arguments, definition in PRINTED.items():
+        if arguments[0] in ("models", "accelerators", "explain") and definition not in (
+            "RulesDocument",
+            "ErrorDocument",
+        ):
+            main([*arguments, "--json"])
+            document = json.loads(capsys.readouterr().out)
+            assert not _described_by(definition).is_valid({**document, "surprise": 1}), arguments

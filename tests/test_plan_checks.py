@@ -74,5 +74,7 @@ def test_tensor_parallelism_over_slices_of_a_gpu_is_warned_of():
 
 
 def test_a_size_beyond_reason_is_refused_by_its_limit():
-    with pytest.raises(InvalidPlan, match=r"micro_batch_size may be at most 1099511627776. Got 2199023255552"):
+    with pytest.raises(
+        InvalidPlan, match=r"micro_batch_size must be from 1 to 1,099,511,627,776. Got 2,199,023,255,552"
+    ):
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", micro_batch_size=2**41)

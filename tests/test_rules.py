@@ -112,3 +112,58 @@ def test_the_exact_figure_of_b2_has_attention_which_the_rule_leaves_out():
 def test_mixed_precision_and_fp32_states_are_equal_as_the_erratum_of_c8_says():
     values = rules.RULES["C8"].worked().values
     assert values["states, fp32"] == values["states, mixed precision"]
+
+
+def test_compute_of_a_mixture_is_that_of_the_parameters_that_a_token_passes_through():
+    mixtral, day = read("mixtral-8x7b"), 86400
+    active, tokens = mixtral.num_active_parameters(), 300e9
+    assert active < 13e9 < mixtral.num_parameters()
+    expected = {
+        "B2": 6 * active * tokens, "B3": 8 * active * tokens / (1024 * 312e12 * 0.45),
+        "B4": math.ceil(8 * active * tokens / (30 * day * 312e12 * 0.45)), "B8": 6 * active * tokens / 312e12,
+    }  # fmt: skip
+    for name, value in expected.items():
+        worked = rules.RULES[name].worked(mixtral)
+        assert worked.value.value == pytest.approx(value, rel=1e-12), name
+        assert "12.88 B parameters that a token passes through" in worked.note
+        assert "12.88 B parameters that a token passes through" in rules.RULES[name].to_dict(mixtral)["note"]
+
+
+def test_memory_of_a_mixture_is_that_of_all_its_parameters():
+    mixtral = read("mixtral-8x7b")
+    assert rules.RULES["B6"].worked(mixtral).value.value == 20 * mixtral.num_parameters()
+    assert not rules.RULES["B6"].worked(mixtral).note
+
+
+@pytest.mark.parametrize("name", ["B2", "B3", "B4", "B7", "B8"])
+def test_a_dense_model_has_no_other_compute_than_its_parameters(name):
+    dense = read("llama-3.1-8b")
+    worked = rules.RULES[name].worked(dense)
+    assert not worked.note
+    assert worked.value.inputs.get("N", dense.num_parameters()) == dense.num_parameters()
+
+
+def test_the_exact_compute_of_a_mixture_is_near_the_rule_on_active_parameters():
+    worked = rules.RULES["B2"].worked(read("mixtral-8x7b"))
+    assert worked.exact().value == pytest.approx(worked.value.value, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "of_document", "of_model"),
+    [
+        ("B3", {"D", "n", "P", "u"}, {"N", "days"}), ("A6", {"s", "b", "t"}, {"L", "h", "a"}), ("B1b", {"7B", "65B"}, {"L", "h"}),
+        ("B10", {"value", "M", "W", "NVLink 4"}, set()), ("C1b", {"U"}, {"M"}), ("B1c", {"value", "P", "u", "A100 peak"}, set()),
+        ("B7", {"loss of 200B on 100B tokens", "tokens a parameter that GPT-3 saw"}, {"N", "optimal tokens for the same compute"}),
+    ],
+)  # fmt: skip
+def test_a_rule_on_a_model_tells_the_documents_numbers_from_the_models(name, of_document, of_model):
+    own = rules.RULES[name].of_document(read("mixtral-8x7b"))
+    assert of_document <= own and not of_model & own
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_numbers_that_happen_to_be_the_documents_are_still_the_models(name):
+    """LLaMA 7B is the documents' own example: its layers are worked on it all the same."""
+    own = rules.RULES[name].of_document(read("llama-7b"))
+    assert not own & {"N", "L", "h", "a", "k", "dh", "V"}
+    assert rules.RULES[name].of_document() >= set(rules.RULES[name].worked().value.inputs)

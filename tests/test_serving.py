@@ -154,7 +154,7 @@ def test_what_does_not_divide_or_exist_is_refused_with_the_nearest_choice():
     model, machine = read("llama-3.1-8b"), cluster("8x" + H100)
     with pytest.raises(InvalidPlan, match="must divide the cluster's 8 accelerators"):
         serve(model, machine, ServingOptions(tensor_parallel_size=3))
-    with pytest.raises(InvalidPlan, match="must be at least 1"):
+    with pytest.raises(InvalidPlan, match="must be from 1 to"):
         serve(model, machine, ServingOptions(concurrency=0))
     with pytest.raises(UnknownName, match="Did you mean"):
         serve(model, machine, ServingOptions(weights="q4_k_mm"))
@@ -267,3 +267,9 @@ def test_vllm_is_not_the_default_for_what_it_does_not_run_and_is_warned_about_wh
 def test_vllm_on_a_laptop_is_answered_with_a_warning():
     answer = serve(read("llama-3.2-1b"), cluster("m4-max-128gb"), ServingOptions(engine="vllm", context=4096))
     assert any("may not hold" in warning for warning in answer.warnings)
+
+
+def test_the_default_leaves_room_for_the_pipeline_stages_that_were_asked_for():
+    asked = ServingOptions(pipeline_parallel_size=2, context=8192)
+    for machine, tensor in (("8x" + H100, 4), ("2x8x" + H100, 8), (H100.replace("H100", "2xH100"), 1)):
+        assert serve(read("llama-3.1-8b"), cluster(machine), asked).question["tensor_parallel_size"]["value"] == tensor

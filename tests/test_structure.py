@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,12 @@ def test_no_user_can_cause_an_assertion_in_the_faces():
     for path in SOURCES:
         if _layer(path) in ("cli", "models", "catalogue"):
             assert not [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Assert)], path
+
+
+def test_the_package_ships_its_types_and_its_data():
+    """Whatever lies in src/tonnage is in the wheel; these files are not code, and are needed."""
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/tonnage"]}
+    for name in ("py.typed", "tonnage.schema.json", "references.toml", "cli/flags.toml"):
+        assert (PACKAGE / name).is_file(), name
+    assert "Typing :: Typed" in project["project"]["classifiers"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tonnage.errors import InvalidInput
-from tonnage.units import GIB, human, parse_bytes, parse_count, parse_length, parse_seconds
+from tonnage.units import GIB, counted, human, parse_bytes, parse_count, parse_length, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,15 @@ def test_a_count_of_half_a_thing_is_refused():
 )  # fmt: skip
 def test_base_units_are_printed_as_engineers_say_them(value, unit, text):
     assert human(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1, "micro-batches", "1 micro-batch"), (2, "micro-batches", "2 micro-batches"), (1, "layers", "1 layer"), (0, "layers", "0 layers"),
+        (1.0, "requests", "1 request"), (1, "parameters", "1 parameter"), (1, "tokens", "1 token"), (1, "bytes per parameter", "1 byte per parameter"),
+        (2, "bytes per parameter", "2 bytes per parameter"), (1, "accelerators", "1 accelerator"), (1, "", "1"), (1500, "layers", "1,500 layers"),
+    ],
+)  # fmt: skip
+def test_one_thing_is_not_a_plural(value, unit, text):
+    assert human(value, unit) == counted(value, unit) == text

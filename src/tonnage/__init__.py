@@ -1,4 +1,4 @@
-"""tonnage: does a large language model fit a machine, how fast, how long, how many, how much money, and why.
+"""tonnage: does a large language model fit a machine, where does its memory go, what would make it fit, and why.
 
 >>> import tonnage
 >>> answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", sequence_length=8192, recompute="full")

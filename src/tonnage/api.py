@@ -37,7 +37,35 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
 def train(
     model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
 ) -> Answer:
-    """Does this training run fit? `options` are those of `tonnage train` (estimate.plans.TrainingOptions), in base units."""
+    """Does this training run fit, and where does its memory go?
+
+    `model`: a name, id, URL or path as `tonnage train` takes it, or a Model. `on`: "8xH100-SXM-80GB", or a Cluster.
+    `reserve_bytes` [bytes]: memory of each accelerator to leave free. An option that is not given has its default, and
+    `answer.question` says which and why:
+
+    - sequence_length [tokens]: of each sequence
+    - micro_batch_size [sequences]: of one forward pass of one replica
+    - global_batch_size [sequences]: of one step of all replicas
+    - num_microbatches [micro-batches]: of one replica in a step
+    - tensor_parallel_size [ranks]: that share each matrix
+    - sequence_parallel [switch]: cut norms and residuals over tensor ranks
+    - pipeline_parallel_size [ranks]: pipeline stages
+    - virtual_pipeline_size [chunks]: interleaved on each stage
+    - context_parallel_size [ranks]: that share a sequence
+    - expert_parallel_size [ranks]: that share a layer's experts
+    - expert_tensor_parallel_size [ranks]: that share an expert
+    - data_parallel_size [ranks]: replicas that see different sequences
+    - zero_stage [stage]: 0 shards nothing, 1 the optimizer, 2 and gradients, 3 and weights
+    - recompute [policy]: none, selective or full
+    - attention [kernel]: flash, sdpa or eager
+    - dropout [switch]: after attention and feed-forward layers, and inside attention
+    - loss [kind]: full or chunked
+    - precision [recipe]: such as bf16-mixed, bf16, fp32, fp8-te
+    - optimizer [name]: such as adamw, adamw-8bit, muon
+    - runtime [name]: fsdp2, megatron, transformers, ddp or deepspeed
+
+    Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
+    """
     said = _options(TrainingOptions, options)
     return _with_text(answers.train(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))
 
@@ -45,7 +73,23 @@ def train(
 def serve(
     model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
 ) -> Answer:
-    """Does this model serve these requests? `options` are those of `tonnage serve` (ServingOptions), in base units."""
+    """Does this model serve these requests, and how many would fit?
+
+    `model`, `on`, `reserve_bytes` and errors as for `train`. Options:
+
+    - context [tokens]: of a request, prompt and answer
+    - concurrency [requests]: held at the same time, by all replicas together
+    - weights [precision]: how weights are stored, such as bf16, fp8, awq, nf4, q4_k
+    - kv_cache [precision]: how keys and values are stored
+    - tensor_parallel_size [ranks]: that share each matrix
+    - pipeline_parallel_size [ranks]: pipeline stages
+    - expert_parallel_size [ranks]: that share a layer's experts
+    - max_num_batched_tokens [tokens]: of one forward pass
+    - max_num_seqs [requests]: that the engine runs at once
+    - gpu_memory_utilization [0 to 1]: part of the memory that the engine takes
+    - enforce_eager [switch]: without captured graphs
+    - engine [name]: vllm or transformers
+    """
     said = _options(ServingOptions, options)
     return _with_text(answers.serve(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))
 

@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.references import Reference
+from tonnage.spec import Accelerator, Fact, Node
+
 SCHEMA = "tonnage/1"
 
 
@@ -78,7 +81,11 @@ class AnswerDocument(Struct, kw_only=True):
 
 
 class RuleDocument(Struct, kw_only=True):
-    """One rule of thumb, worked on its document's own example. `exact` is what tonnage computes beside it."""
+    """One rule of thumb, worked on its document's own example or on `model`. `exact` is what tonnage computes beside it.
+
+    `of_document` lists the names in `inputs` and `values` whose numbers are the document's own whatever the model is, and
+    "value" where the figure itself is.
+    """
 
     name: str
     title: str
@@ -93,6 +100,8 @@ class RuleDocument(Struct, kw_only=True):
     note: str
     inputs: dict[str, float]
     exact: TermDocument
+    model: str | None
+    of_document: list[str]
     stages: list[dict[str, Any]] = []
 
 
@@ -139,11 +148,154 @@ class ValidationDocument(Struct, kw_only=True):
     summary: list[SummaryDocument]
 
 
-class MeasureDocument(Struct, kw_only=True):
+class MeasureDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `measure` measured: a row in the form of validation/README.md; of kind `trial` where no GPU was asked for."""
 
     schema: Literal["tonnage/1"]
     row: dict[str, Any]
+
+
+class BranchDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A stack of layers of a model: its decoder, its encoder, a tower, a draft."""
+
+    name: str
+    kind: str
+    layers: int
+
+
+class PublishedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A published count: an exact number, or a text such as "8.03B"; `counts` says what was counted."""
+
+    parameters: int | str
+    counts: str
+    source: str
+    as_of: str
+
+
+class ModelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `models NAME` answers. The keys from `hub` on are the catalogue's: other models have none."""
+
+    schema: Literal["tonnage/1"]
+    name: str
+    family: str
+    architecture: str
+    hidden_size: int
+    num_layers: int
+    vocab_size: int
+    context: int | None
+    dtype: str | None
+    tied: bool
+    source: str
+    parameters: TermDocument
+    active_parameters: TermDocument
+    embedding_parameters: TermDocument
+    non_embedding_parameters: TermDocument
+    branches: list[BranchDocument]
+    warnings: list[str]
+    draft_parameters: TermDocument | None = None
+    kv_bytes_per_token: TermDocument | None = None
+    kv_bytes_per_request: TermDocument | None = None
+    hub: str = ""
+    released: str = ""
+    license: str = ""
+    aliases: list[str] = []
+    published: list[PublishedDocument] = []
+    sources: dict[str, Fact] = {}
+
+
+class ModelRow(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A line of the catalogue of models. `released`: YYYY-MM-DD, or shorter where that is all that is known."""
+
+    name: str
+    hub: str
+    family: str
+    parameters: int
+    active_parameters: int
+    layers: int
+    context: int | None
+    released: str
+
+
+class ModelsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    schema: Literal["tonnage/1"]
+    models: list[ModelRow]
+
+
+class AcceleratorDocument(Accelerator, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `accelerators NAME` answers: bytes, bytes a second in one direction, dense FLOP/s, watts."""
+
+    schema: Literal["tonnage/1"]
+    kind: Literal["gpu", "tpu", "npu", "cpu", "apple"]
+
+
+class NodeDocument(Node, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `accelerators NAME` answers about a node."""
+
+    schema: Literal["tonnage/1"]
+    kind: Literal["node"]
+
+
+class AcceleratorsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    schema: Literal["tonnage/1"]
+    accelerators: list[Accelerator]
+    nodes: list[Node]
+
+
+class LetterDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A letter of the formulas."""
+
+    letter: str
+    long_name: str
+    unit: str
+    meaning: str
+
+
+class KeyedReference(Reference, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry of the bibliography with its key."""
+
+    key: str
+
+
+class FormulaDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `explain` answers about a formula. (A rule of thumb is explained by a RulesDocument.)"""
+
+    schema: Literal["tonnage/1"]
+    kind: Literal["formula"]
+    name: str
+    text: str
+    unit: str
+    meaning: str
+    assumes: str
+    basis: Literal["rule", "analytic", "traced", "measured"]
+    source: str
+    symbols: list[LetterDocument]
+    references: list[KeyedReference]
+
+
+class SymbolDocument(LetterDocument, kw_only=True, forbid_unknown_fields=True):
+    """What `explain` answers about a letter; `formulas` are those that use it."""
+
+    schema: Literal["tonnage/1"]
+    kind: Literal["symbol"]
+    name: str
+    formulas: list[str]
+
+
+class SourceDocument(Reference, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `explain` answers about a source."""
+
+    schema: Literal["tonnage/1"]
+    kind: Literal["source"]
+    name: str
+
+
+class NamesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `explain` answers without a name."""
+
+    schema: Literal["tonnage/1"]
+    formulas: list[str]
+    symbols: list[str]
+    sources: list[str]
 
 
 class ErrorDocument(Struct, kw_only=True):
@@ -157,15 +309,18 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of all documents, one definition each."""
     import msgspec
 
-    types = (AnswerDocument, RulesDocument, ValidationDocument, MeasureDocument, ErrorDocument)
+    types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
+             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
-    return {
+    schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://tonnage.dev/schema/tonnage-1.json",
         "title": SCHEMA,
         "anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in types],
         "$defs": components,
     }
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))  # lists for tuples
+    return plain
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@
 """
 
 
-
 class TonnageError(ValueError):
     """Base of every error that tonnage raises for its users."""
 

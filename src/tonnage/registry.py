@@ -6,6 +6,11 @@ from typing import Generic, TypeVar
 from tonnage.errors import UnknownName, shown
 
 T = TypeVar("T")
+LONGEST = 200  # characters of a name that are compared
+MOST = 5  # suggestions; more than anyone compares
+# Likeness as difflib's ratio has it: shared characters of both. Random words share half of a catalogue's names' letters, so
+# from LIKE on a name must also begin alike and share a run of a third of them, unless it is VERY_LIKE, or too SHORT to tell.
+LIKE, VERY_LIKE, PREFIX, SHORT = 0.5, 0.75, 0.7, 3
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -39,10 +44,8 @@ class Registry(Mapping[str, T], Generic[T]):
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     """The error for a name that is not among the known ones, with the nearest of them."""
-    from difflib import get_close_matches
-
     names = list(known)
-    near = get_close_matches(name[:200].lower(), names, n=3, cutoff=0.4)
+    near = nearest(name, names)
     if near:
         hint = f"Did you mean {', '.join(map(repr, near))}?"
     elif len(names) <= 40:
@@ -50,3 +53,42 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:
     else:
         hint = f"{len(names)} are known."
     return UnknownName(f"no {kind} is called {shown(name)}. {hint}")
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that `name` may stand for, best first, at most MOST of them.
+
+    Letters and digits alone are compared; of names that differ by their owner alone, one is shown.
+    """
+    wanted = _plain(name[:LONGEST])
+    scored = [(score, _plain(candidate), candidate) for candidate in known if (score := _likeness(wanted, candidate))]
+    chosen: dict[str, str] = {}
+    for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
+        chosen.setdefault(_plain(candidate.rpartition("/")[2]), candidate)
+    return list(chosen.values())[:MOST]
+
+
+def _likeness(wanted: str, candidate: str) -> float:
+    """How much a plain text and a name have in common, from 0 (nothing that anyone would mean) to 1."""
+    from difflib import SequenceMatcher
+
+    plain = _plain(candidate)
+    matcher = SequenceMatcher(None, plain, wanted, autojunk=False)
+    if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
+        return 0
+    if len(wanted) > SHORT and plain.startswith(wanted):
+        return PREFIX + (1 - PREFIX) * matcher.ratio()
+    if matcher.quick_ratio() < LIKE:
+        return 0
+    ratio = matcher.ratio()
+    if ratio >= VERY_LIKE:
+        return ratio
+    if len(wanted) <= SHORT:
+        return ratio if ratio >= LIKE and len(plain) <= len(wanted) + 1 else 0
+    run = max(SHORT, -(-len(wanted) // SHORT))
+    begins_alike = plain[0] == wanted[0] and matcher.find_longest_match().size >= run
+    return ratio if ratio >= LIKE and begins_alike else 0
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())

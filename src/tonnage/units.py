@@ -58,15 +58,27 @@ def human(value: float, unit: str) -> str:
         for scale, label in _COUNT:
             if abs(value) >= scale > 1:
                 return f"{value / scale:.2f}{label} {unit}"
-        return f"{value:,.0f} {unit}"
+        return counted(value, unit)
     for scale, label in _SCALES.get(unit, ()):
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
     if unit == "USD":
         return f"{value:,.2f} USD"
     if isinstance(value, int) or float(value).is_integer():
-        return f"{value:,.0f} {unit.removesuffix('s') if value == 1 else unit}".rstrip()
+        return counted(value, unit)
     return f"{value:.4g} {unit}".rstrip()
+
+
+def counted(value: float, things: str) -> str:
+    """A number of things: the plural, but for one.
+
+    >>> counted(1, "micro-batches"), counted(2, "micro-batches"), counted(1, "bytes per parameter")
+    ('1 micro-batch', '2 micro-batches', '1 byte per parameter')
+    """
+    thing, per, rest = things.partition(" per ")
+    if value == 1:
+        thing = thing.removesuffix("es" if thing.endswith(("ches", "shes", "xes")) else "s")
+    return f"{value:,.0f} {thing}{per}{rest}".rstrip()
 
 
 class _Form(NamedTuple):
@@ -122,7 +134,7 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     except InvalidOperation:
         raise InvalidInput(f"{what} must be a number such as {form.example}. Got {shown(text)}.") from None
     if not (value.is_finite() and 0 <= value <= LARGEST):
-        raise InvalidInput(f"{what} must be a finite number that is not negative. Got {shown(text)}.")
+        raise InvalidInput(f"{what} must be a number from 0 to {LARGEST:.0e}. Got {shown(text)}.")
     scale = form.scale(suffix)
     if scale is None:
         raise InvalidInput(

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
+
 from gpu import harness, run
 from gpu.cases import START, Case, TrainingCase, cases, training_case
 from gpu.harness import Outcome
@@ -14,7 +15,6 @@ from gpu.loop import LEAST_LIMIT, Summary, todo
 from gpu.loop import run as run_cases
 from gpu.shapes import SHAPES
 from gpu.store import Store
-
 from tonnage.errors import InvalidInput
 from tonnage.measure import _nvidia
 from tonnage.measure.environment import key
@@ -23,7 +23,13 @@ from tonnage.measure.rows import figure_row, merge
 from tonnage.validation import Row, read
 from tonnage.validation._params import model_of
 
-ENVIRONMENT = {"gpu": "NVIDIA H100 80GB HBM3", "gpus": 1, "torch": "2.11.0+cu130", "cuda": "13.0", "allocator": "default"}
+ENVIRONMENT = {
+    "gpu": "NVIDIA H100 80GB HBM3",
+    "gpus": 1,
+    "torch": "2.11.0+cu130",
+    "cuda": "13.0",
+    "allocator": "default",
+}
 KEY = "h100-80gb-hbm3-torch-2.11.0-cu13.0"
 
 
@@ -32,7 +38,15 @@ def case(name: str, seconds: float = 10, items: tuple[str, ...] = (), priority: 
 
 
 def row(item: str, value: float = 1.0) -> dict:
-    return figure_row(f"{KEY}-{item}", "kernel_rate", {"what": item}, ENVIRONMENT, ("rate", value, "FLOP/s"), [("time", 2.0, "s")], "tool")
+    return figure_row(
+        f"{KEY}-{item}",
+        "kernel_rate",
+        {"what": item},
+        ENVIRONMENT,
+        ("rate", value, "FLOP/s"),
+        [("time", 2.0, "s")],
+        "tool",
+    )
 
 
 class Clock:
@@ -81,7 +95,13 @@ def test_every_factor_of_training_memory_is_varied():
         (plan.optimizer, plan.implementation) for plan in plans}  # fmt: skip
     assert {"loop", "grouped"} == {what.experts for what in trained}
     assert {"own", "transformers"} == {what.library for what in trained}
-    assert {SHAPES[what.shape].family for what in trained if what.shape in SHAPES} == {"llama", "qwen2", "qwen3", "mixtral", "qwen3_moe"}
+    assert {SHAPES[what.shape].family for what in trained if what.shape in SHAPES} == {
+        "llama",
+        "qwen2",
+        "qwen3",
+        "mixtral",
+        "qwen3_moe",
+    }
     assert {plan.sequence_length for plan in plans} >= {512, 1000, 1024, 2047, 2048, 4096, 8192, 16384, 32768}
     assert {plan.micro_batch_size for plan in plans} >= {1, 2, 4, 8, 16}
     assert sum(what.snapshot for what in trained) == 3
@@ -111,9 +131,17 @@ def test_published_shapes_have_their_published_counts():
 
 def test_more_work_is_reckoned_to_take_longer():
     def seconds(**how):
-        return TrainingCase(shape="llama-3b", training=Training(**{"sequence_length": 4096, "precision": "bf16", **how})).seconds
+        return TrainingCase(
+            shape="llama-3b", training=Training(**{"sequence_length": 4096, "precision": "bf16", **how})
+        ).seconds
 
-    assert START < seconds() < seconds(recompute="full") < seconds(micro_batch_size=4) < seconds(micro_batch_size=4, precision="fp32")
+    assert (
+        START
+        < seconds()
+        < seconds(recompute="full")
+        < seconds(micro_batch_size=4)
+        < seconds(micro_batch_size=4, precision="fp32")
+    )
 
 
 def test_a_training_case_is_found_by_the_name_that_its_row_has():
@@ -138,7 +166,9 @@ def test_no_case_is_begun_that_cannot_be_expected_to_end_and_a_cheaper_one_still
 
 
 def test_the_budget_holds_even_where_everything_hangs():
-    summary, limits, ended = ran([case(name, 5) for name in "abcdefghijklmnop"], 100, dict.fromkeys("abcdefghijklmnop", 1e9))
+    summary, limits, ended = ran(
+        [case(name, 5) for name in "abcdefghijklmnop"], 100, dict.fromkeys("abcdefghijklmnop", 1e9)
+    )
     assert ended == 100 and summary.done == [] and len(summary.failed) == 4
     assert all(outcome.status == "timeout" for outcome in summary.failed.values())
     assert max(limits.values()) == LEAST_LIMIT
@@ -269,7 +299,9 @@ def test_the_drivers_words_are_read_and_what_it_does_not_tell_is_left_out(monkey
 
 def test_an_old_driver_that_refuses_a_query_is_asked_field_by_field(monkeypatch):
     answers = {"driver_version": "470.1", "clocks.max.sm": "1410"}
-    monkeypatch.setattr(_nvidia, "_run", lambda *c: answers.get(c[2].partition("=")[2], 'Field "x" is not a valid field to query.'))
+    monkeypatch.setattr(
+        _nvidia, "_run", lambda *c: answers.get(c[2].partition("=")[2], 'Field "x" is not a valid field to query.')
+    )
     assert _nvidia.state() == {"driver": "470.1", "sm_clock_max_mhz": "1410"}
     monkeypatch.setattr(_nvidia, "_run", lambda *c: "")
     assert _nvidia.state() == {} and _nvidia.used_bytes() is None

@@ -17,7 +17,7 @@ VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "TRANSFORME
 
 @pytest.fixture
 def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
-    """The servers, to which every endpoint of the environment leads; steps of requests may take half a second."""
+    """The servers, to which every endpoint of the environment leads; steps of requests may take two seconds."""
     made = Sites()
     servers = [Server("hub", made), Server("cdn", made)]
     made.hub, made.cdn = (server.url for server in servers)
@@ -30,7 +30,7 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sites]:
     monkeypatch.setattr(constants, "HF_ASSETS_CACHE", str(tmp_path / "assets"))
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.5)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 2.0)
     assert huggingface_hub.get_token() is None
     close_session()
     yield made

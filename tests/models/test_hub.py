@@ -178,7 +178,7 @@ def test_a_repository_without_a_model_says_what_it_lacks(hub: Sites):
     with pytest.raises(MissingDatum, match=r"no config.json"):
         read("a/b")
     hub.repositories["a/adapter"] = Repository({"adapter_config.json": b"{}", "adapter_model.safetensors": b""})
-    with pytest.raises(MissingDatum, match="adapter"):
+    with pytest.raises(InvalidInput, match="adapter"):
         read("a/adapter")
 
 

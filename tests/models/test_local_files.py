@@ -184,22 +184,22 @@ def test_a_path_that_is_not_there_says_so(text: str):
 
 def test_a_folder_without_a_model_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(MissingDatum, match=r"no config.json, no safetensors and no GGUF"):
+    with pytest.raises(InvalidInput, match=r"no config.json, no safetensors and no GGUF"):
         read(str(tmp_path / "empty"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"the folder 'empty' holds no config.json"):
+    with pytest.raises(InvalidInput, match=r"empty has no config.json, no safetensors and no GGUF"):
         read("empty")
 
 
 def test_an_adapter_and_a_pipeline_say_what_they_are(tmp_path: Path):
     (tmp_path / "adapter_config.json").write_text("{}")
     (tmp_path / "adapter_model.safetensors").write_bytes(safetensors({"x": ("F32", (2,))}))
-    with pytest.raises(MissingDatum, match="it is an adapter"):
+    with pytest.raises(InvalidInput, match="it is an adapter"):
         read(str(tmp_path))
     other = tmp_path / "pipe"
     other.mkdir()
     (other / "model_index.json").write_text("{}")
-    with pytest.raises(MissingDatum, match="diffusion pipeline"):
+    with pytest.raises(InvalidInput, match="diffusion pipeline"):
         read(str(other))
 
 

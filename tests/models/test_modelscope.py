@@ -7,7 +7,7 @@ import pytest
 
 from models.files import LLAMA, LLAMA_PARAMETERS, folder, llama, safetensors, shards
 from models.hub_server import Handler, Repository, Sites
-from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable
+from tonnage.errors import AccessDenied, InvalidInput, UnknownName, Unreachable
 from tonnage.models import read
 
 NAME = "Someone/Tiny-Llama-0.1B"
@@ -62,7 +62,7 @@ def test_errors_say_what_is_wrong(scope: Sites):
     with pytest.raises(AccessDenied, match="MODELSCOPE_API_TOKEN"):
         read(f"modelscope:{NAME}")
     scope.repositories["a/b"] = Repository({"README.md": b""})
-    with pytest.raises(MissingDatum, match=r"no config.json"):
+    with pytest.raises(InvalidInput, match=r"no config.json"):
         read("modelscope:a/b")
 
 
@@ -72,7 +72,7 @@ def test_errors_say_what_is_wrong(scope: Sites):
         (b"<html>", Unreachable, "does not answer as ModelScope"),
         (b'{"Code": 200}', UnknownName, "there is no model"),
         (b'{"Code": 10010, "Message": "gone"}', UnknownName, "gone"),
-        (b'{"Code": 200, "Data": {"Files": [{"Path": "../x"}]}}', MissingDatum, "no config.json"),
+        (b'{"Code": 200, "Data": {"Files": [{"Path": "../x"}]}}', InvalidInput, "no config.json"),
     ],
 )
 def test_odd_listings_are_clear_errors(scope: Sites, body: bytes, error: type[Exception], says: str):

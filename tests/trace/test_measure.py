@@ -4,20 +4,21 @@ import json
 import runpy
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import jsonschema
 import pytest
 import torch
+
+import tonnage.measure._device as devices
 from gpu.cases import TrainingCase, cases
 from gpu.loop import todo
 from gpu.models import Decoder, loss_of
 from gpu.shapes import SHAPES
 from gpu.store import Store
 from gpu.training import build
-
-import tonnage.measure._device as devices
 from tonnage.cli import main
 from tonnage.document import json_schema
 from tonnage.errors import InvalidInput, MissingDatum
@@ -85,7 +86,12 @@ def test_tensors_are_counted_by_what_they_are_for():
     found, _ = measured()
     weights = 2 * (64 * 64 + 64) * 4
     # Adam's step counts are tensors of one number on the host, where this program runs too
-    assert found.held == {"parameter": weights, "gradient": weights, "optimizer": 2 * weights + 4 * 4, "buffer": 32 * 64 * 4}
+    assert found.held == {
+        "parameter": weights,
+        "gradient": weights,
+        "optimizer": 2 * weights + 4 * 4,
+        "buffer": 32 * 64 * 4,
+    }
     assert found.parameters == weights // 4 and (found.process_bytes, found.device_bytes) == (8888, 9999)
 
 
@@ -111,13 +117,15 @@ def program():
     seen: list[float] = []
     run, _ = of_file(written(tmp_path, text), {}, 2, "cpu")
     hook = torch.nn.modules.module.register_module_forward_pre_hook(
-        lambda module, inputs: seen.append(float(module.weight.detach().sum())) if isinstance(module, torch.nn.Linear) else None
+        lambda module, inputs: (
+            seen.append(float(module.weight.detach().sum())) if isinstance(module, torch.nn.Linear) else None
+        )
     )
     measure(Counters(), run, Timing(warmup=1, repeats=2))
     hook.remove()
     assert len(seen) == 5  # two by stage, one to warm up, two timed
     # each gradient is that of its own step: 2 a weight, 32 in all, so none was left from the step before
-    assert [round(before - after) for before, after in zip(seen, seen[1:], strict=False)] == [32] * 4
+    assert [round(before - after) for before, after in pairwise(seen)] == [32] * 4
 
 
 def test_memory_that_runs_out_is_reported_with_the_message_and_the_stages_until_then(tmp_path):
@@ -136,7 +144,10 @@ def program():
     run, _ = of_file(written(tmp_path, text), {}, 2, "cpu")
     found = measure(Counters(), run, Timing())
     assert found.failure == MESSAGE and not found.step_seconds
-    assert [stage.name for stage in found.stages][-2:] == ["After optimizer step", "Out of memory after After optimizer step"]
+    assert [stage.name for stage in found.stages][-2:] == [
+        "After optimizer step",
+        "Out of memory after After optimizer step",
+    ]
     made = training_row("x", {"name": "Net"}, {}, {"gpu": "H100"}, found, "a tool")
     (tmp_path / "rows.yaml").write_text(json.dumps([made]))
     (row,) = read([str(tmp_path / "rows.yaml")])
@@ -226,7 +237,9 @@ def test_a_gpu_is_asked_through_pytorchs_own_counters(monkeypatch):
 
 
 def test_the_environment_of_a_gpu_names_device_driver_and_versions(monkeypatch):
-    properties = SimpleNamespace(name="NVIDIA H100 80GB HBM3", total_memory=85_000_000_000, major=9, minor=0, multi_processor_count=132)
+    properties = SimpleNamespace(
+        name="NVIDIA H100 80GB HBM3", total_memory=85_000_000_000, major=9, minor=0, multi_processor_count=132
+    )
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: properties)
     monkeypatch.setattr("tonnage.measure._nvidia.state", lambda index: {"driver": "580.1"})
     monkeypatch.setattr(torch.version, "cuda", "13.0")
@@ -258,21 +271,35 @@ def test_without_torch_measure_says_what_to_install(capsys, monkeypatch):
     assert "pip install 'tonnage[trace]'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[E5, "--argument", "width=32", "--argument", "depth=2"], LLAMA], ids=["file", "model"])
+@pytest.mark.parametrize(
+    "arguments", [[E5, "--argument", "width=32", "--argument", "depth=2"], LLAMA], ids=["file", "model"]
+)
 def test_a_trial_on_the_host_is_a_document_and_says_that_it_is_no_gpu(capsys, arguments):
     assert main(["measure", *arguments, "--device", "cpu", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json_schema())
+    whole = json_schema()
+    described = jsonschema.Draft202012Validator({"$ref": "#/$defs/MeasureDocument", "$defs": whole["$defs"]})
+    described.validate(document)
+    assert not described.is_valid({**document, "surprise": 1})
+    jsonschema.validate(document, whole)
     row = document["row"]
     assert row["kind"] == "trial" and row["config"]["gpu"] == "cpu"
-    assert {each["metric"] for each in row["also"]} >= {"allocated", "peak reserved", "tensors", "step time", "parameters"}
+    assert {each["metric"] for each in row["also"]} >= {
+        "allocated",
+        "peak reserved",
+        "tensors",
+        "step time",
+        "parameters",
+    }
     assert main(["measure", *arguments, "--device", "cpu"]) == 0
     assert "stands for no GPU" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_the_same_question_has_the_same_id_and_another_one_has_another(capsys):
     def identity(*more: str) -> str:
-        assert main(["measure", E5, "--argument", "width=32", "--device", "cpu", "--repeats", "0", "--json", *more]) == 0
+        assert (
+            main(["measure", E5, "--argument", "width=32", "--device", "cpu", "--repeats", "0", "--json", *more]) == 0
+        )
         return json.loads(capsys.readouterr().out)["row"]["id"]
 
     assert identity() == identity()
@@ -286,7 +313,7 @@ def test_the_same_question_has_the_same_id_and_another_one_has_another(capsys):
         ([E5, "--seq", "32"], "--sequence-length is of a MODEL"), ([E5, "--argument", "width"], "NAME=VALUE"), ([E5, "--argument", "widht=3"], "Did you mean 'width'"),
         ([*LLAMA, "--argument", "a=3"], "is of a program"), ([*LLAMA, "--out", "rows.yaml"], "rows of GPUs"), ([*LLAMA, "--optimizer", "lion"], "adamw, adam"),
         ([*LLAMA, "--recompute", "some"], "none and full"), ([*LLAMA, "--precision", "fp8-te"], "bf16-mixed"), ([*LLAMA, "--attention", "flesh"], "Did you mean 'flash'"),
-        ([*LLAMA, "--implementation", "fuse"], "Did you mean 'fused'"), ([*LLAMA, "--steps", "0"], "steps must be at least 1"), ([*LLAMA, "--mbs", "0"], "at least 1"),
+        ([*LLAMA, "--optimizer-implementation", "fuse"], "Did you mean 'fused'"), ([*LLAMA, "--steps", "0"], "steps must be at least 1"), ([*LLAMA, "--mbs", "0"], "at least 1"),
         ([*LLAMA, "--clip-grad-norm", "0"], "more than 0"), (["nothing.py:program"], "no such Python file"), ([str(SUITE / "run.py")], "FILE.py:callable"),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,
@@ -335,7 +362,10 @@ def test_experts_give_the_same_looped_and_grouped_and_layers_the_same_recomputed
 
 def test_recomputation_and_backends_show_in_the_trace_of_a_case():
     def peak(**how):
-        case = TrainingCase(shape="tiny", training=Training(**{"sequence_length": 512, "precision": "bf16", "attention": "flash", **how}))
+        case = TrainingCase(
+            shape="tiny",
+            training=Training(**{"sequence_length": 512, "precision": "bf16", "attention": "flash", **how}),
+        )
         return _traced(case).peak_allocated_bytes
 
     assert peak(recompute="full") < peak() < peak(attention="math")

@@ -13,6 +13,7 @@ from tonnage.catalogue.nodes import node_names
 from tonnage.errors import InvalidInput, shown
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Cluster, Node
+from tonnage.units import counted
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 LONGEST = 4096  # characters of a cluster's name, which may be a path
@@ -36,7 +37,7 @@ def cluster(text: str) -> Cluster:
 
 
 def _counts(text: str) -> tuple[list[int], str]:
-    """Cut "16x8xNAME" into [16, 8] and NAME; "NAME:8", as schedulers write it, is [8] and NAME."""
+    """Cut "16x8xNAME" into [16, 8] and NAME. "NAME:8", as schedulers write it, "8 NAME" and "NAMEx8" are [8] and NAME."""
     rest, counts = text.strip().replace("×", "x").replace("*", "x"), []
     while True:
         number, separator, after = rest.partition("x")
@@ -44,9 +45,8 @@ def _counts(text: str) -> tuple[list[int], str]:
             break
         counts.append(_count(number.strip(), text))
         rest = after.strip()
-    name, separator, count = rest.rpartition(":")
-    if separator and count.isdecimal() and not counts:
-        counts, rest = [_count(count, text)], name
+    if not counts:
+        counts, rest = _one_count(rest, text)
     if not rest:
         raise InvalidInput(f"a cluster is written like 8xH100-SXM-80GB. Got {shown(text)}.")
     if any(number < 1 for number in counts):
@@ -63,13 +63,32 @@ def _count(digits: str, text: str) -> int:
 
 
 def _too_many(text: str) -> InvalidInput:
-    return InvalidInput(f"a cluster may have at most {LARGEST:,} accelerators. Got {shown(text)}.")
+    return InvalidInput(f"a cluster may have from 1 to {LARGEST:,} accelerators. Got {shown(text)}.")
+
+
+def _one_count(name: str, text: str) -> tuple[list[int], str]:
+    """The other ways in which people write one count beside a name; a name that looks like one of them comes first."""
+    if _known(name):
+        return [], name
+    before, separator, after = name.rpartition(":")
+    if separator and after.isdecimal():
+        return [_count(after, text)], before
+    before, separator, after = name.partition(" ")
+    if separator and before.isdecimal() and not after.strip().isdecimal():
+        return [_count(before, text)], after.strip()
+    before, separator, after = name.rpartition("x")
+    if separator and after.strip().isdecimal() and _known(before.strip()):
+        return [_count(after.strip(), text)], before.strip()
+    return [], name
+
+
+def _known(name: str) -> bool:
+    """Whether an accelerator or a node is called so."""
+    return bool(_files.find("accelerators", name) or find_node(name))
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
-    if name.endswith(".toml"):
-        if not _files.is_file(Path(name)):
-            raise InvalidInput(f"there is no file {shown(name)}.")
+    if name.endswith(".toml") and _files.is_file(Path(name)):
         return _user_file(Path(name))
     chip = name.partition(":")[0]
     if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
@@ -77,6 +96,10 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if find_node(name):
         node = node_named(name)
         return accelerator_named(node.accelerator), node
+    if name.endswith(".toml") or any(separator in name for separator in "/\\"):
+        raise InvalidInput(
+            f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
+        )
     raise unknown("accelerator or node", name, [*_files.aliases("accelerators"), *accelerator_names(),
                                                 *_files.aliases("nodes"), *node_names()])  # fmt: skip
 
@@ -91,7 +114,7 @@ def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
 def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator) -> Cluster:
     if len(counts) > 1:
         raise InvalidInput(
-            f"{node.name} already has {node.accelerators} accelerators: write {counts[0]}x{node.name}. Got {shown(text)}."
+            f"{node.name} already has {counted(node.accelerators, 'accelerators')}: write {counts[0]}x{node.name}. Got {shown(text)}."
         )
     return _checked(text, accelerator, counts[0] if counts else 1, node.accelerators, node)
 

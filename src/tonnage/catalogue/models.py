@@ -1,13 +1,15 @@
 """The catalogue of models: catalogue/models/*.toml -> a config.json's fields, with what was published about the model."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from tonnage.catalogue import _files
+from tonnage.catalogue import _checks, _files
 from tonnage.catalogue._files import Source
 from tonnage.errors import InvalidInput, shown
+from tonnage.units import LARGEST
 
 
 class Published(Struct, forbid_unknown_fields=True):
@@ -25,13 +27,16 @@ class Published(Struct, forbid_unknown_fields=True):
 
 
 class ModelFile(Struct, forbid_unknown_fields=True):
-    """The form of a file. `config` has the keys of the model's own config.json, those that decide its size."""
+    """The form of a file. `config` has the keys of the model's own config.json, those that decide its size.
+
+    A shipped file has `hub`, `sources` and `published` too; who describes a model of his own may leave them out.
+    """
 
     name: str
-    hub: str
     config: dict[str, Any]
-    sources: dict[str, Source]
-    published: list[Published]
+    hub: str = ""
+    sources: dict[str, Source] = {}
+    published: list[Published] = []
     aliases: list[str] = []
     released: str = ""
     license: str = ""
@@ -63,9 +68,18 @@ def model_names() -> list[str]:
 def load(path: Path) -> ModelFile:
     """Read one file, strictly."""
     form = _files.read(path, ModelFile)
-    for published in form.published:
-        if published.counts not in COUNTS:
-            raise InvalidInput(
-                f"{path}: published.counts must be one of {', '.join(COUNTS)}. Got {shown(published.counts)}."
-            )
+    _checks.sourced((), form.sources, str(path))
+    for number, published in enumerate(form.published, 1):
+        where = f"{path}: published {number}"
+        _checks.one_of(published.counts, COUNTS, f"{where}: counts")
+        _checks.date(published.as_of, f"{where}: as_of")
+        if not published.source.strip():
+            raise InvalidInput(f"{where}: source is empty.")
+        _check_count(published.parameters, f"{where}: parameters")
     return form
+
+
+def _check_count(count: int | str, where: str) -> None:
+    right = re.fullmatch(r"\d{1,6}(\.\d{1,6})?[KMBT]", count) if isinstance(count, str) else 0 < count < LARGEST
+    if not right:
+        raise InvalidInput(f"{where} must be a whole number, or a text such as 8.03B. Got {shown(count)}.")

@@ -6,10 +6,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.cli._flags import assignment, ours
+from tonnage.cli._print import write
 from tonnage.errors import InvalidInput
 from tonnage.units import parse_bytes, parse_count, parse_length
 
 Reader = Callable[[str, str], Any]
+LONGEST = 200  # characters of a wrong word that are shown
 
 
 class Option(Struct, frozen=True):
@@ -45,7 +48,7 @@ def number(text: str, what: str) -> float:
     except ValueError:
         raise InvalidInput(f"{what} must be a number. Got {text!r}.") from None
     if not abs(value) < 1e30:
-        raise InvalidInput(f"{what} must be a finite number. Got {text!r}.")
+        raise InvalidInput(f"{what} must be a number from -1e30 to 1e30. Got {text!r}.")
     return value
 
 
@@ -57,18 +60,32 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **kwargs)
 
-    def error(self, message: str) -> Any:
-        raise InvalidInput(f"{message}{self._nearest(message)} See `{self.prog} --help`.")
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Options of other tools that mean the same are read as ours, and underscores as dashes."""
+        found, extra = self.parse_known_args(ours(args, self._option_string_actions, self._verb), namespace)
+        if extra:
+            self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
+        return found
 
-    def _nearest(self, message: str) -> str:
+    def error(self, message: str) -> Any:
+        raise InvalidInput(f"{message.removesuffix('.')}. See `{self.prog} --help`.")
+
+    @property
+    def _verb(self) -> str:
+        return self.prog.rpartition(" ")[2]
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse hides that help cannot be written; here it has its status."""
+        write(message)
+
+    def _nearest(self, word: str) -> str:
         from difflib import get_close_matches
 
-        if not message.startswith("unrecognized arguments: --"):
-            return "."
-        wrong = message.split()[2].partition("=")[0]
+        if not word.startswith("--"):
+            return assignment(word, self._verb)
         known = [flag for action in self._actions for flag in action.option_strings]
-        near = get_close_matches(wrong, known, n=2, cutoff=0.5)
-        return f". Did you mean {' or '.join(near)}?" if near else "."
+        near = get_close_matches(word.partition("=")[0].replace("_", "-"), known, n=2, cutoff=0.5)
+        return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

@@ -1,32 +1,36 @@
 """From an answer to stdout: one JSON document, or lines for people."""
 
+import os
 import sys
 from collections.abc import Iterable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO
 
 import msgspec
 
 
+class Unwritable(Exception):
+    """stdout does not take what is written: the disk is full, or the device is gone."""
+
+
 def print_json(document: Any) -> None:
     """One document, indented, with a newline at its end."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+    try:
+        encoded = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?
+        import json
+
+        plain = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        encoded = plain.encode("utf-8", "replace")
+    write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Plain text; on a terminal the first line stands out."""
     text = list(lines)
-    if text and sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console(highlight=False)
-        style = (
-            "bold green" if text[0].startswith("fits") else "bold red" if text[0].startswith("does not fit") else "bold"
-        )
-        console.print(text[0], style=style, markup=False, soft_wrap=True)
-        for line in text[1:]:
-            console.print(line, markup=False, soft_wrap=True)
-        return
-    sys.stdout.write("\n".join(text) + "\n")
+    if text and sys.stdout is not None and sys.stdout.isatty():
+        text[0] = _emphasised(text[0])
+    write("\n".join(text) + "\n")
 
 
 def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
@@ -37,3 +41,47 @@ def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
     from tonnage.render.text import answer_lines
 
     print_lines(answer_lines(answer.summary(), answer.memory, formulas=formulas))
+
+
+def write(text: str) -> None:
+    """Write to stdout. A reader that has left (`| head -1`) ends nothing: the status is still that of the answer."""
+    if sys.stdout is None:  # closed by the shell: >&-
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+    except OSError as error:
+        _discard(sys.stdout)
+        raise Unwritable(f"cannot write the answer: {error.strerror or error}") from None
+
+
+def forgive_encodings() -> None:
+    """Print what an encoding does not have (LANG=C, cp1252) as \\u4ebf instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _emphasised(line: str) -> str:
+    """The line in the colour of its verdict, as far as the terminal has colours."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    style = "bold green" if line.startswith("fits") else "bold red" if line.startswith("does not fit") else "bold"
+    held = StringIO()
+    console = Console(file=held, highlight=False, force_terminal=True)
+    if console.legacy_windows:  # has no escape codes
+        return line
+    console.print(line, style=style, markup=False, soft_wrap=True, end="")
+    return held.getvalue()
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is still in the buffer nowhere, so that Python's own flush at exit does not fail once more."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

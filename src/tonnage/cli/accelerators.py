@@ -9,6 +9,7 @@ from tonnage import catalogue
 from tonnage.catalogue.nodes import find as find_node
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
+from tonnage.document import SCHEMA
 from tonnage.spec import Accelerator, Link, Node
 from tonnage.units import human
 
@@ -29,11 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name is None:
         return _list(arguments.json)
     thing = _thing(arguments.name)
-    document = {
-        "schema": "tonnage/1",
-        "kind": "node" if isinstance(thing, Node) else "accelerator",
-        **msgspec.to_builtins(thing),
-    }
+    kind = {"kind": "node"} if isinstance(thing, Node) else {}  # an accelerator says its own: gpu, tpu, ...
+    document = {"schema": SCHEMA, **kind, **msgspec.to_builtins(thing)}
     if arguments.json:
         print_json(document)
     else:
@@ -53,7 +51,7 @@ def _list(as_json: bool) -> int:
     machines = [catalogue.node(name) for name in catalogue.node_names()]
     if as_json:
         print_json(
-            {"schema": "tonnage/1", "accelerators": msgspec.to_builtins(chips), "nodes": msgspec.to_builtins(machines)}
+            {"schema": SCHEMA, "accelerators": msgspec.to_builtins(chips), "nodes": msgspec.to_builtins(machines)}
         )
         return 0
     from tonnage.render.text import table_lines

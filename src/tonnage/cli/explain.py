@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from tonnage import formulas
+from tonnage.cli import rules
 from tonnage.cli._options import add_output
 from tonnage.cli._print import print_json, print_lines
+from tonnage.document import SCHEMA
 from tonnage.formula import FORMULAS, Formula
 from tonnage.glossary import SYMBOLS, Symbol
 from tonnage.registry import unknown
+from tonnage.rules import RULES
 
-HELP = "a formula, a symbol of the formulas, or a source: text, unit, meaning, where it comes from"
+HELP = "a formula, a symbol of the formulas, a source or a rule of thumb: text, unit, meaning, where it comes from"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="a formula, a letter or long name, or a key of the bibliography; none: list all",
+        help="a formula, a letter or long name, a key of the bibliography, or a rule such as A6; none: list all",
     )
     add_output(parser)
 
@@ -29,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     load_formulas()
     if arguments.name is None:
         return _list(arguments.json)
+    if not _has(arguments.name) and rules.is_rule(arguments.name):
+        rules.show([arguments.name], None, None, as_json=arguments.json, formulas=arguments.formulas)
+        return 0
     document = explain(arguments.name)
     if arguments.json:
         print_json(document)
@@ -43,6 +49,17 @@ def load_formulas() -> None:
         import_module(f"tonnage.formulas.{path.stem}")
 
 
+def _has(name: str) -> bool:
+    """Whether a formula, a symbol or a source is called so."""
+    from tonnage.references import references
+
+    return (
+        name in FORMULAS
+        or name in references()
+        or any(name in (symbol.letter, symbol.name) for symbol in SYMBOLS.values())
+    )
+
+
 def explain(name: str) -> dict[str, Any]:
     """The document about one name."""
     from tonnage.references import references
@@ -53,15 +70,15 @@ def explain(name: str) -> dict[str, Any]:
     if name in SYMBOLS or name in by_long_name:
         return _symbol(SYMBOLS.get(name) or by_long_name[name])
     if name in references():
-        return {"schema": "tonnage/1", "kind": "source", "name": name, **_reference(name)}
-    raise unknown("formula, symbol or source", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references()])
+        return {"schema": SCHEMA, "kind": "source", "name": name, **_reference(name)}
+    raise unknown("formula, symbol, source or rule", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references(), *RULES])
 
 
 def _formula(formula: Formula) -> dict[str, Any]:
     from tonnage.references import cited
 
     return {
-        "schema": "tonnage/1", "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
+        "schema": SCHEMA, "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
         "meaning": formula.summary, "assumes": formula.assumes, "basis": formula.basis, "source": formula.source,
         "symbols": [_letter(SYMBOLS[letter]) for letter in formula.symbols],
         "references": [{"key": key, **_reference(key)} for key in cited(formula.source)],
@@ -70,7 +87,7 @@ def _formula(formula: Formula) -> dict[str, Any]:
 
 def _symbol(symbol: Symbol) -> dict[str, Any]:
     users = sorted(formula.name for formula in FORMULAS.values() if symbol.letter in formula.symbols)
-    return {"schema": "tonnage/1", "kind": "symbol", "name": symbol.letter, **_letter(symbol), "formulas": users}
+    return {"schema": SCHEMA, "kind": "symbol", "name": symbol.letter, **_letter(symbol), "formulas": users}
 
 
 def _letter(symbol: Symbol) -> dict[str, Any]:
@@ -90,7 +107,7 @@ def _list(as_json: bool) -> int:
 
     found = {"formulas": list(FORMULAS), "symbols": list(SYMBOLS), "sources": list(references())}
     if as_json:
-        print_json({"schema": "tonnage/1", **found})
+        print_json({"schema": SCHEMA, **found})
     else:
         print_lines([f"{kind}: {', '.join(names)}" for kind, names in found.items()])
     return 0

@@ -16,9 +16,9 @@ MODEL = (
     Option("micro_batch_size", "sequences of one forward pass", whole, ("--mbs",), "sequences", "1"),
     Option("num_microbatches", "micro-batches in a step", whole, unit="micro-batches", default="1"),
     Option("recompute", "activations: none or full are recomputed", word, unit="policy", default="none"),
-    Option("precision", "bf16-mixed (fp32 weights under autocast), bf16, fp16 or fp32", word, unit="recipe", default="bf16-mixed"),
+    Option("precision", "bf16, fp16, fp32, or bf16-mixed (fp32 weights under autocast)", word, unit="name", default="bf16"),
     Option("optimizer", "adamw, adam, sgd or sgd-momentum of torch.optim", word, unit="name", default="adamw"),
-    Option("implementation", "of the optimizer: foreach, fused or loop", word, unit="name", default="PyTorch's own choice"),
+    Option("optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="PyTorch's own choice"),
     Option("clip_grad_norm", "norm that gradients are clipped to", number, unit="norm", default="not clipped"),
 )  # fmt: skip
 RUN = (
@@ -29,6 +29,7 @@ RUN = (
     Option("snapshot", "file for PyTorch's memory snapshot of the measured steps", word, unit="file"),
     Option("out", "YAML file that the row is added to, or takes its place in", word, unit="file"),
 )  # fmt: skip
+OPTIONS = (*MODEL, *RUN)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.help = f"FILE.py:callable, which gives model, inputs, loss and optimizer; or {action.help}"
     o.add(parser, MODEL, "training, of a MODEL")
     o.add(parser, RUN, "how it is measured")
-    parser.add_argument("--argument", action="append", default=[], metavar="NAME=VALUE", help="an argument of the callable; can be given again")  # fmt: skip
-    o.add_output(parser)
+    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE", help="an argument of the callable; can be given again")  # fmt: skip
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,6 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     given, options = o.values(arguments, MODEL), o.values(arguments, RUN)
     out = options.pop("out", None)
+    chosen = given.pop("optimizer_implementation", "default")
+    if chosen != "default":
+        given["implementation"] = chosen
     _check_out(out, options.get("device", "cuda"))
     overrides = o.values(arguments, o.MODEL_OPTIONS)
     text = arguments.model or ""

@@ -6,6 +6,7 @@ from typing import Any
 from tonnage import catalogue
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
+from tonnage.document import SCHEMA
 from tonnage.units import human
 
 HELP = "the catalogue of models; one model in detail: its parameters part by part, its cache, its sources"
@@ -40,7 +41,7 @@ def _list(as_json: bool) -> int:
                      "active_parameters": model.num_active_parameters(), "layers": model.num_layers, "context": model.context,
                      "released": entry.released})  # fmt: skip
     if as_json:
-        print_json({"schema": "tonnage/1", "models": rows})
+        print_json({"schema": SCHEMA, "models": rows})
         return 0
     from tonnage.render.text import table_lines
 
@@ -76,7 +77,7 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         terms["kv_bytes_per_token"] = rank.kept_per_token.named("cache of one more token")
         terms["kv_bytes_per_request"] = rank.kept.named(f"cache of one request of {context} tokens")
     document = {
-        "schema": "tonnage/1", "name": model.name, "family": model.family, "architecture": model.architecture,
+        "schema": SCHEMA, "name": model.name, "family": model.family, "architecture": model.architecture,
         "hidden_size": model.hidden_size, "num_layers": model.num_layers, "vocab_size": model.vocab_size, "context": model.context,
         "dtype": model.dtype, "tied": model.tied, "source": model.source,
         **{name: term.to_dict() for name, term in terms.items()},

@@ -3,9 +3,17 @@
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.ops import Attention, Embedding, LatentAttention, MoE
+from tonnage.units import counted
 
+LARGEST = 2**40  # sizes stay exact in arrays of float64
 # The learned tables with one row for each position, by the last part of their names in checkpoints.
 POSITION_TABLES = frozenset({"wpe", "embed_positions", "position_embeddings"})
+
+
+def check_size(name: str, value: int | None) -> None:
+    """A size that was given must be from 1 to LARGEST."""
+    if value is not None and not 1 <= value <= LARGEST:
+        raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value:,}.")
 
 
 def check_tensor_parallel(model: Model, t: int) -> None:
@@ -37,7 +45,7 @@ def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
         raise InvalidPlan(f"{model.name} has no experts, so expert_tensor_parallel_size must be 1. Got {q}.")
     if counts and ranks % (e * q):
         raise InvalidPlan(
-            f"expert_parallel_size x expert_tensor_parallel_size must divide the {ranks} ranks of a pipeline stage. Got {e} x {q}."
+            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e} x {q}."
         )
 
 

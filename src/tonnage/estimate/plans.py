@@ -9,6 +9,7 @@ from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import (
     check_experts,
     check_positions,
+    check_size,
     check_tensor_parallel,
     divide,
     expert_counts,
@@ -20,11 +21,11 @@ from tonnage.estimate._question import Question
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import unknown
-from tonnage.runtimes import TrainingRuntime, training_runtime
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
+from tonnage.units import counted
 
 DEFAULT_SEQUENCE_LENGTH = 4096
-LARGEST = 2**40  # sizes stay exact in arrays of float64
 LOSS = ("full", "chunked")
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
@@ -61,11 +62,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
                  "expert_tensor_parallel_size", "data_parallel_size"):  # fmt: skip
-        value = getattr(o, name)
-        if value is not None and value < 1:
-            raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
-        if value is not None and value > LARGEST:
-            raise InvalidPlan(f"{name} may be at most {LARGEST}. Got {value}.")
+        check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     sizes = _parallel_sizes(model, cluster, o, q)
     _check_parallel(model, runtime, sizes)
@@ -74,9 +71,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
     micro, count = _batch(sizes, o, q)
     stage = q.take("zero_stage", o.zero_stage, runtime.default_zero_stage, "runtime", f"{runtime.name}'s own")
-    if stage not in runtime.zero_stages:
-        choices = ", ".join(map(str, runtime.zero_stages))
-        raise InvalidPlan(f"runtime {runtime.name} has ZeRO stages {choices}. Got zero_stage {stage}.")
+    _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
     recipe = TRAINING_RECIPES[
         q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")
@@ -86,7 +81,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
-        recompute=_choice("recompute", q.take("recompute", o.recompute, "none"), RECOMPUTE),
+        recompute=_choice("recompute policy", q.take("recompute", o.recompute, "none"), RECOMPUTE),
         attention=_attention(runtime, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
@@ -111,7 +106,7 @@ def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Quest
     used = sizes["tensor_parallel_size"] * sizes["pipeline_parallel_size"] * sizes["context_parallel_size"]
     if world % used:
         raise InvalidPlan(
-            f"tensor x pipeline x context parallel sizes must divide the cluster's {world} accelerators. "
+            f"tensor x pipeline x context parallel sizes must divide the cluster's {counted(world, 'accelerators')}. "
             f"Got {sizes['tensor_parallel_size']} x {sizes['pipeline_parallel_size']} x {sizes['context_parallel_size']} = {used}. "
             f"Nearest: {near_divisors(world, used)}."
         )
@@ -120,7 +115,7 @@ def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Quest
     )
     if sizes["data_parallel_size"] * used != world:
         raise InvalidPlan(
-            f"data_parallel_size must be {world // used} to use the cluster's {world} accelerators with tensor x pipeline x "
+            f"data_parallel_size must be {world // used} to use the cluster's {counted(world, 'accelerators')} with tensor x pipeline x "
             f"context = {used}. Got {sizes['data_parallel_size']}."
         )
     sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
@@ -140,21 +135,24 @@ def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions,
 def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]) -> None:
     t, p, v = sizes["tensor_parallel_size"], sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     c, e, q = sizes["context_parallel_size"], sizes["expert_parallel_size"], sizes["expert_tensor_parallel_size"]
-    abilities = (("tensor_parallel_size", t, runtime.tensor_parallel), ("pipeline_parallel_size", p, runtime.pipeline),
-                 ("context_parallel_size", c, runtime.context_parallel), ("expert_parallel_size", e, runtime.expert_parallel))  # fmt: skip
-    for name, size, able in abilities:
-        if size > 1 and not able:
+    abilities = (("tensor_parallel_size", t, "tensor_parallel"), ("pipeline_parallel_size", p, "pipeline"),
+                 ("context_parallel_size", c, "context_parallel"), ("expert_parallel_size", e, "expert_parallel"))  # fmt: skip
+    for name, size, ability in abilities:
+        if size > 1 and not getattr(runtime, ability):
+            have = [other for other in TRAINING if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. fsdp2 and megatron have it."
+                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: {', '.join(have)}."
             )
     check_tensor_parallel(model, t)
     check_experts(model, e, q, sizes["data_parallel_size"] * c * t)
     layers = model.num_layers
     if p > layers:
-        raise InvalidPlan(f"pipeline_parallel_size may be at most the {layers} layers of {model.name}. Got {p}.")
+        raise InvalidPlan(
+            f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}."
+        )
     if v > 1 and (p == 1 or layers % (p * v)):
         raise InvalidPlan(
-            f"virtual_pipeline_size x pipeline_parallel_size must divide the {layers} layers of {model.name}, with more than one "
+            f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of {model.name}, with more than one "
             f"pipeline stage. Got {v} x {p}."
         )
 
@@ -198,7 +196,7 @@ def _attention(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> Att
     chosen = q.take("attention", o.attention, runtime.kernels.attention, "runtime", f"{runtime.name}'s own")
     found: AttentionKernel | None = ATTENTION.get(chosen)
     if found is None:
-        raise unknown("choice for attention", chosen, ATTENTION)
+        raise unknown("attention kernel", chosen, ATTENTION)
     return found
 
 
@@ -226,10 +224,20 @@ def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question
     return loss
 
 
-def _choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+def _choice(kind: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
-        raise unknown(f"choice for {name}", value, choices)
+        raise unknown(kind, value, choices)
     return value
+
+
+def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
+    """The runtime must have this ZeRO stage; else those are named that do."""
+    if stage in runtime.zero_stages:
+        return
+    able = [name for name in TRAINING if stage in training_runtime(name).zero_stages]
+    stages = ", ".join(map(str, runtime.zero_stages))
+    hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime has it."
+    raise InvalidPlan(f"zero_stage must be one of those of runtime {runtime.name}: {stages}. Got {stage}. {hint}")
 
 
 def as_dict(options: Struct) -> dict[str, Any]:

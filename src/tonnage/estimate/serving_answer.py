@@ -7,7 +7,7 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, shown
 from tonnage.estimate._batch import batch_limits
-from tonnage.estimate._checks import check_experts, check_positions, check_tensor_parallel
+from tonnage.estimate._checks import check_experts, check_positions, check_size, check_tensor_parallel
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import ServingMemory, serving_memory
@@ -15,7 +15,7 @@ from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
-from tonnage.units import human
+from tonnage.units import counted, human
 
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 
@@ -46,9 +46,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     """A complete, checked plan of one replica; replicas use the whole cluster and share the requests evenly."""
     o, q = options, question
     for name in COUNTS:
-        value = getattr(o, name)
-        if value is not None and not 1 <= value <= 2**40:
-            raise InvalidPlan(f"{name} must be at least 1. Got {value}.")
+        check_size(name, getattr(o, name))
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
         q.warn("the config names no dtype: 16-bit weights are assumed. --weights says otherwise.")
     engine = _engine(model, cluster, o, q)
@@ -61,7 +59,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check_experts(model, expert, 1, tensor)
     if pipeline > model.num_layers:
         raise InvalidPlan(
-            f"pipeline_parallel_size may be at most the {model.num_layers} layers of {model.name}. Got {pipeline}."
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}."
         )
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
@@ -147,20 +145,21 @@ def _context(model: Model, o: ServingOptions, q: Question) -> int:
 def _sizes(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> tuple[int, int, int]:
     """Tensor parallelism over the node as far as heads allow; whole replicas for the rest of the cluster."""
     pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, 1)
-    default = _largest_tensor(model, cluster.accelerators_per_node)
+    default = _largest_tensor(model, cluster, pipeline)
     why = "the node, as far as its heads divide"
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
     if tensor * pipeline > cluster.size or cluster.size % (tensor * pipeline):
         raise InvalidPlan(
-            f"tensor x pipeline parallel sizes must divide the cluster's {cluster.size} accelerators. Got {tensor} x {pipeline}."
+            f"tensor x pipeline parallel sizes must divide the cluster's {counted(cluster.size, 'accelerators')}. Got {tensor} x {pipeline}."
         )
     data = q.put("replicas", cluster.size // (tensor * pipeline), "cluster", "uses all accelerators")
     return tensor, pipeline, data
 
 
-def _largest_tensor(model: Model, each: int) -> int:
-    for size in range(each, 1, -1):
-        if each % size == 0:
+def _largest_tensor(model: Model, cluster: Cluster, pipeline: int) -> int:
+    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster."""
+    for size in range(cluster.accelerators_per_node, 1, -1):
+        if cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0:
             try:
                 check_tensor_parallel(model, size)
                 return size

@@ -33,6 +33,8 @@ class Silent:
 
     def sort(self, tensors: Iterable[Any], category: str) -> None: ...
 
+    def sort_named(self, tensors: Iterable[tuple[str, Any]], category: str) -> None: ...
+
     def sort_live(self, phase: str, category: str) -> None: ...
 
     def keep(self, *things: Any) -> None:
@@ -72,6 +74,9 @@ class Meter(Silent):
             if tensor.device.type == self.device_type:
                 storage = tensor.untyped_storage()
                 found[storage.data_ptr()] = int(storage.nbytes())
+
+    def sort_named(self, tensors: Iterable[tuple[str, Any]], category: str) -> None:
+        self.sort((tensor for _, tensor in tensors), category)
 
     @property
     def held(self) -> dict[str, int]:

@@ -12,7 +12,7 @@ from tonnage.measure._device import is_out_of_memory
 from tonnage.measure._meter import Meter
 from tonnage.registry import unknown
 
-# Names of training recipes (tonnage.precisions): the type of the weights, and that of autocast.
+# By the names of training recipes (tonnage.precisions): the type of the weights, and that of autocast.
 PRECISIONS = {
     "bf16-mixed": ("fp32", "bf16"),
     "bf16": ("bf16", None),
@@ -30,12 +30,12 @@ Run = Callable[[Meter], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a model is trained; names and defaults are those of `tonnage train`. Raises InvalidInput for what cannot be measured."""
+    """How a model is trained; names and defaults are those of `tonnage trace`. Raises InvalidInput for what cannot be measured."""
 
     sequence_length: int
     micro_batch_size: int = 1
     num_microbatches: int = 1
-    precision: str = "bf16-mixed"
+    precision: str = "bf16"
     optimizer: str = "adamw"
     implementation: str | None = None
     recompute: str = "none"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, UnknownName, shown
+from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
 from tonnage.models import local, names
 from tonnage.models.contents import Contents
 from tonnage.models.names import Reference
@@ -115,13 +115,13 @@ def _no_revision(revision: str | None, what: str) -> None:
         )
 
 
-def _unknown(text: str) -> UnknownName | InvalidInput:
+def _unknown(text: str) -> TonnageError:
     from tonnage.catalogue import aliases, model_names
     from tonnage.registry import unknown
 
     held = local.held_back(text)
     if held is not None:
-        return InvalidInput(str(held))
+        return held
     found = unknown("model", text[:200], [*model_names(), *aliases("models")])
     return UnknownName(
         f"{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name."

@@ -71,13 +71,13 @@ def find(text: str) -> Path | None:
         if there and ((path.is_file() and path.suffix in _ENDINGS) or (path.is_dir() and _holds_model(path))):
             return path
     except RuntimeError as error:  # no home folder
-        raise InvalidInput(f"cannot read {shown(text)}: {error}") from None
+        raise InvalidInput(f"cannot read {shown(text, 300)}: {error}") from None
     except OSError as error:
-        raise InvalidInput(f"cannot read {shown(text)}: {error.strerror}.") from None
+        raise InvalidInput(f"cannot read {shown(text, 300)}: {error.strerror}.") from None
     if not looks_like_path(text):
         return None
     if not there:
-        raise InvalidInput(f"there is no file or folder {shown(text)}.")
+        raise InvalidInput(f"there is no file or folder {shown(text, 300)}.")
     return path
 
 
@@ -112,7 +112,7 @@ def _contents(path: Path) -> Contents:
     if path.suffix == ".toml":
         return _from_toml(path)
     if path.suffix not in _ENDINGS:
-        raise InvalidInput(f"a model's file ends with {', '.join(_ENDINGS)}. Got {shown(path.name)}.")
+        raise InvalidInput(f"a model's file ends with {', '.join(_ENDINGS)}. Got {shown(path.name, 300)}.")
     if path.suffix == ".json" and not path.name.endswith(".index.json"):
         found = read(Folder(path.parent, only=path.name), path.name)
         found.name = path.absolute().parent.name if path.name == "config.json" else path.stem
@@ -132,7 +132,9 @@ def held_back(text: str) -> TonnageError | None:
     path = Path(text)
     try:
         if "\0" not in text and path.is_dir():
-            return InvalidInput(f"the folder {shown(text)} holds no config.json, no safetensors and no GGUF file.")
+            contents(path)
+    except TonnageError as error:
+        return error
     except OSError:
         return None
     return None

@@ -72,7 +72,7 @@ def read(location: Location, file: str | None = None) -> Contents:
         )
     if contents.fields is None:
         if contents.tensors is None:
-            raise MissingDatum(not_models.nothing_there(location, choice.pickles))
+            raise not_models.nothing_there(location, choice.pickles)
         not_models.refuse_adapters_tensors(contents.tensors, contents.where)
     return contents
 

@@ -30,25 +30,25 @@ _GGUF_KINDS = {
 
 
 def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
-    """MissingDatum where the file asked for is an adapter's, or the folder holds an adapter or a pipeline of diffusers alone."""
+    """InvalidInput where the file asked for is an adapter's, or the folder holds an adapter or a pipeline of diffusers alone."""
     asked = (file or "").rpartition("/")[2]
     if asked == ADAPTER_CONFIG or asked.startswith("adapter_model"):
-        raise MissingDatum(f"{location.label}: {file} is an adapter{_base(location, choice.adapter)}")
+        raise InvalidInput(f"{location.label}: {file} is an adapter{_base(location, choice.adapter)}")
     if choice.config or choice.index:
         return
     if choice.adapter and all(name.rpartition("/")[2].startswith("adapter_model") for name in choice.weights):
-        raise MissingDatum(f"{_lacks_all(location)} of a model; it is an adapter{_base(location, choice.adapter)}")
+        raise InvalidInput(f"{_lacks_all(location)} of a model; it is an adapter{_base(location, choice.adapter)}")
     if file is None and PIPELINE in location.names:
-        raise MissingDatum(
+        raise InvalidInput(
             f"{location.label} has no config.json; it is a diffusion pipeline ({PIPELINE}), which tonnage does not estimate."
         )
 
 
 def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
-    """MissingDatum for tensors without a config of which most are a LoRA's."""
+    """InvalidInput for tensors without a config of which most are a LoRA's."""
     count = sum(any(word in tensor.name for word in _LORA) for tensor in tensors)
     if 2 * count > len(tensors):
-        raise MissingDatum(f"{where} is an adapter: {count} of its {len(tensors)} tensors are a LoRA's. Give the model that it was trained on.")  # fmt: skip
+        raise InvalidInput(f"{where} is an adapter: {count} of its {len(tensors)} tensors are a LoRA's. Give the model that it was trained on.")  # fmt: skip
 
 
 def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", where: str) -> None:
@@ -63,14 +63,19 @@ def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", 
         raise InvalidInput(f"{where} holds no tensors, a vocabulary at most. Give the GGUF file of the model.")
 
 
-def nothing_there(location: "Location", pickles: bool) -> str:
-    """What a folder holds that has no file of a model."""
+def nothing_there(location: "Location", pickles: bool) -> TonnageError:
+    """The error for a folder that has no file of a model, with what it holds instead."""
+    if pickles:
+        text = "its weights are pickle files, which tonnage does not open, and nothing says what the model is"
+        return MissingDatum(f"{_lacks_all(location)}; {text}.")
+    return InvalidInput(_holds(location))
+
+
+def _holds(location: "Location") -> str:
     names = [name.rpartition("/")[2] for name in location.names]
     text = _lacks_all(location)
     if not names:
         return f"{text}: it is empty."
-    if pickles:
-        return f"{text}; its weights are pickle files, which tonnage does not open, and nothing says what the model is."
     aside = next((name for name in names if name.endswith(".gguf")), None)
     if aside:
         return f"{text} of a model: {shown(aside)} is a projector or an importance matrix. Give the GGUF file of the model."

@@ -1,6 +1,6 @@
 """Answers as lines of text. A renderer reads Terms and documents and computes nothing but the layout."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tonnage.breakdown import Term
@@ -8,6 +8,12 @@ from tonnage.units import human
 
 NAME_WIDTH = 46
 LONGEST_REASON = 80  # the whole of it is in the document
+# What a node makes of its children where it does not add them.
+TOGETHER = {
+    "max": "the largest of these",
+    "product": "the product of these",
+    "ratio": "the first of these over the second",
+}
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
@@ -37,19 +43,25 @@ def verdict_line(document: Mapping[str, Any]) -> str:
     return f"does not fit: {what} needs {sizes} ({human(needed - usable, 'bytes')} too much)"
 
 
-def tree_lines(term: Term, *, depth: int, formulas: bool = False, level: int = 0) -> list[str]:
+def tree_lines(term: Term, *, depth: int, formulas: bool = False) -> list[str]:
     """A breakdown, indented; with `formulas` each leaf shows its formula with the numbers put in, and its source.
 
-    What is nothing is left out, with all that is under it.
+    What is nothing is left out, with all that is under it. Children are added up unless their parent says otherwise.
     """
-    name = "  " * level + term.name
-    line = f"{name:<{NAME_WIDTH}} {human(term.value, term.unit):>16}"
-    lines = [f"{line}  {why(term)}" if formulas else line]
-    if level < depth:
-        for child in term.children:
-            if child.value:
-                lines += tree_lines(child, depth=depth, formulas=formulas, level=level + 1)
-    return lines
+    rows = list(_rows(term, depth, 0))
+    width = max(NAME_WIDTH, *(len(name) for name, _, _ in rows))
+    return [
+        f"{name:<{width}} {human(node.value, node.unit):>16}  {why(node) if formulas else together}".rstrip()
+        for name, node, together in rows
+    ]
+
+
+def _rows(term: Term, depth: int, level: int) -> Iterator[tuple[str, Term, str]]:
+    """Indented name, node, and how the children that follow it make it up."""
+    children = [child for child in term.children if child.value] if level < depth else []
+    yield "  " * level + term.name, term, f"{TOGETHER[term.combine]}:" if children and term.combine in TOGETHER else ""
+    for child in children:
+        yield from _rows(child, depth, level + 1)
 
 
 def why(node: Term) -> str:
@@ -58,7 +70,7 @@ def why(node: Term) -> str:
         return f"= {node.formula.substituted(node.inputs)}   [{node.basis}; {node.formula.name}; {node.source}]"
     if node.method:
         return f"by {node.method['procedure']}   [{node.basis}; {node.source}]"
-    return f"({node.combine}; {node.basis})"
+    return f"({TOGETHER.get(node.combine, 'the sum of these')}; {node.basis})"
 
 
 def table_lines(rows: Iterable[Sequence[str]], header: Sequence[str]) -> list[str]:

@@ -14,7 +14,9 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 520, 90, 20, 40, 90
 def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], limit: int | None = None) -> str:
     """`line`: positions and bytes_by_category, as the document of `trace` has them; `marks`: name and position; `limit`: a line."""
     positions = line["positions"]
-    columns = {name: line["bytes_by_category"][name] for name in COLOURS if any(line["bytes_by_category"].get(name, ()))}
+    columns = {
+        name: line["bytes_by_category"][name] for name in COLOURS if any(line["bytes_by_category"].get(name, ()))
+    }
     totals = [sum(column[i] for column in columns.values()) for i in range(len(positions))]
     top = max([*totals, limit or 0, 1]) * 1.05
     span = max(positions[-1] if positions else 1, 1)
@@ -31,11 +33,15 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
         above = [low + size for low, size in zip(below, column, strict=True)]
         edge = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(positions, above, strict=True)]
         back = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(reversed(positions), reversed(below), strict=True)]
-        parts.append(f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{name}</title></polygon>')
+        parts.append(
+            f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{name}</title></polygon>'
+        )
         below = above
     parts += _marks(marks, x)
     if limit is not None:
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="#c00" stroke-dasharray="6 4"/>')
+        parts.append(
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="#c00" stroke-dasharray="6 4"/>'
+        )
     if totals:
         at = totals.index(max(totals))
         parts.append(
@@ -78,5 +84,7 @@ def _legend(names: list[str]) -> list[str]:
     made = []
     for place, name in enumerate(names):
         left = WIDTH - RIGHT - 110 * (len(names) - place)
-        made.append(f'<rect x="{left}" y="12" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="22">{name}</text>')
+        made.append(
+            f'<rect x="{left}" y="12" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="22">{name}</text>'
+        )
     return made

@@ -9,18 +9,23 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.formula import Formula
-from tonnage.ops import Attention, LatentAttention
+from tonnage.ops import Attention, LatentAttention, MoE
 from tonnage.registry import Registry
+from tonnage.units import human
+
+OF_MODEL = ("N", "L", "h", "a", "k", "dh", "V")  # the fields of Numbers that a model gives
 
 
 class Numbers(Struct, frozen=True, kw_only=True):
     """What a rule starts from. `model` is a catalogue name, or a Model that the user gave; the exact figure is about it.
 
-    `N` may be a document's nominal count (6e9), which is not the model's own.
+    `N` may be a document's nominal count (6e9), which is not the model's own. `active`: parameters that a token passes
+    through, where those are not all: compute is about them.
     """
 
     model: str | Model
     N: float
+    active: float | None = None
     L: int = 0
     h: int = 0
     a: int = 0
@@ -48,16 +53,39 @@ class Numbers(Struct, frozen=True, kw_only=True):
         heads = attention.heads if attention else 0
         kv_heads = attention.kv_heads if isinstance(attention, Attention) else heads
         width = attention.head_dim if isinstance(attention, Attention) else attention.v_head_dim if attention else 0
-        return replace(self, model=model, N=model.num_parameters(), L=model.num_layers, h=model.hidden_size, a=heads, k=kv_heads,
-                       dh=width, V=model.vocab_size)  # fmt: skip
+        experts = any(isinstance(op, MoE) for block in model.decoder.blocks for op in block.ops)
+        return replace(self, model=model, N=model.num_parameters(), active=model.num_active_parameters() if experts else None,
+                       L=model.num_layers, h=model.hidden_size, a=heads, k=kv_heads, dh=width, V=model.vocab_size)  # fmt: skip
+
+    @property
+    def computing(self) -> float:
+        """Parameters that a token is multiplied by: of a mixture's experts those that it goes to."""
+        return self.N if self.active is None else self.active
+
+    @property
+    def about_computing(self) -> str:
+        """A sentence where compute is not about all parameters."""
+        if self.active is None:
+            return ""
+        total, active = human(self.N, "parameters"), human(self.active, "parameters")
+        return f"N is the {active} that a token passes through; of the model's {total}, the other experts compute nothing for it."
+
+    def probe(self) -> "Numbers":
+        """Numbers of which every one that a model gives is another: what changes with them depends on the model."""
+        other = {name: 2 * getattr(self, name) + 1 for name in OF_MODEL}
+        return replace(self, active=None if self.active is None else 2 * self.active + 1, **other)
 
 
 class Worked(Struct, frozen=True, kw_only=True):
-    """A rule worked: its figure, the row's other figures by label, and how to get the exact one (which costs more)."""
+    """A rule worked: its figure, the row's other figures by label, and how to get the exact one (which costs more).
+
+    `note`: what must be said about these numbers, beside the rule's own note.
+    """
 
     value: Term
     exact: Callable[[], Term]
     values: Mapping[str, float] = {}
+    note: str = ""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -75,15 +103,27 @@ class Rule(Struct, frozen=True, kw_only=True):
         """On the document's own example, or on a model."""
         return self.work(self.example if model is None else self.example.of(model))
 
+    def of_document(self, model: Model | None = None) -> frozenset[str]:
+        """The inputs and further figures that are the document's own whatever the model is; "value" for the figure itself."""
+        if model is None:
+            worked = self.worked()
+            return frozenset({"value", *worked.value.inputs, *worked.values})
+        numbers = self.example.of(model)
+        first, second = self.work(numbers), self.work(numbers.probe())
+        same = {name for name, number in first.value.inputs.items() if second.value.inputs.get(name) == number}
+        same |= {label for label, number in first.values.items() if second.values.get(label) == number}
+        return frozenset(same | ({"value"} if set(first.value.inputs) <= same else set()))
+
     def to_dict(self, model: Model | None = None) -> dict[str, Any]:
-        """The rule's document."""
+        """The rule's document. `of_document` lists the numbers that are the document's own, not the model's."""
         worked = self.worked(model)
         formula = worked.value.formula
         assert formula is not None  # a rule's own figure is always a formula's
         return {
             "name": self.name, "title": self.title, "formula": formula.name, "text": formula.text, "source": worked.value.source,
             "value": worked.value.value, "unit": worked.value.unit, "values": dict(worked.values), "printed": self.printed,
-            "erratum": self.erratum, "note": self.note, "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs), "stages": [],
+            "erratum": self.erratum, "note": " ".join(filter(None, (self.note, worked.note))), "model": model.name if model else None,
+            "of_document": sorted(self.of_document(model)), "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs), "stages": [],
         }  # fmt: skip
 
 

@@ -63,16 +63,20 @@ def utilization(x: Numbers) -> Worked:
       note="Attention's own arithmetic, 12 L h s a token, is left out.")  # fmt: skip
 def compute(x: Numbers) -> Worked:
     return Worked(
-        value=by_rule("6 N D", r.compute_rule, N=x.N, D=x.D),
-        values={"6 N D": r.compute_rule(N=x.N, D=x.D), "8 N D, with recomputation": r.recompute_rule(N=x.N, D=x.D)},
+        value=by_rule("6 N D", r.compute_rule, N=x.computing, D=x.D),
+        values={
+            "6 N D": r.compute_rule(N=x.computing, D=x.D),
+            "8 N D, with recomputation": r.recompute_rule(N=x.computing, D=x.D),
+        },
         exact=lambda: exact.flops(x.read(), x.D, x.s),
+        note=x.about_computing,
     )
 
 
 @rule("B3", "training time", GPT3, "1024 A100 at 45 %: 2 921 340 s = 34 days", note="33.8 days.")
 def time(x: Numbers) -> Worked:
-    term = by_rule("1024 A100 at 45 %", r.time_rule, N=x.N, D=x.D, n=A100_COUNT, P=A100, u=UTILIZATION)
-    return Worked(value=term, values={"days": term.value / DAY},
+    term = by_rule("1024 A100 at 45 %", r.time_rule, N=x.computing, D=x.D, n=A100_COUNT, P=A100, u=UTILIZATION)
+    return Worked(value=term, values={"days": term.value / DAY}, note=x.about_computing,
                   exact=lambda: exact.seconds(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", A100_COUNT, UTILIZATION))  # fmt: skip
 
 
@@ -82,10 +86,17 @@ def time(x: Numbers) -> Worked:
 def fleet(x: Numbers) -> Worked:
     return Worked(
         value=by_rule(
-            "A100 for 30 days at 45 %", r.accelerators_for_time_rule, N=x.N, D=x.D, tau=30 * DAY, P=A100, u=UTILIZATION
+            "A100 for 30 days at 45 %",
+            r.accelerators_for_time_rule,
+            N=x.computing,
+            D=x.D,
+            tau=30 * DAY,
+            P=A100,
+            u=UTILIZATION,
         ),
-        values={"before rounding": r.time_rule(N=x.N, D=x.D, n=1, P=A100, u=UTILIZATION) / (30 * DAY)},
+        values={"before rounding": r.time_rule(N=x.computing, D=x.D, n=1, P=A100, u=UTILIZATION) / (30 * DAY)},
         exact=lambda: exact.fleet(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", 30 * DAY, UTILIZATION),
+        note=x.about_computing,
     )
 
 
@@ -116,21 +127,23 @@ def data(x: Numbers) -> Worked:
     def loss(n: float, d: float) -> float:
         return scaling.chinchilla_loss(N=n, D=d, E_inf=IRREDUCIBLE, **HOFFMANN)
 
+    work = r.compute_rule(N=x.computing, D=x.D)
     return Worked(
         value=by_rule("twenty tokens a parameter", r.chinchilla_tokens_rule, N=x.N),
-        values={"tokens a parameter that GPT-3 saw": x.D / x.N, "loss of 200B on 100B tokens": loss(200e9, 100e9),
+        values={"tokens a parameter that GPT-3 saw": GPT3.D / GPT3.N, "loss of 200B on 100B tokens": loss(200e9, 100e9),
                 "loss of 100B on 200B tokens": loss(100e9, 200e9),
-                "optimal parameters for the same compute": scaling.optimal_parameters(C=r.compute_rule(N=x.N, D=x.D), **HOFFMANN),
-                "optimal tokens for the same compute": scaling.optimal_tokens(C=r.compute_rule(N=x.N, D=x.D), **HOFFMANN)},
+                "optimal parameters for the same compute": scaling.optimal_parameters(C=work, **HOFFMANN),
+                "optimal tokens for the same compute": scaling.optimal_tokens(C=work, **HOFFMANN)},
         exact=lambda: Term.of("tokens that Hoffmann's fit prefers for this compute", scaling.optimal_tokens,
                               C=exact.flops(x.read(), x.D, x.s).value, **HOFFMANN),
+        note="" if x.active is None else "The same compute: that of the parameters that a token passes through.",
     )  # fmt: skip
 
 
 @rule("B8", "the compute bottleneck", GPT3, "one A100 at its full peak: 32 years; 30 days: 32 x 12 = 384 GPUs",
       note="31.9 years; 389 GPUs by division: the document multiplies years by months.")  # fmt: skip
 def compute_bottleneck(x: Numbers) -> Worked:
-    work = r.compute_rule(N=174.6e9 if x.N == GPT3.N else x.N, D=x.D)
+    work = r.compute_rule(N=174.6e9 if x is GPT3 else x.computing, D=x.D)
     term = by_rule("one A100 at its full peak", r.compute_time_rule, C=work, n=1, P=A100)
     return Worked(
         value=term,
@@ -139,6 +152,7 @@ def compute_bottleneck(x: Numbers) -> Worked:
             "A100 for 30 days": r.accelerators_for_memory_rule(M=term.value, U=30 * DAY),
         },
         exact=lambda: exact.seconds(exact.flops(x.read(), x.D, x.s), "a100-sxm-40gb", 1, 1.0),
+        note=x.about_computing,
     )
 
 

@@ -4,9 +4,15 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from tonnage.architectures import Model
 from tonnage.breakdown import Term
+from tonnage.catalogue import cluster
+from tonnage.errors import MissingDatum
+from tonnage.estimate.answers import train
+from tonnage.estimate.plans import TrainingOptions
 from tonnage.trace.answer import TraceAnswer
 from tonnage.trace.events import Category, Events
+from tonnage.trace.request import TraceOptions
 from tonnage.trace.timeline import by_category
 
 # The analytic estimate's parts, and the categories that they are.
@@ -52,7 +58,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         }  # fmt: skip
 
 
-def against(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
+def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
     """The traced program's last step beside the phases of an analytic answer."""
     events = traced.recording.events
     peaks = {stage: peak_of(events, stage) for stage in dict.fromkeys(PHASES.values())}
@@ -66,6 +72,25 @@ def against(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
         rows=tuple(rows), traced_bytes=max(sum(parts.values()) for parts in peaks.values()),
         analytic_bytes=round(max(map(_tensors, phases))),
     )  # fmt: skip
+
+
+def analytic_phases(model: Model, options: TraceOptions) -> tuple[Term, ...]:
+    """The phases of the analytic estimate of the same program. Raises MissingDatum where there is none."""
+    if options.mode != "train" or options.lora_rank is not None or options.num_layers is not None:
+        raise MissingDatum(
+            "the analytic estimate is of training whole models: no adapters, no fewer layers, no generation."
+        )
+    world = options.world_size or 1
+    made = train(
+        model, cluster("H100-SXM-80GB" if world == 1 else f"{world}xH100-SXM-80GB"),
+        TrainingOptions(
+            sequence_length=options.sequence_length, micro_batch_size=options.micro_batch_size, num_microbatches=options.num_microbatches,
+            precision=options.precision, optimizer=options.optimizer, recompute=options.recompute,
+            runtime={"single": "transformers"}.get(options.runtime or "single", options.runtime),
+            tensor_parallel_size=options.tensor_parallel_size, attention="eager" if options.attention == "eager" else None,
+        ),
+    )  # fmt: skip
+    return made.phases
 
 
 def _tensors(phase: Term) -> float:

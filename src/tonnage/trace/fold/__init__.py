@@ -7,3 +7,4 @@ insertion means, and which layer its module is. Nothing is scaled: the result is
 from tonnage.trace.fold._errors import DoesNotFold as DoesNotFold
 from tonnage.trace.fold._fold import fold as fold
 from tonnage.trace.fold._fold import fold_recordings as fold_recordings
+from tonnage.trace.fold._pattern import short_layers as short_layers

@@ -15,12 +15,13 @@ _REST = "after the last mark"
 
 class Piece(Struct, frozen=True):
     """A part of a stage: `length` events, once (`count` None), or `count` times in the first trace and once more in each next.
-    `ends`: its stage ends with it."""
+    `ends`: its stage ends with it. `begun`: it is the end of a repetition of the loop after it, whose beginning is missing."""
 
     stage: str
     length: int
     count: int | None = None
     ends: bool = False
+    begun: bool = False
 
     def times(self, more: int) -> int:
         return 1 if self.count is None else self.count + more
@@ -82,9 +83,10 @@ class _Stage:
             if place == self.ends:
                 break
             length = self._inserted(place)
-            last = self._first_repeated(start[2], place[2], length)
-            count = (place[2] - last) // length
-            yield Piece(self.stage, place[2] - count * length - start[2])
+            first = self._first_repeated(start[2], place[2], length)
+            count, begun = divmod(place[2] - first, length)
+            yield Piece(self.stage, first - start[2])
+            yield Piece(self.stage, begun, begun=True)
             yield Piece(self.stage, length, count)
             place = start = [each + more * length for more, each in enumerate(place)]
         yield Piece(self.stage, place[2] - start[2], ends=True)

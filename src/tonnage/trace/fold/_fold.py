@@ -38,7 +38,9 @@ def fold_recordings(recordings: Sequence[Recording], layers: Sequence[int], num_
     more = _more(layers, num_layers)
     first = recordings[0]
     events = fold([each.events for each in recordings], layers, num_layers)
-    answers = _continued([{(a.operation, a.dtype, a.answer): a.times for a in each.answers} for each in recordings], more)
+    answers = _continued(
+        [{(a.operation, a.dtype, a.answer): a.times for a in each.answers} for each in recordings], more
+    )
     return Recording(
         events=events, profile=first.profile, front_end=first.front_end, program=first.program, torch=first.torch,
         operations=_continued([{"operations": each.operations} for each in recordings], more)["operations"],
@@ -89,6 +91,14 @@ def _spots(parts: Sequence[Piece], more: int) -> list[Spot]:
     ]
 
 
+def _begun(parts: Sequence[Piece], spot: Spot) -> Spot:
+    """The end of a repetition whose beginning is missing is repetition -1 of its loop."""
+    piece, place, i = spot
+    if not parts[piece].begun:
+        return spot
+    return piece + 1, parts[piece + 1].length - parts[piece].length + place, i - 1
+
+
 def _rules(traces: Sequence[Events], parts: Sequence[Piece], step: int) -> list[list[Loop]]:
     """By piece and place."""
     seen: list[list[list[Point]]] = [[[] for _ in range(part.length)] for part in parts]
@@ -98,7 +108,7 @@ def _rules(traces: Sequence[Events], parts: Sequence[Piece], step: int) -> list[
         for event, spot in zip(trace.order, spots, strict=True):
             piece, place, i = spot
             if event >= 0:
-                made_at[event] = spot
+                made_at[event] = _begun(parts, spot)
                 point = Point(i, more, trace.allocations[event], spot)
             else:
                 point = Point(i, more, None, made_at[~event])
@@ -138,11 +148,14 @@ def _expanded(parts: Sequence[Piece], rules: Sequence[Sequence[Loop]], like: Eve
 def _number(
     numbers: Sequence[Sequence[int]], parts: Sequence[Piece], rule: Freed, i: int, more: int, stage: str
 ) -> int:
-    repetition = rule.repetition.at(i, more)
-    place = repetition * parts[rule.piece].length + rule.place
-    if repetition < 0 or place >= len(numbers[rule.piece]) or numbers[rule.piece][place] < 0:
+    """The allocation that a free means."""
+    piece, place, repetition = rule.piece, rule.place, rule.repetition.at(i, more)
+    if repetition == -1 and parts[piece - 1].begun:
+        piece, place, repetition = piece - 1, place - parts[piece].length + parts[piece - 1].length, 0
+    at = repetition * parts[piece].length + place
+    if min(repetition, place) < 0 or at >= len(numbers[piece]) or numbers[piece][at] < 0:
         raise DoesNotFold(stage, "a free would come before its allocation.")
-    return numbers[rule.piece][place]
+    return numbers[piece][at]
 
 
 def _same(found: Events, trace: Events) -> None:

@@ -102,9 +102,7 @@ def _with_edges(points: Sequence[Point], count: int, head: int, tail: int, step:
     if middle is None:
         return None
     first = [_rule([p for p in points if p.i == i], _fixed(step), _fixed(1)) for i in range(head)]
-    last = [
-        _rule([p for p in points if count + p.more - 1 - p.i == i], _fixed(step), _fixed(1)) for i in range(tail)
-    ]
+    last = [_rule([p for p in points if count + p.more - 1 - p.i == i], _fixed(step), _fixed(1)) for i in range(tail)]
     if None in first or None in last:
         return None
     return Loop(tuple(filter(None, first)), middle, tuple(filter(None, last)))

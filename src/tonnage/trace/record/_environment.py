@@ -1,5 +1,6 @@
 """The two front ends: plain PyTorch on meta tensors, or fake CUDA tensors. Everything is undone at the end."""
 
+import importlib
 import sys
 import warnings
 from collections.abc import Iterator
@@ -13,29 +14,42 @@ from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from tonnage.catalogue import accelerator
-from tonnage.errors import MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.trace.distributed import World
 from tonnage.trace.profiles import Profile
 from tonnage.trace.record import _facade as facade
 from tonnage.trace.record import _guard as guard
+from tonnage.trace.record import _world
 from tonnage.trace.record._attention import Attention
+from tonnage.trace.record._patch import patch
 from tonnage.trace.record._recorder import Recorder
 
 FrontEnd = Literal["meta", "cuda"]
 
 
 @contextmanager
-def recording(front_end: FrontEnd, profile: Profile, devices: int = 8) -> Iterator[Recorder]:
-    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run."""
+def recording(
+    front_end: FrontEnd, profile: Profile, devices: int = 8, world: World | None = None
+) -> Iterator[Recorder]:
+    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run.
+
+    There, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it names
+    itself or that RANK and WORLD_SIZE of the environment do.
+    """
+    if front_end != "cuda" and world is not None:
+        raise InvalidInput(f"a distributed program needs the front end 'cuda'. Got {front_end!r}.")
     if front_end == "cuda" and (reason := guard.works()):
         raise MissingDatum(f"the front end 'cuda' cannot run. {reason} The front end 'meta' can.")
     recorder = Recorder(front_end, profile)
     recorder.attention = Attention(profile)
+    if profile.has_fused_attention:
+        recorder.whole[torch.ops.aten.scaled_dot_product_attention.default] = recorder.attention
     with ExitStack() as stack:
         _optimizers(stack, profile, front_end)
         _transformers(stack)
         stack.enter_context(_all_in_one_thread())
         if front_end == "cuda":
-            _fake_cuda(stack, recorder, devices)
+            _fake_cuda(stack, recorder, devices, world)
         else:
             _meta(stack, recorder)
         yield recorder
@@ -49,16 +63,20 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
             library.impl("scaled_dot_product_attention", recorder.attention, "AutogradMeta")
         library.impl("dropout", _dropout, "AutogradMeta")
         library.impl("rms_norm", _rms_norm, "AutogradMeta")
+    recorder.whole |= {torch.ops.aten.dropout.default: _dropout, torch.ops.aten.rms_norm.default: _rms_norm}
     stack.enter_context(_OnMeta())
     stack.enter_context(torch.device("meta"))
     stack.enter_context(recorder)
 
 
-def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int) -> None:
+def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int, world: World | None) -> None:
+    importlib.import_module("torch._dynamo")  # it learns torch.cuda's functions by heart, and must not learn ours
     guard.install()
+    facade.reset()
+    _world.enter(stack, recorder, world, devices)
     total = accelerator(recorder.profile.gpu.accelerator).memory.usable_bytes
     for name, function in facade.functions(recorder.profile, total, devices).items():
-        _patch(stack, torch.cuda, name, function)
+        patch(stack, torch.cuda, name, function)
     library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,9 +86,9 @@ def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int) -> None:
         library.impl("_fused_rms_norm", _fused_rms_norm, "CUDA")
     import torch.cuda.amp.common as amp
 
-    _patch(stack, amp, "amp_definitely_not_available", lambda: False)
-    _patch(stack, torch.Tensor, "record_stream", lambda self, stream: None)
-    _patch(stack, nn.Module, "_apply", _apply)
+    patch(stack, amp, "amp_definitely_not_available", lambda: False)
+    patch(stack, torch.Tensor, "record_stream", lambda self, stream: None)
+    patch(stack, nn.Module, "_apply", _apply)
     stack.enter_context(_FakeMode(allow_non_fake_inputs=True))
     stack.enter_context(recorder)
 
@@ -107,18 +125,18 @@ def _on_meta(device: Any) -> Any:
 def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None:
     """Optimizers choose foreach by the device's type and the tensor's; a GPU's choice is that of the profile's version."""
     devices = ["cuda", "meta"] if profile.foreach else []
-    _patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
+    patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
     fused = ["cuda", "cpu", "meta"]
-    _patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
+    patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
     for module in [each for name, each in sys.modules.items() if name.startswith("torch.optim.") and each is not None]:
         for name, value in (
             ("_get_foreach_kernels_supported_devices", devices),
             ("_get_fused_kernels_supported_devices", fused),
         ):
             if hasattr(module, name):
-                _patch(stack, module, name, lambda value=value: value)
+                patch(stack, module, name, lambda value=value: value)
     if profile.foreach:
-        _patch(stack, optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor])
+        patch(stack, optimizers, "_foreach_supported_types", [*optimizers._foreach_supported_types, FakeTensor])
 
 
 def _transformers(stack: ExitStack) -> None:
@@ -127,21 +145,7 @@ def _transformers(stack: ExitStack) -> None:
         if name.startswith("transformers") and module is not None:
             for question in ("is_tracing", "is_fake_tensor"):
                 if question in vars(module):
-                    _patch(stack, module, question, lambda *_, **__: False)
-
-
-def _patch(stack: ExitStack, owner: Any, name: str, value: Any) -> None:
-    missing = object()
-    before = vars(owner).get(name, missing)
-    setattr(owner, name, value)
-
-    def undo() -> None:
-        if before is missing:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
-
-    stack.callback(undo)
+                    patch(stack, module, question, lambda *_, **__: False)
 
 
 @contextmanager
@@ -192,24 +196,44 @@ def _fused_rms_norm(
     return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
 
 
+# What one call of a module's .to has made anew, by id of the old.
+_MOVED: list[dict[int, tuple[nn.Parameter, nn.Parameter]]] = []
+
+
 def _apply(self: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
-    """Module._apply for tensors whose data cannot be swapped: parameters are made anew."""
-    if recurse:
-        for child in self.children():
-            child._apply(fn)
-    for name, parameter in self._parameters.items():
-        if parameter is not None:
-            with torch.no_grad():
-                moved = fn(parameter)
-                gradient = None if parameter.grad is None else fn(parameter.grad)
-            if moved is not parameter:
-                made = nn.Parameter(moved, parameter.requires_grad)
-                made.grad = gradient
-                made.__dict__.update(
-                    {key: value for key, value in parameter.__dict__.items() if key not in made.__dict__}
-                )
-                self._parameters[name] = made
-    for name, buffer in self._buffers.items():
-        if buffer is not None:
-            self._buffers[name] = fn(buffer)
+    """Module._apply for tensors whose data cannot be swapped: parameters are made anew, shared ones once."""
+    outermost = not _MOVED
+    if outermost:
+        _MOVED.append({})
+    try:
+        _move(self, fn, recurse, _MOVED[-1])
+    finally:
+        if outermost:
+            _MOVED.clear()
     return self
+
+
+def _move(module: nn.Module, fn: Any, recurse: bool, moved: dict[int, tuple[nn.Parameter, nn.Parameter]]) -> None:
+    if recurse:
+        for child in module.children():
+            child._apply(fn)
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            if id(parameter) not in moved:
+                moved[id(parameter)] = (parameter, _moved(parameter, fn))
+            module._parameters[name] = moved[id(parameter)][1]
+    for name, buffer in module._buffers.items():
+        if buffer is not None:
+            module._buffers[name] = fn(buffer)
+
+
+def _moved(parameter: nn.Parameter, fn: Any) -> nn.Parameter:
+    with torch.no_grad():
+        data = fn(parameter)
+        gradient = None if parameter.grad is None else fn(parameter.grad)
+    if data is parameter:
+        return parameter
+    made = nn.Parameter(data, parameter.requires_grad)
+    made.grad = gradient
+    made.__dict__.update({key: value for key, value in parameter.__dict__.items() if key not in made.__dict__})
+    return made

@@ -14,12 +14,10 @@ from tonnage.trace.record import _streams as streams
 class Stream:
     """A stream by number; nothing runs on it."""
 
-    made = 0
-
-    def __init__(self, device: Any = None, priority: int = 0, **_: Any):
-        Stream.made += 1
-        self.stream_id = self.cuda_stream = Stream.made
-        self.device, self.device_index, self.priority = torch.device("cuda", 0), 0, priority
+    def __init__(self, device: Any = None, priority: int = 0, *, number: int | None = None, **_: Any):
+        self.stream_id = self.cuda_stream = streams.new(priority) if number is None else number
+        index = _DEVICE[-1]
+        self.device, self.device_index, self.priority = torch.device("cuda", index), index, priority
 
     def wait_stream(self, stream: Any) -> None: ...
     def wait_event(self, event: Any) -> None: ...
@@ -63,14 +61,40 @@ class Event:
 
 
 class _Device:
-    def __init__(self, *_: Any): ...
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
+    """torch.cuda.device: the current one for a while."""
+
+    def __init__(self, device: Any = None):
+        self.index = _index(device)
+
+    def __enter__(self) -> None:
+        _DEVICE.append(_DEVICE[-1] if self.index is None else self.index)
+
+    def __exit__(self, *_: object) -> None:
+        _DEVICE.pop()
 
 
-_DEFAULT = Stream()
-_DEFAULT.stream_id = _DEFAULT.cuda_stream = 0
+def _index(device: Any) -> int | None:
+    if device is None or isinstance(device, int):
+        return device if device is None or device >= 0 else None
+    return torch.device(device).index
+
+
+def _set_device(device: Any) -> None:
+    index = _index(device)
+    if index is not None:
+        _DEVICE[-1] = index
+
+
+_DEVICE = [0]
+_DEFAULT = Stream(number=0)
 _CURRENT = [_DEFAULT]
+
+
+def reset() -> None:
+    """As at a program's start."""
+    streams.reset()
+    _CURRENT[:] = [_DEFAULT]
+    _DEVICE[:] = [0]
 
 
 @contextmanager
@@ -101,13 +125,14 @@ def functions(profile: Profile, total: int, devices: int) -> dict[str, Callable[
         name=gpu.accelerator, major=gpu.capability[0], minor=gpu.capability[1], total_memory=total,
         multi_processor_count=gpu.multiprocessors, warp_size=32, gcnArchName="", L2_cache_size=50 * 2**20,
     )  # fmt: skip
-    quiet = ("synchronize", "empty_cache", "set_device", "_lazy_init", "init", "manual_seed", "manual_seed_all", "set_rng_state",
+    quiet = ("synchronize", "empty_cache", "_lazy_init", "init", "manual_seed", "manual_seed_all", "set_rng_state",
              "reset_peak_memory_stats", "ipc_collect")  # fmt: skip
-    zeros = ("current_device", "memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
+    zeros = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
     return {
         **dict.fromkeys(quiet, _nothing), **dict.fromkeys(zeros, _zero),
         "Stream": Stream, "Event": Event, "stream": _on, "StreamContext": _on, "set_stream": _set_stream, "device": _Device,
         "current_stream": lambda device=None: _CURRENT[-1], "default_stream": lambda device=None: _DEFAULT,
+        "current_device": lambda: _DEVICE[-1], "set_device": _set_device,
         "is_available": lambda: True, "is_initialized": lambda: True, "device_count": lambda: devices,
         "is_bf16_supported": lambda *_, **__: gpu.capability >= (8, 0), "is_current_stream_capturing": lambda: False,
         "get_device_capability": lambda *_: gpu.capability, "get_device_name": lambda *_: gpu.accelerator,

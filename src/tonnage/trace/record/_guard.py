@@ -32,10 +32,11 @@ def works() -> str:
     if torch.version.cuda is None and not sys.platform.startswith("linux"):
         return f"only on Linux. This is {sys.platform}."
     probe = (
-        "import torch; from tonnage.trace.record import _guard; _guard.install();"
+        "import os, torch; from tonnage.trace.record import _guard; _guard.install();"
+        "torch.autograd.set_multithreading_enabled(False)\n"  # else threads of backward may end the process as a crash
         "from torch._subclasses.fake_tensor import FakeTensorMode\n"
         "with FakeTensorMode():\n x = torch.randn(4, 4, device='cuda', requires_grad=True); (x @ x).sum().backward()\n"
-        "print('works')"
+        "print('works', flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=120, check=False)
     if done.returncode == 0 and done.stdout.strip().endswith("works"):

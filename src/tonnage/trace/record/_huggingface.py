@@ -12,14 +12,21 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
 def build(
-    config: Mapping[str, Any], dtype: str = "bf16", attention: str = "sdpa", num_layers: int | None = None
-) -> Any:
-    """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not have."""
+    config: Mapping[str, Any], dtype: str = "bf16", attention: str | None = None, num_layers: int | None = None,
+    experts: str | None = None,
+) -> Any:  # fmt: skip
+    """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not have.
+
+    `attention`, `experts`: implementations as transformers names them; None: its own choice, which is sdpa and grouped_mm where
+    the model can."""
     import transformers
     from transformers.initialization import no_init_weights
 
     made = configuration(config, num_layers)
-    made._attn_implementation = attention
+    if attention is not None:
+        made._attn_implementation = attention
+    if experts is not None:
+        made._experts_implementation = experts
     for name in config.get("architectures") or ():
         found = getattr(transformers, name, None)
         if found is not None:
@@ -30,7 +37,9 @@ def build(
     torch.set_default_dtype(DTYPES[dtype])
     try:
         with no_init_weights():
-            return found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
+            model = found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
+        model.tie_weights()  # is part of what no_init_weights leaves out
+        return model
     except ValueError as error:
         raise MissingDatum(
             f"transformers {transformers.__version__} builds no model of it: {str(error)[:200]}"
@@ -84,7 +93,8 @@ def training_program(
     model.train()
     model.config.use_cache = False
     if recompute == "full":
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        newest = getattr(model, "activation_checkpointing_enable", None)  # transformers 5.20 renamed it
+        (newest or model.gradient_checkpointing_enable)({"use_reentrant": False})
     vocabulary = min(model.get_input_embeddings().num_embeddings, 1000)
     tokens = torch.randint(0, vocabulary, (micro_batch_size, sequence_length), device=device)
     return Program(

@@ -14,11 +14,17 @@ class ModulePath:
         self.current = ""
         self._names: dict[int, str] = {}
         self._stack: list[str] = []
+        self._running: list[nn.Module] = []
 
     @property
     def depth(self) -> int:
         """How many forwards run, one inside the other."""
         return len(self._stack)
+
+    @property
+    def running(self) -> nn.Module | None:
+        """The innermost module whose forward runs."""
+        return self._running[-1] if self._running else None
 
     def name(self, model: nn.Module) -> None:
         """Learns the names of a model's modules."""
@@ -41,7 +47,10 @@ class ModulePath:
 
     def _enter(self, module: nn.Module, _: Any) -> None:
         self._stack.append(self.current)
+        self._running.append(module)
         self.current = self.name_of(module)
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
         self.current = self._stack.pop() if self._stack else ""
+        if self._running:
+            self._running.pop()

@@ -18,6 +18,7 @@ _LIFTS = frozenset({aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.
 _IN_PLACE = frozenset(
     getattr(packet, overload) for packet in (aten._fused_sgd_, aten._fused_adagrad_) for overload in packet.overloads()
 )
+BALANCED = "the tokens of one expert, all experts having the same"
 _WAIT = torch.ops._c10d_functional.wait_tensor.default if hasattr(torch.ops, "_c10d_functional") else None
 
 
@@ -44,6 +45,9 @@ def answer(
     if not types and recorder.device_type == "cuda" and func not in _LIFTS and _is_real(args, keywords):
         with unset_fake_temporarily():
             return True, func(*args, **keywords)
+    if func in recorder.whole:
+        with recorder:
+            return True, recorder.whole[func](*args, **keywords)
     if _is_composite(func):
         with recorder:
             result = func.decompose(*args, **keywords)
@@ -74,9 +78,15 @@ def _scalar(recorder: "Recorder", func: Any, args: tuple[Any, ...]) -> tuple[boo
 
 
 def _nonzero(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
-    """As many indices as there can be."""
-    result = aten.new_empty.default(tensor, (tensor.numel(), tensor.dim()), dtype=torch.int64)
-    recorder.answers["aten.nonzero.default", str(tensor.dtype), "every element"] += 1
+    """As many indices as there can be; among experts, as many as each has when all have the same."""
+    running: Any = recorder.modules.running
+    experts = 0 if hasattr(running, "get_input_embeddings") else getattr(running, "num_experts", 0)
+    found, said = tensor.numel(), "every element"
+    if type(experts) is int and experts > 1:
+        # The experts that were hit: all of them. The tokens of one: a row for each choice, a column for each token.
+        found, said = (min(experts, found), "every expert") if tensor.dim() == 1 else (-(-found // experts), BALANCED)
+    result = aten.new_empty.default(tensor, (found, tensor.dim()), dtype=torch.int64)
+    recorder.answers["aten.nonzero.default", str(tensor.dtype), said] += 1
     recorder._track(result, "aten.nonzero.default")
     return result
 

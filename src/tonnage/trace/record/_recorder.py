@@ -2,7 +2,7 @@
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ class Recorder(TorchDispatchMode):
         self.answers: Counter[tuple[str, str, str]] = Counter()
         self.paused = 0
         self.attention: Any = None
+        self.whole: dict[Any, Callable[..., Any]] = {}  # what follows composite operations that arrive whole
         self.asked: Callable[[str], None] = lambda operation: None  # before a yes or no is made up
         self._overlays = overlays(profile)
         self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -84,12 +85,17 @@ class Recorder(TorchDispatchMode):
         entry = self._live.get(tensor.untyped_storage()._cdata)
         return None if entry is None else entry[1]
 
-    def sort(self, tensors: Iterator[torch.Tensor], category: Category) -> None:
+    def sort(self, tensors: Iterable[torch.Tensor], category: Category) -> None:
         """Says what these tensors' allocations are for. The first word counts."""
-        for tensor in tensors:
+        self.sort_named((("", tensor) for tensor in tensors), category)
+
+    def sort_named(self, tensors: Iterable[tuple[str, torch.Tensor]], category: Category) -> None:
+        """The same, and which parameter or buffer they belong to, in place of the module that happened to run."""
+        for name, tensor in tensors:
             number = self.number_of(_plain(tensor))
             if number is not None and self.events.allocations[number].category == "temporary":
-                self.events.allocations[number].category = category
+                made = self.events.allocations[number]
+                made.category, made.module = category, name or made.module
 
     def sort_live(self, phase: str, category: Category) -> None:
         """Says what is for what of `phase` is still alive, unless it was said before."""
@@ -101,7 +107,7 @@ class Recorder(TorchDispatchMode):
     def recording(self, program: str = "", notes: tuple[str, ...] = ()) -> Recording:
         """All that was recorded, without torch."""
         return Recording(
-            events=self.events, profile=self.profile.name, front_end=self.device_type, program=program, torch=torch.__version__,
+            events=self.events, profile=self.profile.name, front_end=self.device_type, program=program, torch=str(torch.__version__),
             operations=sum(self.calls.values()), overlays=tuple(self.fired.values()), notes=notes,
             answers=tuple(Answered(*key, times) for key, times in self.answers.items()),
             attention=dict(self.attention.chosen) if self.attention is not None else {},

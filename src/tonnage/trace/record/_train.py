@@ -21,8 +21,8 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
     model = program.model
     recorder.modules.name(model)
     optimizer = program.optimizer(model.parameters()) if callable(program.optimizer) else program.optimizer
-    recorder.sort(model.parameters(), "parameter")
-    recorder.sort(model.buffers(), "buffer")
+    recorder.sort_named(model.named_parameters(), "parameter")
+    recorder.sort_named(model.named_buffers(), "buffer")
     recorder.sort(_tensors_in(program.inputs), "buffer")
     recorder.mark("Initial", "forward")
     output: Any = None
@@ -39,12 +39,12 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
             recorder.phase = "backward"
             progress(f"step {step + 1}: backward")
             loss.backward()
-            recorder.sort((p.grad for p in model.parameters() if p.grad is not None), "gradient")
+            recorder.sort_named(((n, p.grad) for n, p in model.named_parameters() if p.grad is not None), "gradient")
             recorder.mark(STAGES[2] + suffix, "optimizer step")
         if optimizer is not None:
             progress(f"step {step + 1}: optimizer")
             _step(program, model, optimizer)
-            recorder.sort(_states(optimizer), "optimizer")
+            recorder.sort_named(_states(model, optimizer), "optimizer")
             recorder.mark(STAGES[3] + suffix, "forward")
             if step + 1 < steps:
                 optimizer.zero_grad()
@@ -85,9 +85,12 @@ def _step(program: Program, model: Any, optimizer: Any) -> None:
     optimizer.step()
 
 
-def _states(optimizer: Any) -> Iterator[torch.Tensor]:
-    for state in optimizer.state.values():
-        yield from _tensors_in(state)
+def _states(model: Any, optimizer: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors of an optimizer, each with the name of its parameter."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for parameter, state in optimizer.state.items():
+        for tensor in _tensors_in(state):
+            yield names.get(id(parameter), ""), tensor
 
 
 def _tensors_in(thing: Any) -> Iterator[torch.Tensor]:

@@ -11,8 +11,8 @@ from torch.nn.modules import module as hooks
 from torch.optim import optimizer as optimizers
 
 from tonnage.errors import InvalidInput
-from tonnage.trace.record._environment import _patch as patch
 from tonnage.trace.record._explain import here, is_library, line_of, module_of
+from tonnage.trace.record._patch import patch
 from tonnage.trace.record._recorder import Recorder
 
 EAGER = "torch.compile: traced at the sizes of eager mode; what the compiler fuses or plans is not seen."

@@ -1,0 +1,77 @@
+"""Options of other tools, read from flags.toml when somebody types one that is not ours."""
+
+import tomllib
+from collections.abc import Container
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct, convert
+
+from tonnage.errors import InvalidInput
+
+FILE = Path(__file__).with_name("flags.toml")
+
+
+class Tool(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of one tool for one verb. `same`: its option -> ours; `differs`: its option -> what to write instead."""
+
+    name: str
+    source: str
+    verb: str
+    same: dict[str, str]
+    differs: dict[str, str]
+
+
+@cache
+def tools() -> tuple[Tool, ...]:
+    """All of flags.toml."""
+    return convert(tomllib.loads(FILE.read_text(encoding="utf-8"))["tool"], tuple[Tool, ...])
+
+
+def ours(words: list[str], known: Container[str], verb: str) -> list[str]:
+    """The words with options spelled as here; InvalidInput for an option of another tool that means something else."""
+    made: list[str] = []
+    for position, word in enumerate(words):
+        if word == "--":
+            return made + words[position:]
+        flag, equals, value = word.partition("=")
+        made.append(f"{_flag(flag, known, verb)}{equals}{value}" if flag.startswith("-") else word)
+    return made
+
+
+def assignment(word: str, verb: str) -> str:
+    """What to say of `key=value`, as torchtune and Hydra write options; "" where no tool has such a key."""
+    key, equals, _ = word.partition("=")
+    if not equals:
+        return ""
+    try:
+        found = _flag(f"--{key}", (), verb)
+    except InvalidInput as error:
+        return f" {error}"
+    return f" Write {found}." if found.replace("-", "_") != f"--{key}".replace("-", "_") else ""
+
+
+def _flag(flag: str, known: Container[str], verb: str) -> str:
+    dashed = flag.replace("_", "-")
+    for spelled in (flag, dashed):
+        if spelled in known:
+            return spelled
+    mine = [tool for tool in tools() if tool.verb == verb]
+    for tool in mine:
+        if dashed in tool.same:
+            return tool.same[dashed]
+    said: dict[str, list[str]] = {}
+    for tool in mine:
+        if dashed in tool.differs:
+            said.setdefault(tool.differs[dashed], []).append(tool.name)
+    if said:
+        raise InvalidInput(" ".join(_sentence(flag, names, text) for text, names in said.items()))
+    return flag
+
+
+def _sentence(flag: str, names: list[str], text: str) -> str:
+    return (
+        f"{flag} of {' and '.join(names)} {text}"
+        if text[0].islower()
+        else f"{flag} is an option of {' and '.join(names)}. {text}"
+    )

@@ -1,0 +1,251 @@
+"""tonnage trace: what PyTorch would allocate, without a GPU."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option, number, whole, word
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.units import parse_bytes, parse_length
+
+HELP = "what PyTorch would allocate, without a GPU: a program, a model, or a recording"
+HOW = (
+    Option(
+        "profile",
+        "PyTorch's version and the GPU, such as torch-1.13-a100 or h100",
+        word,
+        unit="name",
+        default="torch-2.13-h100",
+    ),
+    Option(
+        "front_end", "meta tensors, or fake cuda ones", word, unit="name", default="meta; cuda where a program needs it"
+    ),
+    Option("steps", "training steps; states and buckets appear in the first", whole, unit="steps", default="2"),
+    Option(
+        "capacity",
+        "memory to run in; it says whether, where and why it would run out",
+        parse_bytes,
+        unit="bytes",
+        default="unlimited",
+    ),
+    Option("on", "an accelerator whose memory is the capacity", word, unit="name"),
+    Option(
+        "outside",
+        "of the capacity, what is not the allocator's: context, communicators",
+        parse_bytes,
+        unit="bytes",
+        default="0",
+    ),
+    Option(
+        "allocator",
+        "PYTORCH_CUDA_ALLOC_CONF, such as expandable_segments:True",
+        word,
+        unit="settings",
+        default="PyTorch's own",
+    ),
+)
+MODEL = (
+    Option("mode", "train or generate", word, unit="name", default="train"),
+    Option("sequence_length", "tokens of a sequence, or of the prompt", parse_length, ("--seq",), "tokens", "the model's context, at most 4096"),
+    Option("micro_batch_size", "sequences of one forward pass", whole, ("--mbs",), "sequences", "1"),
+    Option("num_microbatches", "micro-batches in a step", whole, unit="micro-batches", default="1"),
+    Option("precision", "bf16, fp16, fp32, bf16-mixed or fp16-mixed", word, unit="name", default="bf16"),
+    Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, muon, ...", word, unit="name", default="adamw"),
+    Option("optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="the profile's own"),
+    Option("recompute", "none or full", word, unit="policy", default="none"),
+    Option("attention", "sdpa (its backend as the GPU would choose it) or eager", word, unit="name", default="sdpa"),
+    Option("clip_grad_norm", "norm to which gradients are clipped", number, unit="norm"),
+    Option("num_layers", "fewer layers than the model's", whole, unit="layers", default="the model's"),
+    Option("lora_rank", "trains adapters of this rank only", whole, unit="rank"),
+    Option("base", "what LoRA's base is quantised to: nf4, nf4-double, fp4, int8", word, unit="name", default="not quantised"),
+    Option("runtime", "single, fsdp2 or ddp", word, unit="name", default="single; fsdp2 with several ranks"),
+    Option("world_size", "ranks", whole, unit="ranks", default="1"),
+    Option("rank", "the rank that is traced", whole, unit="rank", default="0"),
+    Option("tensor_parallel_size", "ranks that share each matrix", whole, ("--tp",), "ranks", "1"),
+    Option("new_tokens", "tokens to generate", whole, unit="tokens", default="32"),
+    Option("cache", "dynamic or static", word, unit="name", default="dynamic"),
+    Option("fold", "trace few layers and repeat their events"),
+)  # fmt: skip
+OUT = (
+    Option(
+        "against",
+        "analytic, or a memory snapshot, profiler trace, Nsight export or XLA report to compare with",
+        word,
+        unit="file",
+    ),
+    Option("save", "write the recording", word, unit="file"),
+    Option("snapshot", "write a memory snapshot that PyTorch's viewer opens", word, unit="file"),
+    Option("plot", "write the timeline as SVG", word, unit="file"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="FILE.py:callable, a model as `tonnage train` takes it, a recording that --save wrote, or E5")  # fmt: skip
+    parser.add_argument(
+        "--argument",
+        "-a",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the callable; may be repeated",
+    )
+    parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the Hub (default: main)")
+    parser.add_argument("--offline", action="store_true", default=None, help="never ask the network")
+    o.add(parser, HOW, "the run")
+    o.add(parser, MODEL, "a model's config")
+    o.add(parser, OUT, "beside the answer")
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tonnage.trace.allocator import parse_settings
+    from tonnage.trace.answer import answer
+
+    how, asked, out = (o.values(arguments, table) for table in (HOW, MODEL, OUT))
+    settings = parse_settings(how.get("allocator", ""))
+    capacity, total = _capacity(how)
+    recording, model, options = _recorded(arguments, how, asked)
+    made = answer(recording, settings, capacity=capacity, total=total, outside=how.get("outside", 0))
+    document = made.to_dict()
+    if "against" in out:
+        document["against"] = _against(out["against"], made, model, options)
+    _write(out, made, document)
+    if arguments.json:
+        from tonnage.cli._print import print_json
+
+        print_json(document)
+    else:
+        from tonnage.cli._print import print_lines
+        from tonnage.render.trace import trace_lines
+
+        print_lines(trace_lines(document, made.memory))
+    return made.status
+
+
+def _capacity(how: dict[str, Any]) -> tuple[int | None, int | None]:
+    if "on" in how:
+        from tonnage.catalogue import accelerator
+
+        if "capacity" in how:
+            raise InvalidInput("--on gives the capacity: say one of --on and --capacity.")
+        total = accelerator(how["on"]).memory.usable_bytes
+        return total, total
+    return how.get("capacity"), None
+
+
+def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The recording, and the model and options that it was made from, if it was."""
+    target = arguments.target
+    if target.lower() == "e5":
+        return _shipped(how), None, None
+    if target.endswith(".json") and Path(target).is_file() and Path(target).name != "config.json":
+        from tonnage.trace.recording import load
+
+        return load(Path(target)), None, None
+    profile = how.get("profile", "h100")
+    front_end = _front_end(how)
+    steps = how.get("steps", 2)
+    _need_torch()
+    if ".py:" in target:
+        from tonnage.trace.record._user import record_file
+
+        return record_file(target, front_end, profile, steps, _named(arguments.argument), _progress), None, None
+    from tonnage.models import read
+    from tonnage.trace.profiles import profile as profile_of
+    from tonnage.trace.request import TraceOptions, checked
+
+    model = read(target, revision=arguments.revision, offline=arguments.offline)
+    options = checked(model, TraceOptions(**asked, steps=steps))
+    from tonnage.trace.record._model import record_model
+
+    return record_model(model, options, profile_of(profile), front_end, _progress), model, options
+
+
+def _front_end(how: dict[str, Any]) -> Any:
+    chosen = how.get("front_end")
+    if chosen not in (None, "meta", "cuda"):
+        from tonnage.registry import unknown
+
+        raise unknown("front end", chosen, ("meta", "cuda"))
+    return chosen
+
+
+def _shipped(how: dict[str, Any]) -> Any:
+    """Rule E5's program, recorded under the profiles that ship."""
+    from tonnage.trace.e5 import VARIANTS, recorded
+    from tonnage.trace.profiles import profile
+
+    name = profile(how.get("profile", "torch-1.13-a100")).name
+    for variant in VARIANTS:
+        if variant.profile == name and not variant.arguments:
+            return recorded(variant)
+    listed = ", ".join(dict.fromkeys(variant.profile for variant in VARIANTS))
+    raise MissingDatum(
+        f"E5 ships recorded under {listed}. Under {name} it is recorded from tonnage/trace/programs/linear_relu.py:program."
+    )
+
+
+def _need_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise MissingDatum(
+            "tracing a program or a model needs PyTorch: pip install 'tonnage[trace]'. Recordings and E5 need none."
+        ) from None
+
+
+def _named(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE: numbers and true or false as such, all else as text."""
+    import msgspec
+
+    made: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidInput(f"--argument is NAME=VALUE. Got {pair[:80]!r}.")
+        try:
+            made[name] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            made[name] = text
+    return made
+
+
+def _progress(stage: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{stage}", end="", file=sys.stderr, flush=True)
+
+
+def _against(what: str, made: Any, model: Any, options: Any) -> dict[str, Any]:
+    if what != "analytic":
+        from tonnage.trace.beside import beside
+        from tonnage.trace.foreign import read as read_foreign
+
+        return beside(made.recording, made.replayed, read_foreign(Path(what))).to_dict()
+    if model is None or options is None:
+        raise InvalidInput("--against analytic: a program or a recording has no analytic estimate; a model has.")
+    from tonnage.trace.against import analytic_phases, compare
+
+    return compare(made, analytic_phases(model, options)).to_dict()
+
+
+def _write(out: dict[str, Any], made: Any, document: dict[str, Any]) -> None:
+    try:
+        if "save" in out:
+            made.recording.save(Path(out["save"]))
+        if "snapshot" in out:
+            from tonnage.trace.foreign._write import write_snapshot
+            from tonnage.trace.replay import replay
+
+            events = made.recording.events
+            write_snapshot(replay(events, made.settings, record=True), events, Path(out["snapshot"]))
+        if "plot" in out:
+            from tonnage.render.timeline import timeline_svg
+
+            marks = [{"name": mark.name, "position": mark.position} for mark in made.recording.events.marks]
+            svg = timeline_svg(made.recording.program, document["timeline"], marks, made.capacity_bytes)
+            Path(out["plot"]).write_text(svg, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{error.filename}: cannot be written: {error.strerror}.") from None

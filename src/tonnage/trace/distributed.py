@@ -1,0 +1,136 @@
+"""What a distributed training program is asked to be: sizes and choices, checked before anything is built. Needs no torch."""
+
+import os
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, InvalidPlan
+
+Kind = Literal["fsdp2", "ddp", "tp", "tp+fsdp2"]
+KINDS: tuple[str, ...] = get_args(Kind)
+DTYPES = ("fp32", "bf16", "fp16")
+
+
+class World(Struct, frozen=True, kw_only=True):
+    """How many ranks there are, and which of them is traced."""
+
+    size: int
+    rank: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InvalidPlan(f"world_size must be at least 1. Got {self.size}.")
+        if not 0 <= self.rank < self.size:
+            raise InvalidPlan(f"rank must be from 0 to {self.size - 1}, as world_size is {self.size}. Got {self.rank}.")
+
+
+def world_of(environment: Mapping[str, str] = os.environ, size: int = -1, rank: int = -1) -> World:
+    """The world that a program's own arguments name, else what a launcher would have put into WORLD_SIZE and RANK, else one rank."""
+    return World(
+        size=size if size >= 0 else _number(environment, "WORLD_SIZE", 1),
+        rank=rank if rank >= 0 else _number(environment, "RANK", 0),
+    )
+
+
+def _number(environment: Mapping[str, str], name: str, otherwise: int) -> int:
+    text = environment.get(name, "")
+    try:
+        return int(text) if text else otherwise
+    except ValueError:
+        raise InvalidInput(f"the environment's {name} must be a whole number. Got {text[:40]!r}.") from None
+
+
+class Distributed(Struct, frozen=True, kw_only=True):
+    """A distributed training program of a Hugging Face config.
+
+    `dtype`: of the weights that the optimizer updates; `param_dtype`: of what computes (FSDP2's mixed precision policy, else
+    autocast); `reduce_dtype`: in which FSDP2 reduces gradients. `bucket_cap_mb` is in MiB, as DDP means it.
+    """
+
+    kind: Kind = "fsdp2"
+    world_size: int = 8
+    rank: int = 0
+    tensor_parallel_size: int = 1
+    sequence_parallel: bool = False
+    sequence_length: int = 4096
+    micro_batch_size: int = 1
+    num_microbatches: int = 1
+    recompute: Literal["none", "full"] = "none"
+    reshard_after_forward: bool = True
+    dtype: str = "fp32"
+    param_dtype: str = "bf16"
+    reduce_dtype: str = "fp32"
+    gradient_as_bucket_view: bool = False
+    bucket_cap_mb: int = 25
+    clip_grad_norm: float | None = None
+    attention: str = "sdpa"
+    num_layers: int | None = None
+    steps: int = 2
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidInput(f"kind must be one of {', '.join(KINDS)}. Got {str(self.kind)[:40]!r}.")
+        World(size=self.world_size, rank=self.rank)
+        for name in (
+            "tensor_parallel_size",
+            "sequence_length",
+            "micro_batch_size",
+            "num_microbatches",
+            "steps",
+            "bucket_cap_mb",
+        ):
+            if getattr(self, name) < 1:
+                raise InvalidInput(f"{name} must be at least 1. Got {getattr(self, name)}.")
+        for name in ("dtype", "param_dtype", "reduce_dtype"):
+            if getattr(self, name) not in DTYPES:
+                raise InvalidInput(f"{name} must be one of {', '.join(DTYPES)}. Got {getattr(self, name)!r}.")
+        if self.recompute not in ("none", "full"):
+            raise InvalidInput(f"recompute: what is traced is none or full. Got {self.recompute!r}.")
+        self._check_tensor_parallelism()
+
+    def _check_tensor_parallelism(self) -> None:
+        width, world = self.tensor_parallel_size, self.world_size
+        if width > 1 and not self.is_tensor_parallel:
+            raise InvalidPlan(f"tensor_parallel_size {width} needs kind tp or tp+fsdp2. Got kind {self.kind}.")
+        if world % width:
+            raise InvalidPlan(f"tensor_parallel_size must divide world_size {world}. Got {width}.")
+        if self.kind == "tp" and width not in (1, world):
+            raise InvalidPlan(
+                f"kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; tp+fsdp2 shards the rest."
+            )
+        if self.sequence_parallel and not self.is_tensor_parallel:
+            raise InvalidPlan(f"sequence_parallel needs kind tp or tp+fsdp2. Got kind {self.kind}.")
+        if self.sequence_parallel and self.sequence_length % self.tensor_width:
+            raise InvalidPlan(
+                f"sequence_length must be a multiple of tensor_parallel_size {self.tensor_width} under sequence_parallel. Got {self.sequence_length}."
+            )
+
+    @property
+    def is_tensor_parallel(self) -> bool:
+        return self.kind in ("tp", "tp+fsdp2")
+
+    @property
+    def tensor_width(self) -> int:
+        """Ranks that share each layer: all of them where nothing else shards."""
+        return self.world_size if self.kind == "tp" else self.tensor_parallel_size
+
+    @property
+    def world(self) -> World:
+        return World(size=self.world_size, rank=self.rank)
+
+    @property
+    def program(self) -> str:
+        """One line that says what was traced."""
+        parts = [f"{self.kind} on {self.world_size} ranks, rank {self.rank}"]
+        if self.is_tensor_parallel:
+            parts.append(
+                f"tensor parallel {self.tensor_width}" + (" with sequence parallel" if self.sequence_parallel else "")
+            )
+        parts.append(
+            f"{self.micro_batch_size} x {self.sequence_length} tokens, weights {self.dtype}, compute {self.param_dtype}"
+        )
+        if self.recompute == "full":
+            parts.append("recompute full")
+        return ", ".join(parts)

@@ -1,0 +1,91 @@
+"""Phases of a training step, and what they and an allocation's lifetime say of its category.
+
+PyTorch's profiler sorts memory by the flow of data (torch/profiler/_memory_profiler.py); files without it still show which
+phase made an allocation and which one freed it. What forward leaves for later are activations, what backward leaves are
+gradients, what the optimizer leaves is its state: the recorder sorts in the same way (`trace/record/_train.py`).
+"""
+
+from itertools import pairwise
+
+from tonnage.trace.events import Category, Mark
+from tonnage.trace.foreign._history import BEFORE, MOST_MARKS, History
+from tonnage.trace.program import STAGES
+
+SETUP, FORWARD, BACKWARD, STEP, ZERO = "setup", "forward", "backward", "optimizer step", "zero_grad"
+_LEAVES: dict[str, Category] = {FORWARD: "activation", BACKWARD: "gradient", STEP: "optimizer"}
+_, AFTER_LOSS, AFTER_BACKWARD, AFTER_STEP = STAGES
+
+
+def sort_by_lifetime(history: History, *, ended: bool = True) -> bool:
+    """Names the stages and sorts what nothing else told, where phases are known; gives whether they are. `ended`: the last
+    phase was over when recording ended."""
+    phases = [None if phase == BEFORE else phase for phase in history.phases]
+    if not {FORWARD, BACKWARD, STEP} & set(phases):
+        return False
+    runs = _runs(phases)
+    _mark(history, runs, ended)
+    _sort(history, runs)
+    return True
+
+
+def _runs(phases: list[str | None]) -> list[tuple[str | None, int]]:
+    """Stretches of events in one phase, as (phase, first event). An event that tells none belongs to what it is in."""
+    runs: list[tuple[str | None, int]] = [(None, 0)]
+    for position, phase in enumerate(phases):
+        if phase is not None and phase != runs[-1][0]:
+            runs.append((phase, position))
+    return runs
+
+
+def _mark(history: History, runs: list[tuple[str | None, int]], ended: bool) -> None:
+    """Marks where phases change, with the names that a traced program's stages have."""
+    if history.events.marks:
+        return
+    marks: list[Mark] = []
+    step = 1
+
+    def mark(name: str, position: int) -> None:
+        marks.append(Mark(position, name if step == 1 else f"{name} (step {step})"))
+
+    stretches = [*runs, (None, len(history.events.order))] if ended else runs
+    for (before, _), (phase, position) in pairwise(stretches):
+        if before == BACKWARD:
+            mark(AFTER_BACKWARD, position)
+        elif before == STEP:
+            mark(AFTER_STEP, position)
+            step += 1
+        elif phase == BACKWARD and before is not None:
+            mark(AFTER_LOSS, position)
+        elif phase == FORWARD and before == SETUP:
+            mark("Initial", position)
+    if len(marks) <= MOST_MARKS:
+        history.events.marks = marks
+
+
+def _sort(history: History, runs: list[tuple[str | None, int]]) -> None:
+    """What is freed in the phase that made it is temporary; what is left has the phase's category."""
+    order, categories = history.events.order, history.categories
+    made_in: dict[int, tuple[int, str | None]] = {}
+    freed_in: dict[int, int] = {}
+    ends = [start for _, start in runs[1:]] + [len(order)]
+    start = 0
+    for number, ((phase, _), end) in enumerate(zip(runs, ends, strict=True)):
+        for event in order[start:end]:
+            if event >= 0:
+                made_in[event] = number, phase
+            else:
+                freed_in[~event] = number
+        start = end
+    for allocation, (run, phase) in made_in.items():
+        if (
+            categories[allocation] is not None
+            or phase is None
+            or history.events.allocations[allocation].phase == BEFORE
+        ):
+            continue
+        if not history.events.allocations[allocation].phase:
+            history.events.allocations[allocation].phase = phase
+        if freed_in.get(allocation) == run:
+            categories[allocation] = "activation" if allocation in history.recomputed else "temporary"
+        else:
+            categories[allocation] = _LEAVES.get(phase)

@@ -1,0 +1,228 @@
+"""Nsight Systems' exports: SQLite databases with the allocations that the CUDA driver was asked for.
+
+nsys profile --cuda-memory-usage=true records them, nsys export --type=sqlite writes CUDA_GPU_MEMORY_USAGE_EVENTS (start,
+globalPid, deviceId, address, bytes, memKind, memoryOperationType, name, localMemoryPool...), with the words of its numbers in
+ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER: docs.nvidia.com/nsight-systems, SQLite Schema Reference. Databases of CUPTI's
+own records have CUPTI_ACTIVITY_KIND_MEMORY (one row from start to end) or _MEMORY2 (a row for each operation), numbered as in
+cupti_activity.h. What a program of PyTorch asks the driver for are its allocator's segments.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from pathlib import Path
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput
+from tonnage.trace.events import Allocation
+from tonnage.trace.foreign._foreign import NOT_TOLD, Device, Foreign
+from tonnage.trace.foreign._history import History, checked, notes_of, walk
+
+FORMAT = "Nsight Systems export"
+MAGIC = b"SQLite format 3\x00"
+USAGE, MEMORY, MEMORY2 = "CUDA_GPU_MEMORY_USAGE_EVENTS", "CUPTI_ACTIVITY_KIND_MEMORY", "CUPTI_ACTIVITY_KIND_MEMORY2"
+MOST_ROWS = 5_000_000
+_LONGEST = 1_000_000  # bytes of one value
+_STEPS = 100_000  # of SQLite's machine, between two looks at how many there were
+_MOST_LOOKS = 10_000
+# by number, where a database has no table of words
+NSIGHT_KINDS = ("pageable", "pinned", "device", "array", "managed", "device static", "managed static", "unknown")
+CUPTI_KINDS = ("unknown", "pageable", "pinned", "device", "array", "managed", "device static", "managed static")
+ON_DEVICE = ("device", "array", "device static")
+_OPERATIONS = {USAGE: (0, 1), MEMORY2: (1, 2)}  # allocation, release
+_ADVICE = "Record with nsys profile --cuda-memory-usage=true, then nsys export --type=sqlite."
+_COLUMNS = ("bytes", "address", "deviceId", "globalPid", "processId", "memKind", "memoryKind", "memoryOperationType", "name", "end",
+            "localMemoryPoolAddress", "localMemoryPoolSize")  # fmt: skip
+
+
+class _Row(Struct, frozen=True, kw_only=True):
+    """One allocation or free, in words. `pool`: the driver's own pool that it is from, which holds `pool_bytes`."""
+
+    time: int
+    allocates: bool
+    bytes: int
+    address: int
+    process: int
+    device: int
+    kind: str
+    name: str
+    pool: int | None
+    pool_bytes: int
+
+    @property
+    def on_device(self) -> bool:
+        return self.kind in ON_DEVICE
+
+
+def from_database(path: Path, device: int | None = None) -> Foreign:
+    """Device memory of one GPU: `device`, or the one with most rows. Raises InvalidInput."""
+    where = str(path)
+    try:
+        database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
+    except sqlite3.Error as error:
+        raise InvalidInput(f"{where} cannot be opened as an SQLite database: {error}.") from None
+    try:
+        database.row_factory = sqlite3.Row
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+        database.execute("PRAGMA trusted_schema = OFF")
+        looks = iter(range(_MOST_LOOKS))
+        database.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
+        return _read(database, where, device)
+    except sqlite3.Error as error:
+        raise InvalidInput(f"{where} is no whole SQLite database of Nsight Systems: {error}.") from None
+    finally:
+        database.close()
+
+
+def _read(database: sqlite3.Connection, where: str, wanted: int | None) -> Foreign:
+    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    table = next((name for name in (USAGE, MEMORY2, MEMORY) if name in tables), None)
+    if table is None:
+        raise InvalidInput(f"{where} has no table {USAGE}: memory was not recorded. {_ADVICE}")
+    kinds = _words(database, tables, "ENUM_CUDA_MEM_KIND", NSIGHT_KINDS if table == USAGE else CUPTI_KINDS)
+    rows = list(_operations(database, table, _strings(database, tables), kinds, where))
+    if not rows:
+        raise InvalidInput(f"{where}: table {table} is empty: no memory was recorded. {_ADVICE}")
+    actions = Counter(row.device for row in rows if row.on_device)
+    if not actions:
+        raise InvalidInput(
+            f"{where}: table {table} has no device memory, only {', '.join(sorted({row.kind for row in rows}))}."
+        )
+    if wanted is not None and wanted not in actions:
+        raise InvalidInput(
+            f"{where} tells nothing of device {wanted}. It knows {', '.join(map(str, sorted(actions)))}."
+        )
+    chosen = actions.most_common(1)[0][0] if wanted is None else wanted
+    devices = tuple(
+        Device(f"cuda:{each}", count, _most(row for row in rows if row.device == each and row.on_device))
+        for each, count in sorted(actions.items())
+    )
+    return _result(rows, chosen, devices, where)
+
+
+def _most(rows: Iterable[_Row]) -> int:
+    """The most bytes that were held."""
+    return max(accumulate((row.bytes if row.allocates else -row.bytes for row in rows), initial=0))
+
+
+def _result(rows: list[_Row], chosen: int, devices: tuple[Device, ...], where: str) -> Foreign:
+    history, pools, others = History(), {}, Counter[str]()
+    pooled = direct = 0
+    for row in rows:
+        if not row.on_device:
+            others[row.kind] += row.bytes if row.allocates else 0
+            continue
+        if row.device != chosen:
+            continue
+        key, in_pool = (row.process, row.address), row.pool is not None
+        if row.allocates:
+            history.allocate(key, Allocation(row.bytes, 0, row.name))
+        else:
+            history.free(key, Allocation(row.bytes))
+        if in_pool:
+            pooled += 1
+            pools[row.process, row.pool] = row.pool_bytes
+        else:
+            direct += row.bytes if row.allocates else -row.bytes
+        history.hold(max(direct, 0) + sum(pools.values()))
+    count, size = history.finish()
+    if not pooled:
+        history.reserved = []
+    history.settle()
+    peak, position, end, _ = walk(history, lambda size: size)
+    reserved = max((held for _, held in history.reserved), default=peak)
+    return Foreign(
+        format=FORMAT, source=where, device=f"cuda:{chosen}", devices=devices, events=history.events,
+        allocated_peak=peak if pooled else None, reserved_peak=max(reserved, peak), allocated_end=end if pooled else None,
+        reserved_end=history.reserved[-1][1] if pooled else end, by_category=_named(history, position),
+        notes=(*notes_of(history, count, size), *_notes(rows, others, bool(pooled))),
+    )  # fmt: skip
+
+
+def _named(history: History, position: int) -> dict[str, int]:
+    return {NOT_TOLD: sum(history.by_category(position).values())}
+
+
+def _notes(rows: list[_Row], others: Counter[str], pooled: bool) -> Iterator[str]:
+    if not pooled:
+        yield "what the driver gave: what an allocator such as PyTorch's hands out of it, and segments that it maps page by page, are not in it"
+    for kind, size in others.items():
+        yield f"{size:,} bytes of {kind} memory were asked for besides; they are not counted"
+    if len({row.time for row in rows}) == 1 and len(rows) > 1:
+        yield "all rows have the same time: their order may not be the program's"
+    if not any(not row.allocates for row in rows):
+        yield "no free was recorded: the peak is the sum of all allocations"
+
+
+def _operations(
+    database: sqlite3.Connection, table: str, strings: Mapping[int, str], kinds: Mapping[int, str], where: str
+) -> Iterator[_Row]:
+    """One row for each allocation and free, in order of time."""
+    columns = {row["name"] for row in database.execute(f"PRAGMA table_info({table})")}
+    time = "timestamp" if "timestamp" in columns else "start"
+    missing = sorted({time, "bytes", "address"} - columns)
+    if missing:
+        raise InvalidInput(f"{where}: table {table} has no column {', '.join(missing)}.")
+    asked = ", ".join(f'"{name}"' for name in (time, *_COLUMNS) if name in columns)
+    (count,) = database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
+    if count > MOST_ROWS:
+        raise InvalidInput(f"{where}: table {table} has {count:,} rows, and {MOST_ROWS:,} can be read: record less.")
+    rows = database.execute(f"SELECT {asked} FROM {table} ORDER BY {time}")
+    if table == MEMORY:
+        found = [each for row in rows for each in _from_to(row, kinds, where)]
+        yield from sorted(found, key=lambda each: (each.time, each.allocates))
+        return
+    for row in rows:
+        operation = _number(row, "memoryOperationType")
+        if operation in _OPERATIONS[table]:
+            yield _row(row, time, operation == _OPERATIONS[table][0], strings, kinds, where)
+
+
+def _from_to(row: sqlite3.Row, kinds: Mapping[int, str], where: str) -> Iterator[_Row]:
+    yield _row(row, "start", True, {}, kinds, where)
+    if _number(row, "end"):
+        yield _row(row, "end", False, {}, kinds, where)
+
+
+def _row(
+    row: sqlite3.Row, time: str, allocates: bool, strings: Mapping[int, str], kinds: Mapping[int, str], where: str
+) -> _Row:
+    name = row["name"] if "name" in row.keys() else ""  # noqa: SIM118 - a Row's `in` looks at values
+    kind = _number(row, "memKind", "memoryKind")
+    pool = _number(row, "localMemoryPoolAddress")
+    return _Row(
+        time=_number(row, time) or 0, allocates=allocates, bytes=checked(row["bytes"], where), address=_number(row, "address") or 0,
+        process=_number(row, "globalPid", "processId") or 0, device=_number(row, "deviceId") or 0,
+        kind="device" if kind is None else kinds.get(kind, "unknown"), pool=pool or None,
+        name=(strings.get(name, "") if isinstance(name, int) else str(name or ""))[:200],
+        pool_bytes=checked(_number(row, "localMemoryPoolSize") or 0, where, "a pool"),
+    )  # fmt: skip
+
+
+def _number(row: sqlite3.Row, *names: str) -> int | None:
+    """The first of the columns that is there."""
+    for name in names:
+        if name in row.keys():  # noqa: SIM118 - a Row's `in` looks at values
+            value = row[name]
+            return value if isinstance(value, int) else None
+    return None
+
+
+def _words(database: sqlite3.Connection, tables: set[str], table: str, known: tuple[str, ...]) -> dict[int, str]:
+    """What numbers mean: from the database's own table, else as documented."""
+    made = dict(enumerate(known))
+    if table in tables:
+        columns = [row["name"] for row in database.execute(f"PRAGMA table_info({table})")]
+        if {"id", "label"} <= set(columns):
+            for row in database.execute(f"SELECT id, label FROM {table} LIMIT 1000"):
+                made[row["id"]] = str(row["label"]).lower()
+    return made
+
+
+def _strings(database: sqlite3.Connection, tables: set[str]) -> dict[int, str]:
+    if "StringIds" not in tables:
+        return {}
+    return {row[0]: str(row[1]) for row in database.execute(f"SELECT id, value FROM StringIds LIMIT {MOST_ROWS}")}

@@ -1,0 +1,81 @@
+"""Memory timelines of PyTorch's profiler: export_memory_timeline, deprecated and still met.
+
+`.json`: [times, sizes by category]; `.raw.json`: rows of [time, action, bytes, category]
+(torch/profiler/_memory_profiler.py, class MemoryProfileTimeline). Neither tells which free belongs to which allocation.
+"""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from tonnage.errors import InvalidInput
+from tonnage.trace.events import Category
+from tonnage.trace.foreign._foreign import NOT_TOLD, Foreign
+from tonnage.trace.foreign._history import checked
+
+FORMAT = "PyTorch memory timeline"
+# in the order of _CATEGORY_TO_COLORS, which numbers them: parameter, optimizer state, input, temporary, activation, gradient,
+# autograd detail, None
+COLUMNS: tuple[Category | None, ...] = (
+    "parameter", "optimizer", "buffer", "temporary", "activation", "gradient", "temporary", None,
+)  # fmt: skip
+_CREATE, _INCREMENT, _DESTROY = 2, 3, 4
+_PREEXISTING = 1
+
+
+def from_json(data: bytes, where: str) -> Foreign:
+    """Bytes by category over time. Raises InvalidInput."""
+    try:
+        found: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidInput(f"{where} is no memory timeline: {error}.") from None
+    if not isinstance(found, list) or not found:
+        raise InvalidInput(f"{where} is no memory timeline: it is no list, or an empty one.")
+    if len(found) == 2 and all(isinstance(part, list) for part in found) and _is_table(found):
+        return _summary(found[1], where)
+    return _summary(_rows(found, where), where)
+
+
+def _is_table(found: list[Any]) -> bool:
+    times, sizes = found
+    return len(times) == len(sizes) and bool(sizes) and all(isinstance(row, list) for row in sizes)
+
+
+def _rows(found: list[Any], where: str) -> list[list[int]]:
+    """Sizes by category after each action; the bytes of an action have its sign."""
+    now, rows = [0] * (1 + len(COLUMNS)), []
+    for action in found:
+        if not (isinstance(action, list) and len(action) == 4 and all(isinstance(part, int) for part in action)):
+            raise InvalidInput(
+                f"{where} is no memory timeline: an action is [time, action, bytes, category]. Got {str(action)[:80]}."
+            )
+        _, what, size, category = action
+        if what not in (_PREEXISTING, _CREATE, _INCREMENT, _DESTROY) or not 0 <= category < len(COLUMNS):
+            raise InvalidInput(
+                f"{where}: actions are 1 to 4 and categories 0 to {len(COLUMNS) - 1}. Got {what} and {category}."
+            )
+        now[1 + category] += size
+        if what != _INCREMENT or size > 0:  # a new version takes the old one's place
+            rows.append(now.copy())
+    return rows
+
+
+def _summary(rows: list[Any], where: str) -> Foreign:
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 1 + len(COLUMNS) and all(isinstance(size, int) for size in row)):
+            raise InvalidInput(f"{where}: a row of sizes has 0 and {len(COLUMNS)} categories. Got {str(row)[:80]}.")
+    peak = max(rows, key=sum)
+    for total in (sum(peak), sum(rows[-1])):
+        checked(total, where, "the timeline")
+    made: Counter[str] = Counter()
+    told: set[str] = set()
+    for column, category in enumerate(COLUMNS, start=1):
+        if peak[column]:
+            made[category or NOT_TOLD] += peak[column]
+        if category is not None and any(row[column] for row in rows):
+            told.add(category)
+    return Foreign(
+        format=FORMAT, source=where, device="", allocated_peak=sum(peak), allocated_end=sum(rows[-1]), by_category=dict(made),
+        told=tuple(sorted(told)), notes=("a memory timeline tells neither its device nor what the allocator held",),
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""One rank of a distributed training program of transformers, on a fake process group: FSDP2, DDP, tensor parallelism.
+
+A collective costs what its tensors cost. Of a real run is missing what NCCL takes outside the allocator.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from tonnage.trace.distributed import Distributed
+from tonnage.trace.profiles import Profile
+from tonnage.trace.program import Program
+from tonnage.trace.record import _huggingface as huggingface
+from tonnage.trace.record._environment import recording
+from tonnage.trace.record._recorder import Recorder
+from tonnage.trace.record._train import Progress, train
+from tonnage.trace.recording import Recording
+
+Optimizer = Callable[[Iterable[torch.Tensor]], torch.optim.Optimizer]
+
+
+def adamw(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, lr=1e-4)
+
+
+def distributed(
+    config: Mapping[str, Any], plan: Distributed, profile: Profile, optimizer: Optimizer = adamw,
+    progress: Progress = lambda stage: None,
+) -> Recording:  # fmt: skip
+    """What one rank allocates in `plan.steps` steps. Raises InvalidPlan, InvalidInput, MissingDatum.
+
+    Process group, patches and what DTensor remembers are gone afterwards, whatever happened.
+    """
+    with recording("cuda", profile, world=plan.world) as recorder:
+        torch.distributed.init_process_group("nccl")
+        progress("model")
+        program = _program(recorder, config, plan, optimizer)
+        train(recorder, program, plan.steps, progress)
+    return recorder.recording(plan.program, _notes(plan))
+
+
+def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, optimizer: Optimizer) -> Program:
+    if plan.kind == "ddp":
+        with torch.device("cuda"):
+            model = huggingface.build(config, plan.dtype, plan.attention, plan.num_layers)
+        wrapped: nn.Module = _replicated(model, plan)
+    else:
+        with torch.device("meta"), recorder.pause():
+            model = huggingface.build(config, plan.dtype, plan.attention, plan.num_layers)
+        wrapped = model
+    recorder.modules.name(model)
+    program = huggingface.training_program(
+        model, sequence_length=plan.sequence_length, micro_batch_size=plan.micro_batch_size, optimizer=optimizer,
+        recompute=plan.recompute, num_microbatches=plan.num_microbatches, clip_grad_norm=plan.clip_grad_norm,
+        autocast=_autocast(plan),
+    )  # fmt: skip
+    if plan.kind != "ddp":
+        _shard(recorder, model, plan)
+    if plan.sequence_parallel:
+        # The model counts positions by its embeddings, of which each rank has a part.
+        program.inputs["position_ids"] = torch.arange(plan.sequence_length, device="cuda").unsqueeze(0)
+    program.model = wrapped
+    return program
+
+
+def _autocast(plan: Distributed) -> str | None:
+    """FSDP2 casts by itself; elsewhere a program with wide weights computes under autocast."""
+    return plan.param_dtype if plan.kind in ("ddp", "tp") and plan.param_dtype != plan.dtype else None
+
+
+def _replicated(model: nn.Module, plan: Distributed) -> nn.Module:
+    return nn.parallel.DistributedDataParallel(
+        model, device_ids=[torch.cuda.current_device()], bucket_cap_mb=None if plan.bucket_cap_mb == 25 else plan.bucket_cap_mb,
+        gradient_as_bucket_view=plan.gradient_as_bucket_view,
+    )  # fmt: skip
+
+
+def _shard(recorder: Recorder, model: Any, plan: Distributed) -> None:
+    """Shards a model of meta tensors, and only then gives it memory."""
+    data, tensor = _meshes(plan)
+    with recorder.pause():
+        if tensor is not None:
+            from tonnage.trace.record._tensor_parallel import tensor_parallel
+
+            tensor_parallel(model, tensor, plan.sequence_parallel)
+        if data is not None:
+            fully_sharded(model, data, plan)
+    model.to_empty(device="cuda")
+
+
+def _meshes(plan: Distributed) -> tuple[DeviceMesh | None, DeviceMesh | None]:
+    """For FSDP2 and for tensor parallelism; ranks of one tensor group are neighbours."""
+    if plan.kind == "fsdp2":
+        return init_device_mesh("cuda", (plan.world_size,)), None
+    if plan.kind == "tp":
+        return None, init_device_mesh("cuda", (plan.world_size,))
+    width = plan.tensor_width
+    both = init_device_mesh("cuda", (plan.world_size // width, width), mesh_dim_names=("data", "tensor"))
+    return both["data"], both["tensor"]
+
+
+def fully_sharded(model: Any, mesh: DeviceMesh, plan: Distributed) -> None:
+    """Each layer a unit, and what is left, tables and head, another."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    dtypes = huggingface.DTYPES
+    policy = MixedPrecisionPolicy(
+        param_dtype=None if plan.param_dtype == plan.dtype else dtypes[plan.param_dtype],
+        reduce_dtype=dtypes[plan.reduce_dtype],
+    )
+    for layer in layers(model):
+        fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
+
+
+def layers(model: nn.Module) -> list[nn.Module]:
+    """The repeated layers: what transformers would wrap, or else the modules of the model's longest lists."""
+    names = set(getattr(model, "_no_split_modules", None) or ())
+    found = [module for module in model.modules() if type(module).__name__ in names]
+    if found:
+        return found
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    return max((list(each) for each in lists), key=len, default=[])
+
+
+def _notes(plan: Distributed) -> tuple[str, ...]:
+    notes = ["communicators of NCCL lie outside the allocator and are not counted"]
+    if plan.kind == "ddp":
+        notes.append("buckets are taken from the allocator, not from a pool of NCCL's own")
+    return tuple(notes)

@@ -1,0 +1,80 @@
+"""What kind each layer of a model is: two of a kind do the same, so that a program can be folded over them."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from torch import nn
+
+Kind = frozenset[Hashable]
+_SCALARS = (bool, int, float, str, type(None))
+
+
+def kinds(model: nn.Module, num_layers: int) -> list[Kind] | None:
+    """What is known of each layer, as facts: from lists of modules with so many members, what a member is made of; from the
+    model's config, what it lists for the layer. None if there is no such list of modules."""
+    lists = list(_lists(model, num_layers))
+    if not lists:
+        return None
+    found: list[set[Hashable]] = [set() for _ in range(num_layers)]
+    for name, values in _listed(model, num_layers):
+        for facts, value in zip(found, values, strict=True):
+            facts.add((name, repr(value)))
+    for path, layers in lists:
+        for facts, described in zip(found, _without_numbers([_described(each) for each in layers]), strict=True):
+            facts.update((path, *fact) for fact in described.items())
+    return [frozenset(facts) for facts in found]
+
+
+def begins_with(whole: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
+    """Whether a shorter model's layers are as the first of the whole one. It may have lists that are as long by chance."""
+    return short is not None and all(facts <= found for facts, found in zip(whole, short, strict=False))
+
+
+def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, nn.Module]]:
+    """Outermost ones: experts may be as many as layers."""
+    outer: list[str] = []
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers:
+            if not path.startswith(tuple(f"{each}." if each else "" for each in outer)):
+                outer.append(path)
+                yield path, module
+
+
+def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...], Sequence[Any]]]:
+    """The lists of a model's config, and of those inside it, with an entry for each layer."""
+    config = getattr(model, "config", None)
+    inner = (
+        [(name, each) for name, each in vars(config).items() if hasattr(each, "to_dict")] if config is not None else []
+    )
+    for holder, each in [("", config), *inner]:
+        for name, value in vars(each).items() if hasattr(each, "to_dict") else ():
+            if isinstance(value, list | tuple) and len(value) == num_layers:
+                yield (holder, name), value
+
+
+def _described(layer: nn.Module) -> dict[tuple[str, str], Hashable]:
+    """Modules by their place in the layer, plain attributes, shapes of parameters and buffers."""
+    found: dict[tuple[str, str], Hashable] = {}
+    for path, module in layer.named_modules():
+        found[path, ""] = type(module)
+        for name, value in vars(module).items():
+            if isinstance(value, _SCALARS):
+                found[path, name] = value
+            elif isinstance(value, list | tuple) and all(isinstance(each, _SCALARS) for each in value):
+                found[path, name] = tuple(value)
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+            if tensor is not None:
+                found[path, name] = (tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
+    return found
+
+
+def _without_numbers(layers: list[dict[tuple[str, str], Hashable]]) -> list[dict[tuple[str, str], Hashable]]:
+    """Without a layer's own number, counted from 0 or 1, which is no difference of kind."""
+    for name in {name for layer in layers for name in layer}:
+        values = [(i, layer[name]) for i, layer in enumerate(layers) if name in layer]
+        if len(values) > 1 and any(
+            all(type(value) is int and value == i + first for i, value in values) for first in (0, 1)
+        ):
+            for layer in layers:
+                layer.pop(name, None)
+    return layers

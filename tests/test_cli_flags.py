@@ -1,0 +1,146 @@
+"""Options as other tools spell them: accepted where they mean exactly the same, else answered with ours."""
+
+import argparse
+import json
+import re
+from importlib import import_module
+
+import pytest
+
+from tonnage.cli import VERBS, main
+from tonnage.cli._flags import tools
+from tonnage.cli._options import Parser
+
+MACHINE = {"train": ["llama-3.1-8b", "--on", "8xh100"], "serve": ["llama-3.1-8b", "--on", "8xh100"]}
+ROWS = [(tool, flag) for tool in tools() for flag in (*tool.same, *tool.differs)]
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        status = main(list(arguments))
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return call
+
+
+def _options(verb):
+    parser = Parser(prog=f"tonnage {verb}")
+    import_module(f"tonnage.cli.{verb}").add_arguments(parser)
+    return parser._option_string_actions
+
+
+def _named(sentence):
+    return re.findall(r"(?<![\w.-])--[a-z][a-z-]*", sentence)
+
+
+@pytest.mark.parametrize("tool", tools(), ids=lambda tool: tool.name)
+def test_the_table_names_only_options_that_exist_and_hides_none(tool):
+    options = _options(tool.verb)
+    for flag, target in tool.same.items():
+        assert target in options and flag not in options, flag
+    for flag, sentence in tool.differs.items():
+        assert flag not in options, f"{flag} is an option of tonnage {tool.verb} now: its row can go"
+        theirs = {*tool.same, *tool.differs}
+        assert [name for name in _named(sentence) if name not in options and name not in theirs] == [], flag
+        assert sentence.endswith(".")
+        assert _named(sentence) or "has no option here" in sentence or "first word" in sentence, flag
+
+
+def test_an_option_means_one_thing_wherever_it_is_accepted():
+    targets = {}
+    for tool in tools():
+        for flag, target in tool.same.items():
+            assert targets.setdefault((tool.verb, flag), target) == target
+            assert not any(flag in other.differs for other in tools() if other.verb == tool.verb)
+
+
+def test_names_that_a_sentence_recommends_exist():
+    from tonnage.estimate.plans import ATTENTION, RECOMPUTE
+    from tonnage.precisions import TRAINING_RECIPES
+    from tonnage.runtimes import TRAINING
+
+    choices = {
+        "--precision": TRAINING_RECIPES,
+        "--runtime": TRAINING,
+        "--recompute": RECOMPUTE,
+        "--attention": ATTENTION,
+    }
+    tried = 0
+    for tool, flag in ROWS:
+        sentence = tool.differs.get(flag, "")
+        for option, value in re.findall(r"(--[a-z-]+) ([a-z0-9-]+)", sentence):
+            if option in choices and value not in ("is", "names", "says"):
+                assert value in choices[option], sentence
+                tried += 1
+    assert tried > 15
+
+
+@pytest.mark.parametrize(("tool", "flag"), [(tool, flag) for tool, flag in ROWS if flag in tool.same], ids=str)
+def test_an_accepted_option_gives_the_same_answer_as_ours(run, tool, flag):
+    value = {
+        "--kv-cache": "fp8",
+        "--sequence-length": "8k",
+        "--head-dim": "64",
+        "--expert-parallel-size": "1",
+        "--optimizer": "adamw_bnb_8bit",
+    }.get(tool.same[flag], "8")
+    base = [tool.verb, *MACHINE[tool.verb], "--json"]
+    if tool.same[flag] == "--virtual-pipeline-size":
+        base += ["--pp", "4"]
+    theirs = run(*base, flag.replace("-", "_").replace("__", "--", 1) if flag.startswith("--") else flag, value)
+    assert theirs == run(*base, f"{tool.same[flag]}={value}")
+    assert theirs == run(*base, f"{flag}={value}")
+
+
+@pytest.mark.parametrize(("tool", "flag"), [(tool, flag) for tool, flag in ROWS if flag in tool.differs], ids=str)
+def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
+    for spelled in (flag, f"{flag}=4"):
+        status, out, err = run(tool.verb, *MACHINE[tool.verb], spelled)
+        assert status == 64 and not out
+        assert tool.name in err and tool.differs[flag] in err and f"error: {flag} " in err
+
+
+@pytest.mark.parametrize(
+    ("verb", "typed", "said"),
+    [
+        ("train", "--per_device_train_batch_size 4", None), ("train", "--tensor-model-parallel-size 8", None), ("train", "--seq-length 8192", None),
+        ("train", "--gradient_accumulation_steps 8", None), ("train", "--zero_stage 3", None), ("train", "--micro_batch_size=2", None),
+        ("train", "--no_sequence_parallel", None), ("serve", "--kv_cache_dtype fp8", None), ("serve", "-tp 4", None), ("serve", "--max_num_seqs 256", None),
+        ("serve", "--gpu_memory_utilization 0.9", None),
+        ("train", "--bf16", "--precision bf16-mixed"), ("train", "--use-flash-attn", "--attention flash"), ("train", "--gradient_checkpointing", "--recompute full"),
+        ("train", "--num-layers-per-virtual-pipeline-stage 2", "--virtual-pipeline-size"), ("train", "batch_size=4", "--micro-batch-size"),
+        ("train", "gradient_accumulation_steps=8", "--num-microbatches"), ("train", "--nproc_per_node 8", "--on"),
+        ("serve", "--max-model-len 32k", "--context"), ("serve", "--ctx-size 32768", "--context"),
+        ("train", "--mikro_batch_sise 2", "Did you mean"), ("train", "foo=3", "unrecognized"), ("train", "-x 3", "unrecognized"),
+    ],
+)  # fmt: skip
+def test_what_users_of_other_tools_type(run, verb, typed, said):
+    status, _, err = run(verb, *MACHINE[verb], *typed.split())
+    if said is None:
+        assert status in (0, 3) and not err
+    else:
+        assert status == 64 and said in err
+
+
+def test_the_table_is_not_read_for_options_of_our_own(monkeypatch, run):
+    monkeypatch.setattr("tonnage.cli._flags.tools", lambda: pytest.fail("read"))
+    assert run("train", *MACHINE["train"], "--micro_batch_size", "2", "--json")[0] == 0
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_is_accepted_with_underscores(verb):
+    parser = Parser(prog=f"tonnage {verb}")
+    import_module(f"tonnage.cli.{verb}").add_arguments(parser)
+    for flag, action in list(parser._option_string_actions.items()):
+        if flag.startswith("--") and not isinstance(action, argparse._HelpAction):
+            spelled = "--" + flag[2:].replace("-", "_")
+            words = [spelled] if action.nargs == 0 else [spelled, "1"]
+            rows = ["x"] if verb == "validate" else []
+            assert parser.parse_args([*rows, *words]) == parser.parse_args([*rows, flag, *words[1:]])
+
+
+def test_an_error_about_an_option_is_a_document_too(run):
+    status, out, _ = run("train", *MACHINE["train"], "--bf16", "--json")
+    assert status == 64 and "--precision bf16-mixed" in json.loads(out)["error"]["message"]
