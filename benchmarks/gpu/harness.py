@@ -63,7 +63,7 @@ def work(job: Job) -> None:
     module, _, function = job.case.work.partition(":")
     context = Context(
         device=open_device(job.device), environment={**job.environment, "allocator": allocator()}, store=Store(job.folder),
-        items=job.items, deadline=time.monotonic() + job.seconds, name=job.case.name,
+        items=job.items, deadline=time.monotonic() + max(0.85 * job.seconds, job.seconds - 5), name=job.case.name,
     )  # fmt: skip
     getattr(import_module(f"gpu.{module}"), function)(context, job.case.what)
 

@@ -88,11 +88,19 @@ def build(case: TrainingCase, device: str) -> Program:
 
 def _of_transformers(case: TrainingCase, weights: str, autocast: str | None, device: str) -> Program:
     try:
-        from tonnage.trace.record import _huggingface as huggingface
+        import transformers
 
-        model = huggingface.build(SHAPES[case.shape].transformers_config(), weights, "sdpa")
+        from tonnage.trace.record import _huggingface as huggingface
     except ImportError as error:
-        raise NotImplementedError(f"transformers is not installed: {error}") from None
+        raise NotImplementedError(f"transformers cannot be imported: {error}") from None
+    made = huggingface.configuration(SHAPES[case.shape].transformers_config())
+    made._attn_implementation = "sdpa"
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(DTYPES[weights])
+    try:
+        model = transformers.AutoModelForCausalLM.from_config(made)
+    finally:
+        torch.set_default_dtype(before)
     initialize(model)
     plan = case.training
     return huggingface.training_program(

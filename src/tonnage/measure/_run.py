@@ -123,7 +123,7 @@ def _history(device: Device) -> Any:
 
     memory: Any = torch.cuda.memory
     try:
-        memory._record_memory_history(enabled="all", context="all", stacks="python", max_entries=MOST_EVENTS)
+        memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=MOST_EVENTS)
     except TypeError:  # before PyTorch 2.1
         memory._record_memory_history(True)
     return memory
