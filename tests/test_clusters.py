@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from tonnage.catalogue import cluster, local
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName
@@ -41,7 +42,7 @@ dense_tflops = {source = "my own clock", as_of = "2026-11-21"}
 def test_a_cluster_is_nodes_times_accelerators_times_name(text, nodes, each, name):
     found = cluster(text)
     assert (found.num_nodes, found.accelerators_per_node, found.accelerator.name) == (nodes, each, name)
-    assert cluster(found.name) == found
+    assert cluster(found.name) == replace(found, note="")
 
 
 @pytest.mark.parametrize(
@@ -219,3 +220,12 @@ def test_unlike_or_unknown_accelerators_are_named(monkeypatch):
     machine(monkeypatch, nvidia_smi="NVIDIA Z9000, 1000\n")
     with pytest.raises(MissingDatum, match=r"'NVIDIA Z9000' \(1000 MiB\)"):
         cluster("local")
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "taken"),
+    [("8xa100", "a100-sxm-40gb", "A100-SXM-80GB"), ("m3-max", "apple-m3-max-48gb", "Apple-M3-Max-128GB"), ("3080", "rtx-3080-12gb", "RTX-3080-10GB")],
+)  # fmt: skip
+def test_a_name_that_leaves_the_memory_open_says_which_is_taken(text, other, taken):
+    assert other in cluster(text).note and f"{taken} is taken" in cluster(text).note
+    assert cluster(taken).note == cluster("rtx-4090").note == ""

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tonnage
 from tonnage import read
 from tonnage.catalogue import accelerator
-from tonnage.errors import MissingDatum
+from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache, group_size, kinds
 from tonnage.estimate._rank import stages
@@ -149,4 +150,26 @@ def test_captured_graphs_and_the_share_that_the_engine_takes_are_the_users_to_se
         return made.memory.child("runtime overhead")
 
     assert overhead().value - overhead(enforce_eager=True).value == overhead().child("captured graphs").value > 0
-    assert overhead(gpu_memory_utilization=1.0).child("left free by the engine").value == 0
+    context = serving_runtime("vllm").context
+    assert overhead(gpu_memory_utilization=1.0).child("left free by the engine").value == context > 0
+    assert overhead().child("left free by the engine").value == pytest.approx(
+        0.08 * accelerator("H100-SXM-80GB").memory.usable_bytes
+    )
+
+
+def test_what_others_hold_is_taken_from_what_the_engine_leaves_free_first():
+    def tokens(**said):
+        return (
+            tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=8192, **said).serving["kv_capacity_tokens"].value
+        )
+
+    assert tokens() == tokens(reserve_bytes=GIB) == tokens(reserve_bytes=5 * GIB)
+    assert tokens() > tokens(reserve_bytes=7 * GIB) > tokens(reserve_bytes=8 * GIB)
+
+
+def test_requests_that_the_engine_does_not_run_have_no_cache():
+    waiting = tonnage.serve("llama-3.1-8b", on="rtx-4090", context=8192, concurrency=10, max_num_seqs=4)
+    assert waiting.memory.child("kv cache").value == 4 * GIB
+    assert waiting.serving["concurrency"].value <= 4
+    with pytest.raises(InvalidPlan, match="max_num_batched_tokens must be at least max_num_seqs"):
+        tonnage.serve("llama-3.1-8b", on="rtx-4090", context=8192, max_num_batched_tokens=100, max_num_seqs=256)

@@ -44,8 +44,8 @@ def test_rotary_positions_go_beyond_the_context_with_a_warning():
 
 @pytest.mark.parametrize(
     ("on", "precision", "names"),
-    [("A100-SXM-80GB", "fp8-te", ("A100-SXM-80GB has no fp8", "bf16")), ("V100-SXM2-32GB", "bf16-mixed", ("V100-SXM2-32GB has no bf16", "fp16")),
-     ("T4", None, ("T4 has no bf16", "fp16"))],
+    [("A100-SXM-80GB", "fp8-te", ("no source gives a fp8 peak of A100-SXM-80GB", "bf16")), ("V100-SXM2-32GB", "bf16-mixed", ("bf16 peak of V100-SXM2-32GB: bf16 may be slow", "fp16")),
+     ("T4", None, ("bf16 peak of T4: bf16 may be slow", "fp16"))],
 )  # fmt: skip
 def test_a_precision_that_the_accelerator_does_not_have_is_warned_of(on, precision, names):
     said = " ".join(warnings("qwen3-0.6b", on, precision=precision))
@@ -54,7 +54,7 @@ def test_a_precision_that_the_accelerator_does_not_have_is_warned_of(on, precisi
 
 
 def test_serving_warns_of_the_models_own_type():
-    assert any("T4 has no bf16" in warning for warning in tonnage.serve("qwen3-0.6b", on="T4", context=4096).warnings)
+    assert any("bf16 peak of T4" in warning for warning in tonnage.serve("qwen3-0.6b", on="T4", context=4096).warnings)
 
 
 @pytest.mark.parametrize("on", ["MI300X", "Gaudi2", "Apple-M3-Max-64GB"])

@@ -273,3 +273,23 @@ def test_the_default_leaves_room_for_the_pipeline_stages_that_were_asked_for():
     asked = ServingOptions(pipeline_parallel_size=2, context=8192)
     for machine, tensor in (("8x" + H100, 4), ("2x8x" + H100, 8), (H100.replace("H100", "2xH100"), 1)):
         assert serve(read("llama-3.1-8b"), cluster(machine), asked).question["tensor_parallel_size"]["value"] == tensor
+
+
+def test_files_of_llama_cpp_are_judged_as_the_engine_would_run_them_and_it_says_so():
+    for machine, said in (
+        ("rtx-4090", "judged as vllm would run it"),
+        ("m4-max-128gb", "turns GGUF weights into 16 bits"),
+    ):
+        answer = serve(read("qwen3-8b"), cluster(machine), ServingOptions(context=4096, weights="Q4_K_M"))
+        assert any(said in warning for warning in answer.warnings)
+
+
+def test_towers_are_said_to_have_no_activations():
+    assert any("activations of images" in warning for warning in serve(read("gemma-3-4b-it"), cluster(H100)).warnings)
+
+
+def test_rwkv_is_not_served_by_vllm():
+    assert (
+        serve(read("rwkv-4-3b-pile"), cluster(H100), ServingOptions(context=1024)).question["engine"]["value"]
+        == "transformers"
+    )

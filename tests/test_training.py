@@ -250,3 +250,16 @@ def test_a_copy_of_the_plan_is_a_new_answer():
         training_memory(read("gpt2-xl"), replace(base, micro_batch_size=4)).memory.value
         > training_memory(read("gpt2-xl"), base).memory.value
     )
+
+
+def test_the_trainer_on_several_accelerators_is_ddp():
+    several = train(
+        read("llama-3.2-1b"), cluster("4xA100-SXM-80GB"), TrainingOptions(runtime="transformers", sequence_length=2048)
+    )
+    assert several.question["runtime"]["value"] == "ddp" and any("DDP" in warning for warning in several.warnings)
+    assert (
+        several.needed_bytes
+        == train(
+            read("llama-3.2-1b"), cluster("4xA100-SXM-80GB"), TrainingOptions(runtime="ddp", sequence_length=2048)
+        ).needed_bytes
+    )

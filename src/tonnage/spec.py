@@ -108,12 +108,13 @@ class Node(Struct, frozen=True, kw_only=True):
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Equal accelerators in equal nodes."""
+    """Equal accelerators in equal nodes. `note`: what a name left open, and how it was taken."""
 
     accelerator: Accelerator
     num_nodes: int = 1
     accelerators_per_node: int = 1
     node: Node | None = None
+    note: str = ""
 
     @property
     def size(self) -> int:
@@ -168,7 +169,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
 class ServingPlan(Struct, frozen=True, kw_only=True):
     """How one replica serves a model: parallel sizes, lengths, what weights and cache are stored in, and the engine's settings,
-    None where the engine's own default holds. `concurrency` counts the requests of one replica."""
+    None where the engine's own default holds. `concurrency` counts the requests of one replica; `reserve_bytes` is
+    what others hold of each accelerator."""
 
     context: Number
     concurrency: Number = 1
@@ -182,6 +184,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     max_num_seqs: int | None = None
     gpu_memory_utilization: float | None = None
     enforce_eager: bool = False
+    reserve_bytes: int = 0
     engine: str = "vllm"
 
     @property

@@ -1,6 +1,6 @@
 """The recorder on real CPU tensors, on fake ones, and on meta tensors: the same events, one by one."""
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 
 import pytest
 import torch
@@ -8,14 +8,15 @@ import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tonnage.trace.profiles import profile
+from tonnage.trace.record._environment import _transformers as answers_of_transformers
 from tonnage.trace.record._recorder import Recorder
 
-SMALL = {"vocab_size": 1000, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 8,
+SMALL = {"vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 8,
          "num_key_value_heads": 4, "attn_implementation": "eager"}  # fmt: skip
 MODELS = {
     "llama": ("Llama", SMALL),
-    "qwen3": ("Qwen3", {**SMALL, "head_dim": 16}),
-    "gpt2": ("GPT2", {"vocab_size": 1000, "n_embd": 128, "n_layer": 3, "n_head": 8, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0,
+    "qwen3": ("Qwen3", {**SMALL, "head_dim": 8}),
+    "gpt2": ("GPT2", {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 8, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0,
                       "attn_implementation": "eager"}),
 }  # fmt: skip
 OPTIMIZERS = {
@@ -36,8 +37,15 @@ def events(tensors, name, optimizer, recompute):
     device = "meta" if tensors == "meta" else "cpu"
     recorder = Recorder(device, profile("torch-1.12-a100"))
     recorder._overlays = {}  # what kernels take on a GPU, they do not take here
-    with FakeTensorMode() if tensors == "fake" else nullcontext(), recorder, torch.device(device):
+    with ExitStack() as stack:
+        model(name)  # so that its module is imported
+        answers_of_transformers(stack)
+        if tensors == "fake":
+            stack.enter_context(FakeTensorMode())
+        stack.enter_context(recorder)
+        stack.enter_context(torch.device(device))
         made = model(name).train()
+        recorder.mark("built")  # initial values are drawn differently
         made.config.use_cache = False
         if recompute:
             made.activation_checkpointing_enable({"use_reentrant": False})
@@ -49,15 +57,16 @@ def events(tensors, name, optimizer, recompute):
             steps.step()
             steps.zero_grad()
         recorder.keep(made, steps, ids, loss)
-    return list(recorder.events.sequence())
+    return list(recorder.events.sequence())[recorder.events.marks[0].position :]
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "optimizer", "recompute"),
+    [("llama", "loop", False), ("llama", "foreach", True), ("qwen3", "momentum", False), ("gpt2", "foreach", False), ("gpt2", "loop", True)],
+)  # fmt: skip
 def test_fake_tensors_come_and_go_as_real_ones(name, optimizer, recompute):
     real = events("real", name, optimizer, recompute)
-    assert len(real) > 1000
+    assert len(real) > 500
     assert events("fake", name, optimizer, recompute) == real
 
 

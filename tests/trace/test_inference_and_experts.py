@@ -14,7 +14,7 @@ from tonnage.spec import ServingPlan
 from tonnage.trace.profiles import profile
 from tonnage.trace.record import _huggingface as hf
 from tonnage.trace.record._environment import recording
-from tonnage.trace.record._inference import generate
+from tonnage.trace.record._inference import generate, notes
 from tonnage.trace.record._policies import BALANCED
 from tonnage.trace.record._train import train
 from tonnage.trace.replay import replay
@@ -96,6 +96,11 @@ def test_the_jump_to_the_last_step_leaves_what_running_every_step_would():
     jumped = replay(generated(LLAMA, prompt=300, new_tokens=9).events).stages[-1]
     whole = replay(generated(LLAMA, prompt=307, new_tokens=2).events).stages[-1]
     assert jumped.allocated_bytes == whole.allocated_bytes
+
+
+def test_a_recording_says_that_a_dynamic_cache_was_put_to_its_last_length_at_once():
+    assert "at once" in notes("dynamic", 9)[0]
+    assert notes("static", 9) == notes("dynamic", 3) == ()
 
 
 def test_a_window_keeps_the_whole_prompt_alive_until_the_next_token():

@@ -11,7 +11,7 @@ from tonnage.trace.record import _huggingface as hf
 from tonnage.trace.record._bitsandbytes import Linear4bit, Linear8bit
 from tonnage.trace.record._environment import recording
 from tonnage.trace.record._optimizers import factory
-from tonnage.trace.record._peft import BASES, quantised, with_lora
+from tonnage.trace.record._peft import BASES, notes, quantised, with_lora
 from tonnage.trace.record._train import train
 from tonnage.trace.replay import replay
 
@@ -147,3 +147,8 @@ def test_wrong_options_of_lora_are_refused():
             with_lora(model, rank=0)
         with pytest.raises(InvalidInput, match="nf4-double"):
             quantised(recorder, lambda: model, "mxfp4")
+
+
+def test_a_recording_says_what_a_quantised_base_assumes():
+    assert "outlier" in notes("int8")[0]
+    assert notes("nf4") == notes("nf4-double") != notes("int8")

@@ -9,7 +9,7 @@ from tonnage.optimizers import OPTIMIZERS
 from tonnage.trace.profiles import profile
 from tonnage.trace.program import Program
 from tonnage.trace.record._environment import recording
-from tonnage.trace.record._optimizers import factory, names
+from tonnage.trace.record._optimizers import factory, names, notes
 from tonnage.trace.record._train import train
 from tonnage.trace.replay import replay
 
@@ -88,3 +88,8 @@ def test_an_optimizer_without_a_class_names_those_that_have_one():
         factory("muon", "fused")
     with pytest.raises(InvalidInput, match="foreach"):
         factory("adamw", "fast")
+
+
+def test_a_recording_says_that_paged_states_are_elsewhere():
+    assert "outside of PyTorch's allocator" in notes("paged-adamw-8bit")[0]
+    assert notes("adamw") == notes("adamw-8bit") == ()

@@ -102,15 +102,49 @@ def test_a_compiled_model_is_traced_as_it_is_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("inside", "why"),
     [
-        ("assert torch.cuda.is_available()", "CUDA is available"),
-        ("assert torch.autocast('cuda', dtype=torch.float16)", "torch.autocast"),
-        ("torch.cuda.Stream().synchronize()", "Stream"),
+        ("assert torch.cuda.is_available()", "it says itself what is on the GPU"),
+        ("assert x.device.type == 'cu' + 'da'", "AssertionError"),
+        ("torch.amp.GradScaler()", "it uses a GradScaler"),
     ],
 )
 def test_a_program_that_needs_a_gpu_is_traced_on_fake_cuda_tensors_and_says_why(tmp_path, inside, why):
     made = record_file(net(tmp_path, inside))
     assert made.front_end == "cuda"
     assert why in made.notes[0]
+
+
+LOADER = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def program(mark):
+    data = TensorDataset(torch.randn(1024, 512), torch.randint(0, 8, (1024,)))
+    model = torch.nn.Linear(512, 8){place}
+    for x, y in DataLoader(data, batch_size=512, shuffle=True):
+        loss = torch.nn.functional.cross_entropy(model(x{place}), y{place})
+        print(f"{{loss:.3f}}")
+    mark("Epoch")
+    return data, model
+"""
+
+
+@pytest.mark.parametrize(("place", "front_end", "data"), [(".cuda()", "cuda", 0), ("", "meta", 1024 * 512 * 4)])
+def test_a_data_set_is_on_the_device_unless_the_program_puts_only_batches_there(tmp_path, place, front_end, data):
+    made = record_file(written(tmp_path, LOADER.format(place=place)))
+    assert made.front_end == front_end
+    alive = [made.events.allocations[i].bytes for i in made.events.live_at(made.events.marks[0].position)]
+    assert sum(size for size in alive if size == 1024 * 512 * 4) == data
+    assert 512 * 8 * 4 in alive
+
+
+def test_a_program_whose_text_speaks_of_cuda_but_uses_none_is_traced_with_everything_on_the_device(tmp_path):
+    text = "# no cuda\n" + NET.format(inside="pass", loss="(y - torch.zeros(8, 64)).sum()").replace(
+        "y - ", "y - target + "
+    )
+    text = text.replace("def program():", "target = torch.zeros(8, 64)\ndef program():")
+    made = record_file(written(tmp_path, text))
+    assert made.front_end == "meta"
+    assert "everything on the device" in made.notes[0]
 
 
 def test_modules_beside_the_file_are_found_and_forgotten(tmp_path):
@@ -139,6 +173,19 @@ def test_what_goes_wrong_is_told_with_its_module_and_line(tmp_path, inside):
         record_file(net(tmp_path, inside))
     assert "Traceback" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_operation_without_a_meta_kernel_is_named(tmp_path):
+    text = NET.format(inside="x = torch.ops.given.twice(x)", loss="y.sum()")
+    text += """
+@torch.library.custom_op("given::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+"""
+    with pytest.raises(
+        MissingDatum, match=r"in module Net, at .*given\.py:12: an operation that cannot run without data.*twice"
+    ):
+        record_file(written(tmp_path, text))
 
 
 def test_a_real_tensor_that_the_host_cannot_hold_is_named(tmp_path):

@@ -1,6 +1,9 @@
 """Clusters as people write them: "h100", "8xH100-SXM-80GB", "16x8xH100-SXM-80GB", "4xdgx-h100", "my.toml", "local"."""
 
+import re
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tonnage.catalogue import _files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
@@ -33,7 +36,21 @@ def cluster(text: str) -> Cluster:
     accelerator, node = _named(name)
     if node is not None:
         return _of_nodes(text, counts, node, accelerator)
-    return _of_accelerators(text, counts, accelerator)
+    return replace(_of_accelerators(text, counts, accelerator), note=_left_open(name, accelerator))
+
+
+def _left_open(name: str, taken: Accelerator) -> str:
+    """The other sizes of memory of an accelerator that was named without one."""
+    size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)
+    bare = _files.key(size.sub("", taken.name))
+    if size.search(name) or ":" in name or bare == _files.key(taken.name):
+        return ""
+    others = [
+        each
+        for each in accelerator_names()
+        if _files.key(each) != _files.key(taken.name) and _files.key(size.sub("", each)) == bare and size.search(each)
+    ]
+    return f"{name} is made as {', '.join(others)} too: {taken.name} is taken." if others else ""
 
 
 def _counts(text: str) -> tuple[list[int], str]:

@@ -22,7 +22,7 @@ from tonnage.spec import Cluster, TrainingPlan
 DERIVED = ("data_parallel_size", "num_microbatches")
 FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.__struct_fields__)
 SHORTEST = 256  # tokens: no shorter sequence is proposed
-MANY = 64  # times the machine: no larger one is proposed
+MANY = 32  # times the machine: no larger one is proposed
 # Recipes that keep less for each parameter, the mildest first.
 NARROWER = {
     "fp32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),

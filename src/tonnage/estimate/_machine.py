@@ -21,9 +21,9 @@ def warn_of_machine(
     accelerator = cluster.accelerator
     if accelerator.dense_flops and compute not in accelerator.dense_flops:
         known = ", ".join(accelerator.dense_flops)
-        question.warn(
-            f"{accelerator.name} has no {compute} peak that a source gives: {compute} may be slow on it, or not run. It has {known}."
-        )
+        wide = compute in ("bf16", "fp16") and not {"bf16", "fp16"} & set(accelerator.dense_flops)
+        what = "which says nothing of whether it runs" if wide else f"{compute} may be slow on it, or not run"
+        question.warn(f"no source gives a {compute} peak of {accelerator.name}: {what}. Peaks are known of {known}.")
     if accelerator.vendor not in MEASURED_VENDORS:
         what = (
             "what the engine holds beside its tensors was measured on NVIDIA, and is taken over"

@@ -15,12 +15,13 @@ from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import ServingOptions, serving_plan
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
+SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
 BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
-MANY = 64  # times the machine: no larger one is proposed
+MANY = 8  # times the machine: no larger one is proposed
 
 
 def serving_advice(
@@ -75,13 +76,24 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     yield _ladder("pipeline_parallel_size", doublings(2 * p, cluster.size // t))
     least = min(limit.tokens for limit in engine.limits if not limit.kind)
     yield _ladder("max_num_batched_tokens", _halves(limits.tokens, least) if least else ())
-    yield _ladder("enforce_eager", (True,) if engine.graphs[0] and not plan.enforce_eager else ())
+    graphs = engine.graphs[0] and not plan.enforce_eager and cluster.accelerator.kind == "gpu"
+    yield _ladder("enforce_eager", (True,) if graphs else ())
+    yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
     yield from _more(replicas)
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
     whole = range((plan.context - 1) // BLOCK * BLOCK, 0, -BLOCK)
     yield _ladder("context", whole if whole else range(plan.context - 1, 0, -1), "workload")
     yield _ladder("kv_cache", ("fp8",), "numerics")
-    yield _ladder("weights", NARROWER, "numerics")
+    old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
+    yield _ladder("weights", NARROWER[1:] if old else NARROWER, "numerics")  # fp8 needs what has bf16 too
+
+
+def _shares(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster) -> tuple[float, ...]:
+    """Larger parts of the memory for the engine, which leave its context room."""
+    if engine.memory_share is None or plan.gpu_memory_utilization is not None:
+        return ()
+    usable = cluster.accelerator.memory.usable_bytes
+    return tuple(share for share in SHARES if usable * (1 - share) >= engine.context + plan.reserve_bytes)
 
 
 def _halves(now: int, least: int) -> list[int]:

@@ -24,6 +24,7 @@ from tonnage.estimate.serving_answer import (
     serving_plan,
     serving_slopes,
     warn_of_blocks,
+    warn_of_gguf,
 )
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
@@ -124,9 +125,7 @@ def train(
     made = training_memory(model, plan, cluster)
     fullest = made.fullest
     tokens = plan.global_batch_size * plan.sequence_length
-    towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
-    if towers:
-        question.warn(f"{' and '.join(towers)}: weights are counted, activations of images and sounds are not.")
+    _warn_of_towers(model, question)
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}"),
@@ -144,6 +143,7 @@ def serve(
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
     question = _about(model, cluster)
+    options = replace(options, reserve_bytes=reserve_bytes)
     plan = serving_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)
     made = serving_memory(model, plan, cluster.accelerator)
@@ -154,6 +154,8 @@ def serve(
         "" if plan.weights else made.stored.source,
     )
     warn_of_blocks(plan.engine, made, question)
+    _warn_of_towers(model, question)
+    warn_of_gguf(plan, made, question)
     stages = len(made.ranks)
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
@@ -185,6 +187,12 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     )  # fmt: skip
 
 
+def _warn_of_towers(model: Model, question: Question) -> None:
+    towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
+    if towers:
+        question.warn(f"{' and '.join(towers)}: weights are counted, activations of images and sounds are not.")
+
+
 def _about(model: Model, cluster: Cluster) -> Question:
     question = Question()
     question.put("model", model.name, "given", model.source)
@@ -193,7 +201,7 @@ def _about(model: Model, cluster: Cluster) -> Question:
     )
     question.put("on", cluster.name, "given")
     question.put("accelerators", cluster.size, "cluster")
-    for note in model.notes:
+    for note in (*([cluster.note] if cluster.note else ()), *model.notes):
         question.warn(note)
     if model.assumed:
         shown = ", ".join(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])

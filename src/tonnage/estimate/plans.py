@@ -93,6 +93,9 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
     alone = cluster.size == 1
     name = q.take("runtime", o.runtime, "transformers" if alone else "fsdp2", "default",
                   "one accelerator" if alone else "more than one accelerator")  # fmt: skip
+    if name == "transformers" and not alone:
+        q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
+        name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
     q.put("runtime_version", runtime.version, "runtime", runtime.source)
     return runtime

@@ -7,12 +7,12 @@ from msgspec import Struct
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate._activations import widest
-from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._batch import Limits, batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share, stages
 from tonnage.estimate._storage import storage
 from tonnage.estimate._stored import Storage, block_bytes, op_bytes
-from tonnage.formula import Number
+from tonnage.formula import Number, minimum
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.ops import Head, Kernels, StateCache, TokenCache
@@ -43,6 +43,7 @@ class ServingMemory(Struct, frozen=True, eq=False):
 
     ranks: tuple[ServingRank, ...]
     stored: Storage
+    limits: Limits
 
     @property
     def fullest(self) -> ServingRank:
@@ -57,7 +58,7 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
     """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
     stored = storage(model, plan.weights)
     walk = _Replica(model, plan, accelerator, stored)
-    return ServingMemory(tuple(walk.rank(stage) for stage in walk.stages), stored)
+    return ServingMemory(tuple(walk.rank(stage) for stage in walk.stages), stored, walk.limits)
 
 
 class _Replica:
@@ -74,7 +75,9 @@ class _Replica:
         kept = RequestCache(self.plan.context, self.shares.t, self._width)
         held = self._paged() or kept
         per_request = held.kept(stage, "one request")
-        cache = Term.product("kv cache", "bytes", Term.of("requests", g.requests, R=self.plan.concurrency), per_request)
+        cache = Term.product(
+            "kv cache", "bytes", Term.of("requests", g.requests, R=running(self.plan, self.limits)), per_request
+        )
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
         overhead = self.overhead()
@@ -168,9 +171,25 @@ class _Replica:
         ]
         share = memory_share(engine, plan)
         if self.accelerator is not None and share is not None:
-            parts.append(Term.of("left free by the engine", g.unclaimed_bytes, source=engine.source,
-                                 U=self.accelerator.memory.usable_bytes, u=share))  # fmt: skip
+            usable = self.accelerator.memory.usable_bytes
+            rest = Term.of(
+                "beyond the engine's share",
+                g.unclaimed_bytes,
+                source=engine.source,
+                U=usable,
+                u=share,
+                M=plan.reserve_bytes,
+            )
+            context = Term.of(
+                "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
+            )
+            parts.append(Term.max("left free by the engine", rest, context))
         return Term.sum("runtime overhead", *parts, unit="bytes")
+
+
+def running(plan: ServingPlan, limits: Limits) -> Number:
+    """Requests that have a cache: an engine that pages lets those wait that it does not run."""
+    return minimum(plan.concurrency, limits.requests) if serving_runtime(plan.engine).paging else plan.concurrency
 
 
 def memory_share(engine: ServingRuntime, plan: ServingPlan) -> float | None:

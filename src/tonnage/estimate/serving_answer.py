@@ -13,6 +13,7 @@ from tonnage.estimate._question import Question
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
+from tonnage.quantization import FILE_TYPES
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import counted, human
@@ -39,6 +40,7 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     max_num_seqs: int | None = None
     gpu_memory_utilization: float | None = None
     enforce_eager: bool | None = None
+    reserve_bytes: int = 0
     engine: str | None = None
 
 
@@ -66,6 +68,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q, engine), engine=engine.name,
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.memory_share is not None else False,
+        reserve_bytes=o.reserve_bytes,
     )  # fmt: skip
     _put_limits(engine, plan, cluster, q)
     return plan
@@ -84,7 +87,11 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
     why = f"{engine.name}'s default on {cluster.accelerator.name}" if engine.paging else "the prompts of all requests"
     q.take("max_num_batched_tokens", plan.max_num_batched_tokens, limits.tokens, "runtime", why)
     q.take("max_num_seqs", plan.max_num_seqs, limits.requests, "runtime", why)
-    if plan.concurrency > limits.requests:
+    if engine.paging and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
+        raise InvalidPlan(
+            f"max_num_batched_tokens must be at least max_num_seqs ({plan.max_num_seqs}). Got {limits.tokens}."
+        )
+    if engine.paging and plan.concurrency > limits.requests:
         q.warn(f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others wait: --max-num-seqs raises it.")  # fmt: skip
 
 
@@ -121,6 +128,8 @@ def _is_home(accelerator: Accelerator) -> bool:
 def _cannot_run(engine: ServingRuntime, model: Model) -> str:
     """Why this engine does not run this model; nothing where nothing is known against it."""
     last = engine.dropped.get(model.architecture)
+    if last == "":
+        return f"{engine.version} runs no {model.architecture}."
     if last:
         return f"{engine.version} no longer runs {model.architecture}; the last version that did is {last}."
     kinds = {branch.kind for branch in model.branches}
@@ -197,6 +206,16 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
         )
 
 
+def warn_of_gguf(plan: ServingPlan, made: ServingMemory, question: Question) -> None:
+    """GGUF files are judged as the engine would run them, and what most people run them with is not described yet."""
+    if made.stored.name not in FILE_TYPES:
+        return
+    if plan.engine == "vllm":
+        question.warn("GGUF is judged as vllm would run it. llama.cpp has no share that it leaves free and captures no such graphs; it is not described yet.")  # fmt: skip
+    else:
+        question.warn(f"{plan.engine} turns GGUF weights into 16 bits when it loads them. They are counted as stored, as llama.cpp keeps them, which is not described yet.")  # fmt: skip
+
+
 def serving_slopes(made: ServingMemory) -> dict[str, float]:
     """What one more request, and one more token of context, add on the fullest rank."""
     return {"bytes_per_sequence": made.fullest.per_request.value, "bytes_per_token": made.fullest.per_token.value}
@@ -220,7 +239,8 @@ def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable
     pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
     size = rank.per_request.value
     replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size)
-    each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size)
+    most = made.limits.requests if serving_runtime(plan.engine).paging else 2**40
+    each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size, R=most)
     figures["concurrency"] = Term.product("concurrent requests", "requests", replicas, each)
     if any(rank.per_token.value for rank in made.ranks):
         tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=pool.value, M=size, s=plan.context)

@@ -100,9 +100,9 @@ def sampler_bytes(V, R, w):
 
 
 @formula(unit="bytes", source="vLLM, vllm/config/cache.py: gpu_memory_utilization")
-def unclaimed_bytes(U, u):
-    """The part of an accelerator's memory that the engine is told not to use."""
-    return U * (1 - u)
+def unclaimed_bytes(U, u, M):
+    """The part of an accelerator's memory that the engine is told not to use, and that nobody else holds; others hold M bytes."""
+    return maximum(U * (1 - u) - M, 0)
 
 
 @formula(unit="bytes", source="Kwon2023, sec. 4.2; vLLM, vllm/config/cache.py: gpu_memory_utilization")
@@ -112,9 +112,9 @@ def cache_pool_bytes(U, M):
 
 
 @formula(unit="requests", source="vLLM, vllm/v1/core/kv_cache_utils.py: get_max_concurrency_for_kv_cache_config")
-def concurrency(U, M):
-    """Requests of M bytes that a pool of U bytes holds."""
-    return U // M
+def concurrency(U, M, R):
+    """Requests of M bytes that a pool of U bytes holds, at most the R that the engine runs at once."""
+    return minimum(U // M, R)
 
 
 @formula(unit="tokens", source="vLLM, vllm/v1/core/kv_cache_utils.py: get_kv_cache_capacity")

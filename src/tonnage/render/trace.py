@@ -80,6 +80,24 @@ def _known(document: Mapping[str, Any]) -> list[str]:
 
 
 def _against(compared: Mapping[str, Any]) -> list[str]:
+    return _beside(compared) if "totals" in compared else _analytic(compared)
+
+
+def _beside(compared: Mapping[str, Any]) -> list[str]:
+    rows = [
+        [row["name"], *("not told" if row[key] is None else human(row[key], "bytes") for key in ("predicted", "real")),
+         "" if row["difference"] is None else _signed(row["difference"])]
+        for part in ("totals", "categories", "stages")
+        for row in compared[part]
+    ]  # fmt: skip
+    return [
+        f"beside {compared['source']} ({compared['format']}):",
+        *table_lines(rows, ("", "traced", "real", "difference")),
+        *(f"note: {note}" for note in compared["notes"]),
+    ]
+
+
+def _analytic(compared: Mapping[str, Any]) -> list[str]:
     rows = [
         [
             row["stage"],

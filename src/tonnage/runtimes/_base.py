@@ -137,10 +137,10 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
 
     `memory_share`: part of the accelerator's memory that it takes (gpu_memory_utilization); None: it has no such setting.
     `limits`: the first that holds of an accelerator counts. `paging`: None where every cache is a tensor of its own.
-    `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: of every rank, of each tensor-parallel
-    rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
+    `context`, `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: outside of its share, of every rank,
+    of each tensor-parallel rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
     sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
-    architectures that it no longer runs, with the last version that did; `encoder_decoders`: families of those that it runs; None: all.
+    architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
     `kv_cache_source`: where that is listed.
     """
@@ -157,6 +157,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     overhead_source: str
     logits_bytes: float
     state_bytes: float | None = None
+    context: int = 0
     dropped: Mapping[str, str] = {}
     encoder_decoders: tuple[str, ...] | None = None
     kv_cache: Mapping[str, str] = {}

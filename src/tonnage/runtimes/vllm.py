@@ -24,6 +24,7 @@ PAGING = Paging(block_tokens=16, spare_batches=1, state_copies=2, group_toleranc
 
 # vllm/model_executor/models/registry.py, _PREVIOUSLY_SUPPORTED_MODELS: the last version that ran each architecture
 DROPPED = {
+    "": "RwkvForCausalLM",
     "0.9.2": "Phi3SmallForCausalLM",
     "0.10.2": "MotifForCausalLM Phi4FlashForCausalLM DonutForConditionalGeneration MllamaForConditionalGeneration",
     "0.12.0": "Phi4MultimodalForCausalLM",
@@ -59,6 +60,7 @@ SERVING_RUNTIMES.add(
         memory_share=0.92,
         limits=LIMITS,
         paging=PAGING,
+        context=round(0.51 * GIB),
         process=round(0.25 * GIB),
         communicators=round((2.09 - 0.25) * GIB),
         graphs=(round(0.87 * GIB), round(1.54 * GIB)),

@@ -46,7 +46,8 @@ class Distributed(Struct, frozen=True, kw_only=True):
     """A distributed training program of a Hugging Face config.
 
     `dtype`: of the weights that the optimizer updates; `param_dtype`: of what computes (FSDP2's mixed precision policy, else
-    autocast); `reduce_dtype`: in which FSDP2 reduces gradients. `bucket_cap_mb` is in MiB, as DDP means it.
+    autocast); `reduce_dtype`: in which FSDP2 reduces gradients. `bucket_cap_mb` is in MiB, as DDP means it. `attention`: None for
+    what transformers chooses.
     """
 
     kind: Kind = "fsdp2"
@@ -65,7 +66,7 @@ class Distributed(Struct, frozen=True, kw_only=True):
     gradient_as_bucket_view: bool = False
     bucket_cap_mb: int = 25
     clip_grad_norm: float | None = None
-    attention: str = "sdpa"
+    attention: str | None = None
     num_layers: int | None = None
     steps: int = 2
 

@@ -3,13 +3,15 @@
 A collective costs what its tensors cost. Of a real run is missing what NCCL takes outside the allocator.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from tonnage.errors import InvalidPlan
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program
@@ -19,6 +21,8 @@ from tonnage.trace.record._recorder import Recorder
 from tonnage.trace.record._train import Progress, train
 from tonnage.trace.recording import Recording
 
+_FSDP2 = (2, 4)  # PyTorch 2.4, torch/distributed/_composable/fsdp
+_HELD_UNTIL_WAIT = (2, 8)  # TORCH_NCCL_AVOID_RECORD_STREAMS is the default (pytorch/torchtitan, pull request 1088)
 Optimizer = Callable[[Iterable[torch.Tensor]], torch.optim.Optimizer]
 
 
@@ -34,22 +38,31 @@ def distributed(
 
     Process group, patches and what DTensor remembers are gone afterwards, whatever happened.
     """
-    with recording("cuda", profile, world=plan.world) as recorder:
+    _check(plan, profile)
+    # Also imports transformers: what of it is first imported inside asks whether it is traced, and takes another path.
+    huggingface.configuration(config, plan.num_layers)
+    with warnings.catch_warnings(), recording("cuda", profile, world=plan.world) as recorder:
+        warnings.simplefilter("ignore")  # of PyTorch and transformers about a program that is ours
         torch.distributed.init_process_group("nccl")
         progress("model")
         program = _program(recorder, config, plan, optimizer)
         train(recorder, program, plan.steps, progress)
-    return recorder.recording(plan.program, _notes(plan))
+    return recorder.recording(plan.program, _notes(plan, profile))
+
+
+def _check(plan: Distributed, profile: Profile) -> None:
+    if "fsdp2" in plan.kind and profile.torch < _FSDP2:
+        raise InvalidPlan(f"FSDP2 came with torch 2.4. Got the profile {profile.name}.")
 
 
 def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, optimizer: Optimizer) -> Program:
     if plan.kind == "ddp":
         with torch.device("cuda"):
-            model = huggingface.build(config, plan.dtype, plan.attention, plan.num_layers)
+            model = _model(config, plan)
         wrapped: nn.Module = _replicated(model, plan)
     else:
         with torch.device("meta"), recorder.pause():
-            model = huggingface.build(config, plan.dtype, plan.attention, plan.num_layers)
+            model = _model(config, plan)
         wrapped = model
     recorder.modules.name(model)
     program = huggingface.training_program(
@@ -64,6 +77,11 @@ def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, o
         program.inputs["position_ids"] = torch.arange(plan.sequence_length, device="cuda").unsqueeze(0)
     program.model = wrapped
     return program
+
+
+def _model(config: Mapping[str, Any], plan: Distributed) -> Any:
+    chosen = {} if plan.attention is None else {"attention": plan.attention}
+    return huggingface.build(config, plan.dtype, num_layers=plan.num_layers, **chosen)
 
 
 def _autocast(plan: Distributed) -> str | None:
@@ -88,6 +106,7 @@ def _shard(recorder: Recorder, model: Any, plan: Distributed) -> None:
             tensor_parallel(model, tensor, plan.sequence_parallel)
         if data is not None:
             fully_sharded(model, data, plan)
+            model.register_forward_hook(lambda *_: recorder.sort(gathered(model), "buffer"))
     model.to_empty(device="cuda")
 
 
@@ -113,7 +132,19 @@ def fully_sharded(model: Any, mesh: DeviceMesh, plan: Distributed) -> None:
     )
     for layer in layers(model):
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
-    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
+    # PyTorch's own choice for the root is to keep it: backward begins with it.
+    rest: dict[str, Any] = {} if plan.reshard_after_forward else {"reshard_after_forward": False}
+    fully_shard(model, mesh=mesh, mp_policy=policy, **rest)
+
+
+def gathered(model: nn.Module) -> Iterator[torch.Tensor]:
+    """What FSDP2 gathers weights into; empty while they are sharded."""
+    from torch.distributed.fsdp import FSDPModule
+
+    for module in model.modules():
+        group = module._get_fsdp_state()._fsdp_param_group if isinstance(module, FSDPModule) else None
+        for parameter in group.fsdp_params if group is not None else ():
+            yield from getattr(parameter, "all_gather_outputs", ())
 
 
 def layers(model: nn.Module) -> list[nn.Module]:
@@ -126,8 +157,12 @@ def layers(model: nn.Module) -> list[nn.Module]:
     return max((list(each) for each in lists), key=len, default=[])
 
 
-def _notes(plan: Distributed) -> tuple[str, ...]:
+def _notes(plan: Distributed, profile: Profile) -> tuple[str, ...]:
     notes = ["communicators of NCCL lie outside the allocator and are not counted"]
+    if profile.torch < _HELD_UNTIL_WAIT:
+        notes.append(
+            "before torch 2.8 the allocator reuses what a collective took only when the host has seen it end, so more is reserved"
+        )
     if plan.kind == "ddp":
-        notes.append("buckets are taken from the allocator, not from a pool of NCCL's own")
+        notes.append("buckets are the allocator's; with DDP_DISABLE_COMM_MEM=0 they lie in a pool of NCCL's own")
     return tuple(notes)

@@ -18,6 +18,11 @@ JUMP = (
 )
 
 
+def notes(cache: Kind, new_tokens: int) -> tuple[str, ...]:
+    """What a reader of such a recording must know."""
+    return (JUMP,) if cache == "dynamic" and new_tokens > 3 else ()
+
+
 def generate(
     recorder: Recorder, model: Any, *, batch: int, prompt: int, new_tokens: int, cache: Kind = "dynamic",
     progress: Progress = lambda stage: None,

@@ -35,6 +35,13 @@ def names() -> tuple[str, ...]:
     return (*_TORCH, *_BITSANDBYTES, *_ADAFACTOR, "muon")
 
 
+def notes(name: str) -> tuple[str, ...]:
+    """What a reader of a recording with this optimizer must know."""
+    if _BITSANDBYTES.get(known(name).name, {}).get("paged"):
+        return ("paged states of 100 000 elements or more are in managed memory, outside of PyTorch's allocator.",)
+    return ()
+
+
 def factory(name: str, implementation: Implementation = "default", model: nn.Module | None = None) -> Make:
     """What makes this optimizer of parameters. `implementation`: of PyTorch's own; `model` tells embedding and head from matrices.
 

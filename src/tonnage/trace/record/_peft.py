@@ -16,6 +16,17 @@ from tonnage.trace.record._recorder import Recorder
 
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
 
+_NOTES = {
+    "int8": "int8 weights: no activation is taken to be an outlier (LLM.int8()'s threshold 6 asks the data).",
+    "4": "4-bit weights: passes over more than 4 tokens dequantise the weight; bitsandbytes 0.50 has kernels that need not, for up to "
+    "about 1500 tokens on some GPUs.",
+}
+
+
+def notes(base: str) -> tuple[str, ...]:
+    """What a reader of a recording with this base must know."""
+    return (_NOTES["int8" if precision(base).name == "int8" else "4"],)
+
 
 def quantised(
     recorder: Recorder, build: Callable[[], Any], base: str = "nf4-double", compute: torch.dtype = torch.bfloat16

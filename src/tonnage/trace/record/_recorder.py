@@ -144,7 +144,9 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _effects(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> list[Any]:
-        found = []
+        found: list[Any] = []
+        if not any(tensor.device.type == self.device_type for tensor in _tensors(result)):
+            return found  # it ran on the CPU
         for overlay in self._overlays.get(name, ()):
             effect = overlay.effect(Call(args, keywords, result, self.profile))
             if effect is not None:

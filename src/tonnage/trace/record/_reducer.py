@@ -6,57 +6,31 @@ buckets are made anew, in the order in which gradients came. Gradients are copie
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from tonnage.trace.events import Category
+from tonnage.trace.record._buckets import Bucket, leaves, same_storage, views_of
 from tonnage.trace.record._patch import patch
 
 Tensor = torch.Tensor
-
-
-class Bucket:
-    """Some parameters' gradients in one piece. Also what a communication hook gets to see."""
-
-    def __init__(self, index: int, indices: Sequence[int], parameters: Sequence[Tensor], dtype: torch.dtype | None):
-        self.at, self.indices, self._parameters = index, list(indices), list(parameters)
-        first = parameters[0]
-        total = sum(each.numel() for each in parameters)
-        self.contents = torch.empty(total, dtype=dtype or first.dtype, device=first.device)
-        self.views = list(_views(self.contents, parameters))
-        self.pending = len(self.indices)
-        self.last = False
-        self.future: Any = None
-
-    def index(self) -> int:
-        return self.at
-
-    def buffer(self) -> Tensor:
-        return self.contents
-
-    def set_buffer(self, tensor: Tensor) -> None:
-        self.contents = tensor
-
-    def gradients(self) -> list[Tensor]:
-        return self.views
-
-    def parameters(self) -> list[Tensor]:
-        return self._parameters
-
-    def is_last(self) -> bool:
-        return self.last
+Sort = Callable[[Iterator[Tensor], Category], None]
 
 
 class Reducer:
-    """Stands in for torch.distributed.Reducer; its arguments are in that one's order."""
+    """Stands in for torch.distributed.Reducer; its arguments are in that one's order. `sort` is told what buckets are for."""
 
     def __init__(
         self, parameters: Sequence[Tensor], bucket_indices: list[list[int]], per_bucket_size_limits: Sequence[int], process_group: Any,
         expect_sparse_gradient: Sequence[bool] = (), bucket_bytes_cap: int = 25 * 2**20, find_unused_parameters: bool = False,
-        gradient_as_bucket_view: bool = False, param_to_name_mapping: Any = None, first_bucket_bytes_cap: int = 2**20, *_: Any, **__: Any,
+        gradient_as_bucket_view: bool = False, param_to_name_mapping: Any = None, first_bucket_bytes_cap: int = 2**20, *_: Any,
+        sort: Sort | None = None, **__: Any,
     ):  # fmt: skip
         self.parameters, self.group = list(parameters), process_group
+        self.sort = sort
         self.limits = [first_bucket_bytes_cap, bucket_bytes_cap]
         self.find_unused, self.as_views = find_unused_parameters, gradient_as_bucket_view
         self.static = self.rebuilt = self.expecting = self.unfinished = False
@@ -86,11 +60,13 @@ class Reducer:
         for at, indices in enumerate(assignment):
             bucket = Bucket(at, indices, [self.parameters[i] for i in indices], self.bucket_dtype)
             self.buckets.append(bucket)
+            if self.sort is not None:
+                self.sort(iter([bucket.contents]), "gradient" if self.as_views else "buffer")
             self.where.update({index: (at, inner) for inner, index in enumerate(indices)})
             if self.as_views:
                 for index, view in zip(indices, bucket.views, strict=True):
                     gradient = self.parameters[index].grad
-                    if gradient is not None and not _same_storage(gradient, view):
+                    if gradient is not None and not same_storage(gradient, view):
                         view.copy_(gradient)
                         self.parameters[index].grad = view
         if self.buckets:
@@ -134,7 +110,7 @@ class Reducer:
             bucket.pending = len(bucket.indices)
         self.left = list(self.triggered)
         if self.find_unused and not self.static:
-            seen = set(_leaves(outputs))
+            seen = set(leaves(outputs))
             self.unused = [index for index, each in enumerate(self.parameters) if id(each) not in seen]
 
     def _autograd_hook(self, index: int) -> None:
@@ -178,7 +154,7 @@ class Reducer:
             view.zero_()
             return
         share = 1.0 if self.hook is not None else 1.0 / self.group.size()
-        if _same_storage(parameter.grad, view):
+        if same_storage(parameter.grad, view):
             view.mul_(share)
             return
         if self.hook is None and parameter.grad.dtype == view.dtype:
@@ -204,7 +180,7 @@ class Reducer:
             return
         self.expecting = self.unfinished = False
         for bucket in self.buckets:
-            out = bucket.views if bucket.future is None else list(_views(_value(bucket.future), bucket.parameters()))
+            out = bucket.views if bucket.future is None else list(views_of(_value(bucket.future), bucket.parameters()))
             bucket.future = None
             for index, inner, reduced in zip(bucket.indices, bucket.views, out, strict=True):
                 self._copy_out(self.parameters[index], inner, reduced)
@@ -216,7 +192,7 @@ class Reducer:
             else:
                 parameter.grad.copy_(reduced)
             return
-        if not _same_storage(inner, reduced):
+        if not same_storage(inner, reduced):
             inner.copy_(reduced)
         if parameter.grad is None:
             parameter.grad = inner
@@ -290,10 +266,10 @@ class Logger:
         return _nothing
 
 
-def replacements() -> dict[str, Any]:
+def replacements(sort: Sort) -> dict[str, Any]:
     """What takes the place of torch.distributed's own, by name."""
     return {
-        "Reducer": Reducer, "Logger": Logger, "_verify_params_across_processes": _verify, "_register_comm_hook": _register,
+        "Reducer": partial(Reducer, sort=sort), "Logger": Logger, "_verify_params_across_processes": _verify, "_register_comm_hook": _register,
         "_register_builtin_comm_hook": lambda reducer, kind: None,
     }  # fmt: skip
 
@@ -318,29 +294,3 @@ def _value(future: Any) -> Tensor:
     found = future.wait() if hasattr(future, "wait") else future
     result: Tensor = found[0] if isinstance(found, list | tuple) else found
     return result
-
-
-def _views(contents: Tensor, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
-    offset = 0
-    for each in parameters:
-        yield contents.as_strided(each.size(), each.stride(), offset)
-        offset += each.numel()
-
-
-def _same_storage(first: Tensor, second: Tensor) -> bool:
-    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
-
-
-def _leaves(outputs: Sequence[Tensor]) -> Iterator[int]:
-    """Parameters, by id, that a backward from `outputs` reaches."""
-    seen: set[Any] = set()
-    waiting = [each.grad_fn for each in outputs if each.grad_fn is not None]
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            yield id(variable)
-        waiting.extend(next_node for next_node, _ in node.next_functions if next_node is not None)

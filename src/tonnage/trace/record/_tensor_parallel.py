@@ -21,6 +21,7 @@ from tonnage.errors import InvalidPlan, MissingDatum
 _COLUMNS, _GATHERED, _ROWS = ("colwise",), ("colwise_gather_output", "colwise_rep"), ("rowwise",)
 _REPLICATED = ("replicated_with_grad_allreduce",)
 _TABLE = "embedding_rowwise"
+_NORMS = ("input_layernorm", "post_attention_layernorm", "norm")  # a layer's, and the model's last
 
 
 class Replicated(ParallelStyle):
@@ -88,6 +89,11 @@ def _around(model: Any, sequence_parallel: bool) -> dict[str, ParallelStyle]:
         return plan
     plan[table] = RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1))
     for name in norms:
+        if not _inside_attention(name) and name.rsplit(".", 1)[-1] not in _NORMS:
+            raise MissingDatum(
+                f"the plan of sequence parallelism is for layers with {' and '.join(_NORMS[:2])}. "
+                f"{type(model).__name__} has {name}."
+            )
         plan[name] = Replicated() if _inside_attention(name) else SequenceParallel()
     for name, module in model.named_modules():
         if name.endswith(("self_attn",)):

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -58,30 +58,35 @@ def record_file(
             return run(front_end)
         except NeedsCuda as need:
             raise InvalidInput(f"{target}: {need}, which the front end 'meta' cannot follow; 'cuda' can.") from None
-    return _tried(run, target)
+    return _tried(run, target, _places(asked))
 
 
-def _tried(run: Callable[[FrontEnd], Recording], target: str) -> Recording:
-    """On meta tensors, or on fake CUDA tensors where those do not serve."""
+def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> Recording:
+    """On meta tensors, where everything is on the device, unless the program says itself what is; else on fake CUDA tensors."""
+    order: tuple[FrontEnd, ...] = ("cuda", "meta") if places and not guard.works() else ("meta", "cuda")
+    why = "it says itself what is on the GPU" if order[0] == "cuda" else ""
     first: TonnageError | None = None
-    try:
-        return run("meta")
-    except NeedsCuda as need:
-        why = str(need)
-        if reason := guard.works():
-            raise MissingDatum(f"{target}: {why}, and the front end 'cuda' cannot run. {reason}") from None
-    except TonnageError as error:
-        if guard.works():
-            raise
-        first, why = error, str(error)
-    try:
-        made = run("cuda")
-    except TonnageError:
-        if first is not None:
-            raise first from None
-        raise
-    made.notes = (f"traced on fake CUDA tensors: {why.rstrip('.')}.", *made.notes)
-    return made
+    for which in order:
+        if which == "cuda" and (reason := guard.works()):
+            raise first or MissingDatum(f"{target}: {why}, and the front end 'cuda' cannot run. {reason}") from None
+        try:
+            made = run(which)
+        except NeedsCuda as need:
+            why = str(need)
+            continue
+        except TonnageError as error:
+            first, why = first or error, str(error)
+            continue
+        if why:
+            kind = "fake CUDA tensors" if which == "cuda" else "meta tensors, with everything on the device"
+            made.notes = (f"traced on {kind}: {why.rstrip('.')}.", *made.notes)
+        return made
+    raise first or InvalidInput(f"{target}: {why}, and could not be followed.") from None
+
+
+def _places(target: _Target) -> bool:
+    """Whether a program puts its tensors on the GPU itself; otherwise all of them are taken to be there."""
+    return "cuda" in target.file.read_text(errors="replace")
 
 
 def _target(text: str, arguments: Mapping[str, Any]) -> _Target:
@@ -99,7 +104,7 @@ def _record(target: _Target, front_end: FrontEnd, profile: Profile, steps: int, 
     tree = _parsed(target)
     notes: list[str] = []
     with redirect_stdout(sys.stderr), _beside(target.file), recording(front_end, profile) as recorder:
-        place = torch.device("cuda") if front_end == "cuda" else nullcontext()
+        place = torch.device("cuda") if front_end == "cuda" and not _places(target) else nullcontext()
         with watching(recorder, notes), place:
             try:
                 _run(recorder, target, tree, steps, notes, progress)
@@ -107,6 +112,8 @@ def _record(target: _Target, front_end: FrontEnd, profile: Profile, steps: int, 
                 raise
             except BaseException as error:  # noqa: BLE001 - a user's program may raise anything
                 raise explain(error, recorder.modules, target.text) from None
+        if all(each.overlay for each in recorder.events.allocations):
+            raise InvalidInput(f"{target.text}: the program put nothing on the GPU.")
         return recorder.recording(target.text, tuple(notes))
 
 
@@ -179,7 +186,8 @@ def _parsed(target: _Target) -> ast.Module:
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
         for library in {name.split(".")[0] for name in names} & {"transformers", "peft"}:
-            importlib.import_module(library)
+            with suppress(ImportError):  # the program's own import says what is missing
+                importlib.import_module(library)
     return tree
 
 

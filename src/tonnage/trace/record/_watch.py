@@ -28,6 +28,7 @@ def watching(recorder: Recorder, notes: list[str]) -> Iterator[None]:
     """Inside, `notes` are added to, and NeedsCuda or InvalidInput raised where the program leaves what can be traced."""
     with ExitStack() as stack:
         _compile(stack, notes)
+        _values(stack, recorder)
         recorder.asked = lambda operation: _decision(recorder, operation)
         if recorder.device_type == "meta":
             _on_meta(stack)
@@ -42,6 +43,30 @@ def _compile(stack: ExitStack, notes: list[str]) -> None:
 
     patch(stack, torch, "compile", as_it_is)
     patch(stack, nn.Module, "compile", lambda self, *_, **__: as_it_is(self) and None)
+
+
+def _values(stack: ExitStack, recorder: Recorder) -> None:
+    """Numbers that a program prints, or goes through, of tensors that have none: zeros, which the answers list."""
+    tolist = torch.Tensor.tolist
+
+    def zeros(tensor: torch.Tensor) -> Any:
+        if tensor.device.type != "meta":
+            return tolist(tensor)
+        recorder.answers["Tensor.tolist", str(tensor.dtype), "zeros"] += 1
+        return torch.zeros(tensor.shape, dtype=tensor.dtype, device="cpu").tolist()
+
+    def shown(tensor: torch.Tensor, how: str) -> str:
+        return format(tensor.item(), how) if tensor.dim() == 0 else object.__format__(tensor, how)
+
+    class Generator(torch.Generator):
+        """One for CUDA needs CUDA."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return super().__new__(cls, "cpu" if str(device).startswith("cuda") else device)  # type: ignore[call-arg]
+
+    patch(stack, torch.Tensor, "tolist", zeros)
+    patch(stack, torch.Tensor, "__format__", shown)
+    patch(stack, torch, "Generator", Generator)
 
 
 def _decision(recorder: Recorder, operation: str) -> None:

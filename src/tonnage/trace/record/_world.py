@@ -39,7 +39,7 @@ def enter(stack: ExitStack, recorder: "Recorder", world: World | None, devices: 
     stack.callback(_end)
     _groups(stack, recorder, world)
     _meshes(stack, recorder)
-    for name, replacement in ddp.replacements().items():
+    for name, replacement in ddp.replacements(recorder.sort).items():
         patch(stack, dist, name, replacement)
 
 
