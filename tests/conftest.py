@@ -8,3 +8,4 @@ from hypothesis import settings
 
 settings.register_profile("soak", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # tests say the same on a machine with a GPU, and leave it alone

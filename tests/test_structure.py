@@ -15,7 +15,7 @@ PACKAGE = Path(tonnage.__file__).parent
 LAYERS = (
     ("units", "errors"), ("registry",), ("glossary",), ("formula",), ("breakdown",), ("references",), ("spec",), ("document",),
     ("formulas",), ("precisions", "optimizers", "quantization"), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
-    ("estimate",), ("trace",), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
+    ("estimate",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
 )  # fmt: skip
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -149,6 +149,13 @@ class ValidationDocument(Struct, kw_only=True):
     summary: list[SummaryDocument]
 
 
+class MeasureDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `measure` measured: a row in the form of validation/README.md; of kind `trial` where no GPU was asked for."""
+
+    schema: Literal["tonnage/1"]
+    row: dict[str, Any]
+
+
 class BranchDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """A stack of layers of a model: its decoder, its encoder, a tower, a draft."""
 
@@ -345,7 +352,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, TraceDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

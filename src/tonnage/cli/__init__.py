@@ -11,6 +11,7 @@ VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
     "trace": "what PyTorch would allocate, without a GPU",
+    "measure": "what does this training program take on the GPU of this machine?",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",
     "explain": "a formula, a symbol, a source or a rule of thumb",
     "models": "the catalogue of models; one model in detail",
@@ -44,7 +45,7 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "validate"})
-NO_BAND = frozenset({"trace"})  # a replay either runs or does not
+NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -101,7 +102,7 @@ def _run_verb(verb: str, rest: list[str]) -> int:
 
 def statuses(verb: str = "") -> str:
     """The exit statuses, a line each: all of them, or those of one verb."""
-    of_verdicts = (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NO_BAND else ()
+    of_verdicts = (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NEVER_TIGHT else ()
     return "\n".join(f"  {status:<5} {meaning}" for status, meaning in STATUSES.items() if status not in of_verdicts)
 
 

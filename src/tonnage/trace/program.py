@@ -1,16 +1,19 @@
-"""What a user gives to be traced: a model with what trains it, or a function that does everything itself. Needs no torch."""
+"""What a user gives to be traced: a model with what trains it, or a function that does everything itself. Needs no torch.
+
+A dataclass, not a msgspec struct: the same programs are measured on machines that have torch and nothing else.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
-
-from msgspec import Struct
 
 from tonnage.errors import InvalidInput
 
 STAGES = ("After forward", "After loss", "After backward", "After optimizer step")
 
 
-class Program(Struct, kw_only=True):
+@dataclass(kw_only=True)
+class Program:
     """One training program.
 
     `inputs`: positional (tuple), by name (mapping) or a single one. `loss`: of the model's output, a scalar; None: the output's own
@@ -33,10 +36,11 @@ def as_program(made: Any, where: str) -> Program:
     if isinstance(made, Program):
         return made
     if isinstance(made, Mapping):
-        unknown = sorted(set(made) - set(Program.__struct_fields__))
+        known = [field.name for field in fields(Program)]
+        unknown = sorted(set(made) - set(known))
         if unknown or not {"model", "inputs"} <= set(made):
             raise InvalidInput(
-                f"{where} must return model and inputs, and may return {', '.join(Program.__struct_fields__[2:])}. Got {sorted(made)}."
+                f"{where} must return model and inputs, and may return {', '.join(known[2:])}. Got {sorted(made)}."
             )
         return Program(**made)
     if isinstance(made, tuple) and 2 <= len(made) <= 4:

@@ -85,7 +85,7 @@ def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 def training_program(
     model: Any, *, sequence_length: int, micro_batch_size: int, optimizer: Any, recompute: str = "none", num_microbatches: int = 1,
-    clip_grad_norm: float | None = None, autocast: str | None = None,
+    clip_grad_norm: float | None = None, autocast: str | None = None, device: str = "cuda",
 ) -> Program:  # fmt: skip
     """A training step on tokens with labels, as a trainer runs it: the output is gone before backward."""
     if recompute not in ("none", "full"):
@@ -96,7 +96,7 @@ def training_program(
         newest = getattr(model, "activation_checkpointing_enable", None)  # transformers 5.20 renamed it
         (newest or model.gradient_checkpointing_enable)({"use_reentrant": False})
     vocabulary = min(model.get_input_embeddings().num_embeddings, 1000)
-    tokens = torch.randint(0, vocabulary, (micro_batch_size, sequence_length), device="cuda")
+    tokens = torch.randint(0, vocabulary, (micro_batch_size, sequence_length), device=device)
     return Program(
         model=model, inputs={"input_ids": tokens, "labels": tokens}, optimizer=optimizer, keeps_output=False,
         num_microbatches=num_microbatches, clip_grad_norm=clip_grad_norm, autocast=autocast,

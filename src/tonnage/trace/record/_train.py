@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tonnage.errors import InvalidInput
 from tonnage.trace.program import STAGES, Program, arguments
-from tonnage.trace.record._recorder import Recorder
+
+if TYPE_CHECKING:  # measuring runs the same steps, on machines where the recorder may not even be imported
+    from tonnage.trace.record._recorder import Recorder
 
 Progress = Callable[[str], None]
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def train(recorder: Recorder, program: Program, steps: int = 2, progress: Progress = lambda stage: None) -> None:
+def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Progress = lambda stage: None) -> None:
     """`steps` steps with a mark at the end of each stage; optimizer states and buckets appear in the first, and stay."""
     model = program.model
     recorder.modules.name(model)
@@ -49,11 +51,15 @@ def train(recorder: Recorder, program: Program, steps: int = 2, progress: Progre
     recorder.keep(program, optimizer, output, loss)
 
 
-def _forward(recorder: Recorder, program: Program, suffix: str) -> tuple[Any, Any]:
+def _forward(recorder: "Recorder", program: Program, suffix: str) -> tuple[Any, Any]:
     recorder.phase = "forward"
     positional, named = arguments(program.inputs)
     dtype = _AUTOCAST.get(program.autocast or "")
-    with nullcontext() if dtype is None else torch.autocast("cuda", dtype=dtype):
+    with (
+        nullcontext()
+        if dtype is None
+        else torch.autocast("cpu" if recorder.device_type == "cpu" else "cuda", dtype=dtype)
+    ):
         output = program.model(*positional, **named)
         recorder.mark(STAGES[0] + suffix, "forward")
         loss = _loss_of(output) if program.loss is None else program.loss(output)

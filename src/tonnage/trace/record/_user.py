@@ -121,23 +121,31 @@ def _run(
     recorder: Recorder, target: _Target, tree: ast.Module, steps: int, notes: list[str], progress: Progress
 ) -> None:
     function = _function(_loaded(target, tree), target)
+    takes_mark = _takes_mark(function, target)
+    if takes_mark:
+        notes.append("the program runs its steps itself.")
+        with sorting(recorder):
+            recorder.keep(function(mark=recorder.events.mark, **target.arguments))
+        return
+    program = _checked(as_program(function(**target.arguments), target.text), target.text, recorder)
+    train(recorder, program, steps, progress)
+
+
+def _takes_mark(function: Callable[..., Any], target: _Target) -> bool:
+    """Whether it runs its steps itself. Raises TonnageError for arguments that it does not take, or that it lacks."""
     takes = inspect.signature(function).parameters
     named = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
     for name in target.arguments:
         if name not in takes and not named:
             raise unknown(f"argument of {target.text}", name, takes)
     if "mark" in takes:
-        notes.append("the program runs its steps itself.")
-        with sorting(recorder):
-            recorder.keep(function(mark=recorder.events.mark, **target.arguments))
-        return
+        return True
     missing = [
         n for n, p in takes.items() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     if left := [name for name in missing if name not in target.arguments]:
         raise InvalidInput(f"{target.text} needs {', '.join(left)}: give them a default, or pass them as arguments.")
-    program = _checked(as_program(function(**target.arguments), target.text), target.text, recorder)
-    train(recorder, program, steps, progress)
+    return False
 
 
 def _checked(program: Program, text: str, recorder: Recorder) -> Program:

@@ -1,0 +1,146 @@
+"""tonnage measure: a training program on the GPU of this machine, stage by stage."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option, number, whole, word
+from tonnage.errors import InvalidInput
+from tonnage.units import parse_length
+
+HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
+MODEL = (
+    Option("sequence_length", "tokens of a sequence; 32k is 32768", parse_length, ("--seq",), "tokens", "the model's context, at most 4096"),
+    Option("micro_batch_size", "sequences of one forward pass", whole, ("--mbs",), "sequences", "1"),
+    Option("num_microbatches", "micro-batches in a step", whole, unit="micro-batches", default="1"),
+    Option("recompute", "activations: none or full are recomputed", word, unit="policy", default="none"),
+    Option("precision", "bf16, fp16, fp32, or bf16-mixed (fp32 weights under autocast)", word, unit="name", default="bf16"),
+    Option("optimizer", "adamw, adam, sgd or sgd-momentum of torch.optim", word, unit="name", default="adamw"),
+    Option("optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="PyTorch's own choice"),
+    Option("clip_grad_norm", "norm that gradients are clipped to", number, unit="norm", default="not clipped"),
+)  # fmt: skip
+RUN = (
+    Option("device", "cuda, cuda:1 and so on; cpu tries a program out and measures no GPU", word, unit="device", default="cuda"),
+    Option("attention", "sdpa (PyTorch's choice), flash, efficient, cudnn or math alone, or eager", word, unit="kernel", default="sdpa"),
+    Option("steps", "steps that are measured stage by stage; optimizer states appear in the first", whole, unit="steps", default="2"),
+    Option("repeats", "timed steps after two to warm up; 0: none", whole, unit="steps", default="5"),
+    Option("snapshot", "file for PyTorch's memory snapshot of the measured steps", word, unit="file"),
+    Option("out", "YAML file that the row is added to, or takes its place in", word, unit="file"),
+)  # fmt: skip
+OPTIONS = (*MODEL, *RUN)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    o.add_model(parser)
+    for action in parser._actions:
+        if action.dest == "model":
+            action.help = f"FILE.py:callable, which gives model, inputs, loss and optimizer; or {action.help}"
+    o.add(parser, MODEL, "training, of a MODEL")
+    o.add(parser, RUN, "how it is measured")
+    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE", help="an argument of the callable; can be given again")  # fmt: skip
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from tonnage.measure.answer import Options, measure_file, measure_model
+
+    given, options = o.values(arguments, MODEL), o.values(arguments, RUN)
+    out = options.pop("out", None)
+    chosen = given.pop("optimizer_implementation", "default")
+    if chosen != "default":
+        given["implementation"] = chosen
+    _check_out(out, options.get("device", "cuda"))
+    overrides = o.values(arguments, o.MODEL_OPTIONS)
+    text = arguments.model or ""
+    if ".py:" in text or text.endswith(".py"):
+        if given or overrides:
+            name = next(iter({**given, **overrides})).replace("_", "-")
+            raise InvalidInput(
+                f"--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument NAME=VALUE."
+            )
+        answer = measure_file(text, _named(arguments.argument), Options(**options), _progress)
+    else:
+        if arguments.argument:
+            raise InvalidInput("--argument is of a program FILE.py:callable; a MODEL has options of its own.")
+        answer = measure_model(o.read_model(arguments), overrides, Options(**options, model=given), _progress)
+    _print(answer, as_json=arguments.json)
+    if out is not None:
+        from tonnage.measure.rows import merge
+
+        merge(Path(out), [answer.row])
+    return answer.status
+
+
+def _check_out(out: str | None, device: str) -> None:
+    """Before a GPU has worked for it: that the rows can go there."""
+    if out is None:
+        return
+    if device.strip() == "cpu":
+        raise InvalidInput("--out holds rows of GPUs; --device cpu only tries a program out. Leave one of them out.")
+    if Path(out).exists():
+        from tonnage.validation import read
+
+        read([out])
+
+
+def _named(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE, a value as Python writes numbers, truth and texts; what is none of these is a text."""
+    import ast
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidInput(f"--argument is written NAME=VALUE. Got {pair[:80]!r}.")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = value
+    return found
+
+
+def _progress(stage: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{stage}", end="", file=sys.stderr, flush=True)
+
+
+def _print(answer: Any, *, as_json: bool) -> None:
+    from tonnage.cli._print import print_json, print_lines
+
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    print_lines(_lines(answer))
+
+
+def _lines(answer: Any) -> list[str]:
+    from tonnage.render.text import table_lines
+    from tonnage.units import human
+
+    found, row = answer.measurement, answer.row
+    place = (
+        row["config"]["gpu"] if answer.on_gpu else "this host, which stands for no GPU: resident memory of the process"
+    )
+    if found.failure is None:
+        first = f"{row['model']['name']} on {place}: {human(found.peak_reserved, 'bytes')} reserved at most"
+        first += f", {human(found.peak_allocated, 'bytes')} allocated" if answer.on_gpu else ""
+    else:
+        first = f"out of memory: {row['model']['name']} on {place}"
+    stages = [
+        (each.name, *(human(size, "bytes") for size in (each.allocated, each.reserved, each.peak_allocated, each.peak_reserved)))
+        for each in found.stages
+    ]  # fmt: skip
+    lines = [first, "", *table_lines(stages, ("stage", "allocated", "reserved", "peak allocated", "peak reserved"))]
+    lines += ["", *(f"  {name:<28} {human(size, 'bytes')}" for name, size in found.held.items())]
+    for name, size in (("process, as the driver says", found.process_bytes), ("device in use", found.device_bytes)):
+        lines += [f"  {name:<28} {human(size, 'bytes')}"] if size is not None else []
+    if found.step_time is not None:
+        lines.append(f"  {'step time':<28} {human(found.step_time, 's')} (median of {len(found.step_seconds)})")
+    if found.failure is not None:
+        lines += ["", found.failure]
+    return [*lines, "", f"row {row['id']}"]

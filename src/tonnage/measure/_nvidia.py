@@ -1,0 +1,86 @@
+"""What NVIDIA's driver says of a GPU and of this process, asked of NVML, or of nvidia-smi where there is no NVML for Python."""
+
+import os
+import subprocess
+from typing import Any
+
+_SECONDS = 10
+_MIB = 2**20
+_REFUSALS = ("[", "Field", "No ", "N/A")
+_STATE = {
+    "driver": "driver_version", "power_limit_w": "power.limit", "sm_clock_max_mhz": "clocks.max.sm",
+    "memory_clock_max_mhz": "clocks.max.mem", "ecc": "ecc.mode.current", "mig": "mig.mode.current",
+}  # fmt: skip
+
+
+def process_bytes() -> int | None:
+    """What this process holds on all GPUs; None where the driver does not tell.
+
+    Inside a container the driver may name processes by numbers of the machine outside: one process alone is then taken for ours.
+    """
+    listed = _nvml_processes()
+    if not listed:
+        listed = _smi_processes()
+    own = [size for process, size in listed if process == os.getpid() and size is not None]
+    if own:
+        return sum(own)
+    return listed[0][1] if len(listed) == 1 else None
+
+
+def state(index: int = 0) -> dict[str, str]:
+    """The driver's version and settings of a GPU that figures depend on; what it does not tell is left out."""
+    answers = _query(index, ",".join(_STATE.values()))
+    if len(answers) != len(_STATE):  # a driver refuses a whole query for a field that it does not know
+        answers = [",".join(_query(index, query)) for query in _STATE.values()]
+    return {name: said for name, said in zip(_STATE, answers, strict=True) if said and not said.startswith(_REFUSALS)}
+
+
+def used_bytes(index: int = 0) -> int | None:
+    """What is in use of a GPU, asked without making a context on it."""
+    said = _query(index, "memory.used")
+    return int(said[0]) * _MIB if len(said) == 1 and said[0].isdecimal() else None
+
+
+def _query(index: int, fields: str) -> list[str]:
+    """The fields of a GPU, by its number among those that programs see."""
+    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
+    which = visible[index] if index < len(visible) else str(index)
+    lines = _run("nvidia-smi", f"--id={which}", f"--query-gpu={fields}", "--format=csv,noheader,nounits").splitlines()
+    return [part.strip() for part in lines[0].split(",")] if len(lines) == 1 else []
+
+
+def _nvml_processes() -> list[tuple[int, int | None]]:
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        pynvml.nvmlInit()
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        found = [each for handle in handles for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+    except (pynvml.NVMLError, AttributeError, OSError):
+        return []
+    return [(int(each.pid), _whole(each.usedGpuMemory)) for each in found]
+
+
+def _whole(size: Any) -> int | None:
+    """NVML says None, or the largest number of 64 bits, for what it may not tell."""
+    return int(size) if isinstance(size, int) and 0 <= size < 2**60 else None
+
+
+def _smi_processes() -> list[tuple[int, int | None]]:
+    found: list[tuple[int, int | None]] = []
+    for line in _run(
+        "nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"
+    ).splitlines():
+        process, _, size = (part.strip() for part in line.partition(","))
+        if process.isdecimal():
+            found.append((int(process), int(size) * _MIB if size.isdecimal() else None))
+    return found
+
+
+def _run(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,109 @@
+"""`tonnage measure`: one program on one device, as a row and as lines."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tonnage.errors import InvalidInput
+from tonnage.measure import attention, programs
+from tonnage.measure._device import Device, open_device
+from tonnage.measure._run import Measurement, Timing, measure
+from tonnage.measure.environment import environment, key, slug
+from tonnage.measure.rows import Row, training_row
+from tonnage.registry import unknown
+
+SCHEMA = "tonnage/1"
+TOOL = "tonnage measure"
+LONGEST = 4096  # tokens of a sequence, unless asked otherwise: as `tonnage train`
+ATTENTION = ("sdpa", "eager", *attention.BACKENDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How it is run. Those of a model (sequence_length to clip_grad_norm) do not hold for a program in a file."""
+
+    device: str = "cuda"
+    steps: int = 2
+    repeats: int = 5
+    attention: str = "sdpa"
+    snapshot: str | None = None
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    measurement: Measurement
+    row: Row
+    on_gpu: bool
+
+    @property
+    def status(self) -> int:
+        """3 where memory ran out, else 0."""
+        return 0 if self.measurement.failure is None else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document; a row of a trial on the host is of kind `trial`."""
+        return {"schema": SCHEMA, "row": self.row}
+
+
+def measure_file(
+    text: str, arguments: Mapping[str, Any], options: Options, progress: Callable[[str], None] = lambda stage: None
+) -> Measured:
+    """FILE.py:callable. Raises MissingDatum without a GPU, InvalidInput for a program that cannot be run."""
+    device = _opened(options)
+    run, digest = programs.of_file(text, arguments, options.steps, device.kind)
+    path, _, name = text.rpartition(":")
+    given = "".join(f"-{key}-{value}" for key, value in arguments.items())
+    config = {
+        "program": f"{Path(path).name}:{name}",
+        "arguments": dict(arguments),
+        "file_sha256": digest,
+        "attention": options.attention,
+    }
+    kernel = f"-{options.attention}" if options.attention != "sdpa" else ""
+    identity = slug(f"{Path(path).stem}-{name}{given}{kernel}-{digest}")
+    return _measured(device, run, options, identity, {"name": f"{Path(path).name}:{name}"}, config, progress)
+
+
+def measure_model(
+    model: Any, overrides: Mapping[str, Any], options: Options, progress: Callable[[str], None] = lambda stage: None
+) -> Measured:
+    """A model of the catalogue, a hub or a file (tonnage.models.read), trained through Hugging Face transformers."""
+    device = _opened(options)
+    context = int(model.config.get("max_position_embeddings") or LONGEST)
+    training = programs.Training(
+        **{"sequence_length": min(context, LONGEST), **options.model, "attention": options.attention}
+    )
+    run = programs.of_model(model.config, training, options.steps, device.kind)
+    changed = "".join(f"-{name}-{value}" for name, value in overrides.items())
+    named = {"name": model.name} | ({"overrides": dict(overrides)} if overrides else {})
+    identity = slug(f"{model.name}{changed}-{training.words}")
+    return _measured(device, run, options, identity, named, training.config(), progress)
+
+
+def _opened(options: Options) -> Device:
+    if options.attention not in ATTENTION:
+        raise unknown("attention", options.attention, ATTENTION)
+    for name, least in (("steps", 1), ("repeats", 0)):
+        if getattr(options, name) < least:
+            raise InvalidInput(f"{name} must be at least {least}. Got {getattr(options, name)}.")
+    return open_device(options.device)
+
+
+def _measured(
+    device: Device, run: programs.Run, options: Options, identity: str, model: Mapping[str, Any], config: Mapping[str, Any],
+    progress: Callable[[str], None],
+) -> Measured:  # fmt: skip
+    surroundings = environment(device)
+    timing = Timing(repeats=options.repeats) if options.repeats else None
+    snapshot = Path(options.snapshot) if options.snapshot else None
+    with attention.only(options.attention):
+        measurement = measure(device, run, timing, snapshot=snapshot, progress=progress)
+    parts = [key(surroundings), identity]
+    if options.steps != 2:
+        parts.append(f"steps-{options.steps}")
+    if isinstance(surroundings["allocator"], dict):
+        parts += [slug(f"{name}-{value}") for name, value in surroundings["allocator"].items()]
+    made = training_row("-".join(parts), model, {**config, "steps": options.steps}, surroundings, measurement, TOOL)
+    return Measured(measurement=measurement, row=made, on_gpu=device.kind == "cuda")

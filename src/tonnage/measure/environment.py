@@ -1,0 +1,77 @@
+"""Under what something was measured: device, driver, versions, allocator, date."""
+
+import os
+import platform
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from tonnage.measure import _nvidia
+from tonnage.measure._device import Device
+
+ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "CUBLAS_WORKSPACE_CONFIG",
+             "CUDA_MODULE_LOADING", "TORCH_CUBLASLT_UNIFIED_WORKSPACE", "NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING")  # fmt: skip
+
+
+def environment(device: Device) -> dict[str, Any]:
+    """What a row's `config` says of the machine. Keys that this machine has nothing for are left out."""
+    import torch
+
+    found: dict[str, Any] = {"gpu": "cpu", "gpus": 1}
+    if device.kind == "cuda":
+        found |= _gpu(torch, device.index)
+    found |= {"torch": str(torch.__version__), "python": platform.python_version()}
+    for package in ("transformers", "triton"):
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    found["allocator"] = allocator()
+    found["date"] = datetime.now(UTC).date().isoformat()
+    return found
+
+
+def allocator() -> dict[str, str] | str:
+    """Settings in the environment that memory depends on, or "default"."""
+    return {name: os.environ[name] for name in ALLOCATOR if os.environ.get(name)} or "default"
+
+
+def key(environment: dict[str, Any]) -> str:
+    """The part of an id that names device and versions: the device as PyTorch names it, PyTorch, CUDA."""
+    gpu = slug(str(environment["gpu"]).removeprefix("NVIDIA "))
+    torch, cuda = str(environment["torch"]).partition("+")[0], environment.get("cuda")
+    return f"{gpu}-torch-{torch}" + (f"-cu{cuda}" if cuda else "")
+
+
+def slug(text: str) -> str:
+    """Lower case, with one hyphen for whatever is no letter, digit, dot or underscore.
+
+    >>> slug("NVIDIA H100 80GB HBM3")
+    'nvidia-h100-80gb-hbm3'
+    """
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-")
+
+
+def _gpu(torch: Any, index: int) -> dict[str, Any]:
+    properties = torch.cuda.get_device_properties(index)
+    found: dict[str, Any] = {
+        "gpu": str(properties.name),
+        "total_bytes": int(properties.total_memory),
+        "capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": int(properties.multi_processor_count),
+    }
+    level_2 = getattr(properties, "L2_cache_size", None)
+    if level_2:
+        found["l2_bytes"] = int(level_2)
+    found |= _nvidia.state(index)
+    if torch.version.cuda:
+        found["cuda"] = str(torch.version.cuda)
+    elif getattr(torch.version, "hip", None):
+        found["hip"] = str(torch.version.hip)
+    with suppress(Exception):  # a build without cuDNN or NCCL
+        found["cudnn"] = int(torch.backends.cudnn.version())
+    with suppress(Exception):
+        found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+    with suppress(Exception):
+        found["allocator_backend"] = str(torch.cuda.memory.get_allocator_backend())
+    return found
