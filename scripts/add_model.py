@@ -17,7 +17,7 @@ from typing import Any
 
 CATALOGUE = Path(__file__).parents[1] / "src/tonnage/catalogue/models"
 WIDTH = 120
-TABLES = ("config", "why", "sources")
+TABLES = ("config", "why", "sources", "variants")
 
 # Keys that decide no size: how text is made, how training begins, how the class is found.
 NOISE = {
