@@ -122,7 +122,7 @@ def _unknown(text: str) -> TonnageError:
     held = local.held_back(text)
     if held is not None:
         return held
-    found = unknown("model", text[:200], [*model_names(), *aliases("models")])
+    found = unknown("model", text[:200], model_names(), aliases("models"))
     return UnknownName(
         f"{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name."
     )
