@@ -113,6 +113,11 @@ def test_a_name_whose_layout_nobody_published_is_refused_with_the_name_of_its_si
         read("nvidia-nemotron-3-super-120b-a12b-fp8", offline=True)
 
 
+def test_a_name_whose_context_nobody_published_is_refused_with_names_that_are_known():
+    with pytest.raises(UnknownName, match=re.escape("qwen2.5-math-7b")):
+        read("qwen2.5-math-72b", offline=True)
+
+
 def test_the_names_of_a_variant_are_not_shown_as_names_of_its_file(capsys):
     shown = {}
     for name in ("qwen2.5-7b", "qwen2.5-7b-instruct"):
