@@ -2,8 +2,8 @@
 
     python scripts/add_model.py config.json --hub ORG/NAME --source URL [--alias A] [--published "8.03B;SOURCE;model"]
 
-Keeps the keys that decide size, KV cache, precision and context; leaves out token ids, sampling, dropout, initialisation
-and other noise. An unknown key is kept: a size must never be lost. Prints the file that it wrote and what tonnage counts.
+Keeps the keys that decide size, KV cache, precision and context, and dropout that is not 0; leaves out token ids, sampling,
+initialisation and other noise. An unknown key is kept: a size must never be lost. Prints the file that it wrote and what tonnage counts.
 """
 
 import argparse
@@ -15,9 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT
+
 CATALOGUE = Path(__file__).parents[1] / "src/tonnage/catalogue/models"
 WIDTH = 120
-TABLES = ("config", "why", "sources")
+TABLES = ("config", "why", "sources", "variants")
 
 # Keys that decide no size: how text is made, how training begins, how the class is found.
 NOISE = {
@@ -43,10 +45,13 @@ NOISE_LIKE = re.compile(
 
 def kept(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields without noise and without nulls (TOML has none), nested objects likewise."""
-    return {name: _clean(value) for name, value in fields.items() if value is not None and not is_noise(name)}
+    return {name: _clean(value) for name, value in fields.items() if value is not None and not is_noise(name, value)}
 
 
-def is_noise(name: str) -> bool:
+def is_noise(name: str, value: Any) -> bool:
+    """Whether a field decides nothing that tonnage tells. Training keeps more with dropout, if there is any."""
+    if name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT):
+        return not value
     return name in NOISE or bool(NOISE_LIKE.search(name))
 
 

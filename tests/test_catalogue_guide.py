@@ -16,7 +16,7 @@ TEXT = GUIDE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 FORMS = [
     accelerators.AcceleratorFile, accelerators._Memory, accelerators._Variant, LinkForm, nodes.NodeFile,
-    prices.Price, prices.Purchase, models.ModelFile, models.Published,
+    prices.Price, prices.Purchase, models.ModelFile, models.Published, models.Variant,
 ]  # fmt: skip
 
 

@@ -184,12 +184,16 @@ def test_an_entry_that_add_model_writes_reads_back_as_it_was(name):
     assert tomllib.loads(add_model().text(fields)) == {key: value for key, value in fields.items() if value != {}}
 
 
-def test_add_model_keeps_sizes_and_unknown_keys_and_drops_noise_and_nulls():
+def test_add_model_keeps_sizes_dropout_and_unknown_keys_and_drops_noise_and_nulls():
     given = {
         "hidden_size": 8, "eos_token_id": 2, "head_dim": None, "attention_dropout": 0.1, "new_kind_of_width": 3,
+        "hidden_dropout": 0.0, "classifier_dropout": 0.1,
         "output_proj_dims": 4, "output_attentions": False, "vision_config": {"depth": 2, "initializer_range": 0.02},
     }  # fmt: skip
-    kept = {"hidden_size": 8, "new_kind_of_width": 3, "output_proj_dims": 4, "vision_config": {"depth": 2}}
+    kept = {
+        "hidden_size": 8, "attention_dropout": 0.1, "new_kind_of_width": 3, "output_proj_dims": 4,
+        "vision_config": {"depth": 2},
+    }  # fmt: skip
     assert add_model().kept(given) == kept
 
 

@@ -9,9 +9,10 @@ from tonnage.catalogue import _files, accelerator_names, model_names, node_names
 from tonnage.cli import VERBS
 from tonnage.errors import UnknownName
 from tonnage.formula import FORMULAS
+from tonnage.models import read
 from tonnage.optimizers import OPTIMIZERS
 from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.registry import MOST, Registry, nearest
+from tonnage.registry import MOST, Registry, nearest, unknown
 
 MODELS = (*model_names(), *_files.aliases("models"))
 MACHINES = (*accelerator_names(), *node_names(), *_files.aliases("accelerators"), *_files.aliases("nodes"))
@@ -54,6 +55,14 @@ def test_a_misspelt_name_is_answered_with_the_one_that_is_meant(typed):
             break
     else:
         pytest.fail(f"{MEANT[typed]} is not a name")
+
+
+def test_where_no_name_is_near_names_and_aliases_are_counted_apart():
+    with pytest.raises(
+        UnknownName, match=rf"{len(model_names())} names and {len(_files.aliases('models'))} aliases are known"
+    ):
+        read("xyzzy-0000")
+    assert str(unknown("part", "q", [f"p{i}" for i in range(50)])).endswith("50 names are known.")
 
 
 def test_what_resembles_no_name_gets_no_suggestion():

@@ -1,9 +1,12 @@
 """What kernels, dropout and the loss keep: Korthikanti's closed forms through the whole walk, and torchtitan's chunks."""
 
+import json
+
 import pytest
 
 import tonnage
 from tonnage import read
+from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT
 from tonnage.errors import InvalidPlan
 from tonnage.estimate.training import training_memory
 from tonnage.formulas import memory as f
@@ -84,11 +87,41 @@ def test_transformers_upcasts_the_softmax_and_megatron_does_not():
     assert scores("transformers", 0, attention_dropout=True) == pytest.approx(7)
 
 
+@pytest.mark.parametrize(("name", "why", "hidden", "attention"), [
+    ("gpt2-xl", "resid_pdrop 0.1, attn_pdrop 0.1", True, True),
+    ("bert-base-uncased", "hidden_dropout_prob 0.1, attention_probs_dropout_prob 0.1", True, True),
+    ("bge-m3", "hidden_dropout_prob 0.1, attention_probs_dropout_prob 0.1", True, True),
+    ("t5-small", "dropout_rate 0.1", True, True), ("mt5-small", "dropout_rate 0.1", True, True),
+    ("opt-6.7b", "dropout 0.1", True, False), ("starcoder", "resid_pdrop 0.1, attn_pdrop 0.1", True, True),
+    ("starcoder2-3b", "residual_dropout 0.1, attention_dropout 0.1", True, True),
+    ("granite-3.1-8b-instruct", "attention_dropout 0.1", False, True),
+    ("granite-3.2-8b-instruct", "the catalogue's config names none", False, False),
+    ("phi-2", "resid_pdrop 0.1", True, False), ("phi-1", "the catalogue's config names none", False, False),
+    ("seed-oss-36b-instruct", "residual_dropout 0.1, attention_dropout 0.1", True, True),
+    ("llama-3.1-8b", "the catalogue's config names none", False, False),
+])  # fmt: skip
+def test_a_model_of_the_catalogue_trains_with_the_dropout_that_its_publisher_used(name, why, hidden, attention):
+    asked = tonnage.train(name, on="8xh200", sequence_length=512).question["dropout"]
+    assert asked == {"value": hidden or attention, "from": "model", "why": why}
+    config = read_model(name).config
+    assert any(config.get(field) for field in HIDDEN_DROPOUT) == hidden
+    assert any(config.get(field) for field in ATTENTION_DROPOUT) == attention
+
+
+def test_a_config_of_ones_own_that_names_no_dropout_is_said_to_name_none(tmp_path):
+    path = tmp_path / "config.json"
+    fields = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "vocab_size": 256,
+              "num_hidden_layers": 2, "num_attention_heads": 4}  # fmt: skip
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    asked = tonnage.train(str(path), on="rtx-4090", sequence_length=128).question["dropout"]
+    assert asked == {"value": False, "from": "model", "why": "its config names none"}
+
+
 def test_dropout_is_as_the_models_config_says_until_it_is_said(tmp_path):
     def question(**said):
         return tonnage.train(read_model("gpt2", overrides=config), on="rtx-4090", **said)
 
-    config = {}
+    config = {"resid_pdrop": 0.0, "attn_pdrop": 0.0}
     assert question().question["dropout"]["value"] is False
     config = {"resid_pdrop": 0.1, "attn_pdrop": 0.0}
     with_masks = question()

@@ -42,16 +42,18 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._items)
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:
-    """The error for a name that is not among the known ones, with the nearest of them."""
-    names = list(known)
+def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] = ()) -> UnknownName:
+    """The error for a name that is not among the known ones and their aliases, with the nearest of them."""
+    others = list(aliases)
+    names = [*known, *others]
     near = nearest(name, names)
     if near:
         hint = f"Did you mean {', '.join(map(repr, near))}?"
     elif len(names) <= 40:
         hint = f"Known: {', '.join(sorted(names))}."
     else:
-        hint = f"{len(names)} are known."
+        apart = f" and {len(others)} aliases" if others else ""
+        hint = f"{len(names) - len(others)} names{apart} are known."
     return UnknownName(f"no {kind} is called {shown(name)}. {hint}")
 
 

@@ -1,7 +1,9 @@
 """How configs name their dropout. No layer's size depends on it; what training keeps for backward does."""
 
-# GPT-2, GPT-NeoX and Falcon, BERT, BART, T5
-HIDDEN_DROPOUT = ("resid_pdrop", "hidden_dropout", "hidden_dropout_prob", "dropout", "dropout_rate", "resid_dropout")
+# GPT-2, GPT-NeoX and Falcon, BERT, BART, T5, GPT-Neo, StarCoder2 and Seed-OSS
+HIDDEN_DROPOUT = (
+    "resid_pdrop", "hidden_dropout", "hidden_dropout_prob", "dropout", "dropout_rate", "resid_dropout", "residual_dropout",
+)  # fmt: skip
 ATTENTION_DROPOUT = (
     "attn_pdrop", "attention_dropout", "attention_probs_dropout_prob", "attention_dropout_prob", "attn_dropout", "dropout_rate",
 )  # fmt: skip

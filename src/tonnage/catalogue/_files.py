@@ -88,7 +88,7 @@ def aliases(kind: str) -> dict[str, str]:
 
 def missing(kind: str, word: str, name: str) -> Exception:
     """The error for a name that the catalogue does not have."""
-    return unknown(word, name, [*names(kind), *_aliases(kind)])
+    return unknown(word, name, names(kind), _aliases(kind))
 
 
 def read(path: Path, form: type[T]) -> T:

@@ -117,8 +117,8 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         raise InvalidInput(
             f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
         )
-    raise unknown("accelerator or node", name, [*_files.aliases("accelerators"), *accelerator_names(),
-                                                *_files.aliases("nodes"), *node_names()])  # fmt: skip
+    raise unknown("accelerator or node", name, [*accelerator_names(), *node_names()],
+                  [*_files.aliases("accelerators"), *_files.aliases("nodes")])  # fmt: skip
 
 
 def _user_file(path: Path) -> tuple[Accelerator, Node | None]:

@@ -1,10 +1,12 @@
 """The catalogue of models: catalogue/models/*.toml -> a config.json's fields, with what was published about the model."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.catalogue import _checks, _files
 from tonnage.catalogue._files import Source
@@ -26,6 +28,23 @@ class Published(Struct, forbid_unknown_fields=True):
     counts: str = "model"
 
 
+class Variant(Struct, forbid_unknown_fields=True):
+    """What the config.json of another checkpoint of the same shape has otherwise, by the name of that checkpoint.
+
+    A table such as text_config is a section, of which the fields given change; any other value, quantization_config and
+    rope_scaling too, is taken whole. `also` are further aliases of the file that mean this checkpoint; its name behind an
+    owner does so without being listed.
+    """
+
+    config: dict[str, Any]
+    source: str
+    as_of: str
+    hub: str = ""
+    also: list[str] = []
+    published: list[Published] = []
+    note: str = ""
+
+
 class ModelFile(Struct, forbid_unknown_fields=True):
     """The form of a file. `config` has the keys of the model's own config.json, those that decide its size.
 
@@ -42,17 +61,55 @@ class ModelFile(Struct, forbid_unknown_fields=True):
     license: str = ""
     why: dict[str, str] = {}
     note: str = ""
+    variants: dict[str, Variant] = {}
 
 
 COUNTS = ("all", "model", "text", "non-embedding", "active", "active without table", "active non-embedding")
 
 
 def model_file(name: str) -> ModelFile:
-    """The entry of this name, alias or Hub id."""
+    """The entry of this name, alias or Hub id: that of the variant whose name it is, else that of the file."""
     path = find(name)
     if path is None:
         raise _files.missing("models", "model", name)
-    return load(path)
+    return named(load(path), name)
+
+
+def named(form: ModelFile, name: str) -> ModelFile:
+    """The entry that `name` means among a file's own and its variants; `aliases` are then the names of that one."""
+    meant = _variant(form, name)
+    aliases = [alias for alias in form.aliases if _variant(form, alias) == meant]
+    if meant is None:
+        return replace(form, aliases=aliases)
+    variant = form.variants[meant]
+    return replace(
+        form, name=meant, hub=variant.hub, aliases=aliases, note=variant.note, config=_changed(form.config, variant.config),
+        published=variant.published or form.published, variants={}, released="", why={},
+        sources={**form.sources, "variant": Source(variant.source, variant.as_of)},
+    )  # fmt: skip
+
+
+def _variant(form: ModelFile, name: str) -> str | None:
+    """The variant that a name means: the one of that name, with or without owner, or the one that lists it."""
+    wanted = _files.key(name)
+    for variant, fields in form.variants.items():
+        if wanted.rpartition("/")[2] == variant or wanted in fields.also:
+            return variant
+    return None
+
+
+def _changed(config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`config` with other values for some fields; a section keeps the fields that are not given."""
+    sections = {
+        name: _changed(config[name], value) for name, value in fields.items() if _is_section(name, config, value)
+    }
+    return {**config, **fields, **sections}
+
+
+def _is_section(name: str, config: Mapping[str, Any], value: Any) -> bool:
+    """Whether a field is a part of the model with fields of its own; how weights are stored is one fact."""
+    tables = isinstance(value, dict) and isinstance(config.get(name), dict)
+    return tables and name.endswith("_config") and name != "quantization_config"
 
 
 def find(name: str) -> Path | None:
@@ -69,14 +126,41 @@ def load(path: Path) -> ModelFile:
     """Read one file, strictly."""
     form = _files.read(path, ModelFile)
     _checks.sourced((), form.sources, str(path))
-    for number, published in enumerate(form.published, 1):
-        where = f"{path}: published {number}"
+    _check_published(form.published, str(path))
+    for name, variant in form.variants.items():
+        _check_variant(form, name, variant, f"{path}: variants.{name}")
+    return form
+
+
+def _check_published(counts: list[Published], place: str) -> None:
+    for number, published in enumerate(counts, 1):
+        where = f"{place}: published {number}"
         _checks.one_of(published.counts, COUNTS, f"{where}: counts")
         _checks.date(published.as_of, f"{where}: as_of")
         if not published.source.strip():
             raise InvalidInput(f"{where}: source is empty.")
         _check_count(published.parameters, f"{where}: parameters")
-    return form
+
+
+def _check_variant(form: ModelFile, name: str, variant: Variant, where: str) -> None:
+    """Its names are aliases of the file, its fields differ from the file's, and it says who says so."""
+    for alias in (name, *variant.also):
+        _checks.one_of(alias, [_files.key(each) for each in form.aliases], f"{where}: its name")
+    _check_changes(form.config, variant.config, f"{where}: config")
+    _checks.date(variant.as_of, f"{where}: as_of")
+    if not variant.source.strip():
+        raise InvalidInput(f"{where}: source is empty.")
+    _check_published(variant.published, where)
+
+
+def _check_changes(config: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:
+    if not fields:
+        raise InvalidInput(f"{where} is empty: a variant names the fields that differ.")
+    for field, value in fields.items():
+        if _is_section(field, config, value):
+            _check_changes(config[field], value, f"{where}.{field}")
+        elif config.get(field) == value:
+            raise InvalidInput(f"{where}.{field} is what the file says already: {shown(value)}.")
 
 
 def _check_count(count: int | str, where: str) -> None:

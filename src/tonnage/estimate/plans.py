@@ -208,7 +208,10 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     text = model.config.get("text_config")
     config = {**model.config, **text} if isinstance(text, dict) else model.config
     found = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
-    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or "its config names none"
+    whose = (
+        "the catalogue's" if model.source.startswith("catalogue") else "its"
+    )  # a catalogue's config is not the whole file
+    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or f"{whose} config names none"
     q.take("dropout", o.dropout, bool(found), "model", why)
     if o.dropout is not None:
         return o.dropout, o.dropout

@@ -85,11 +85,11 @@ def _catalogued(text: str) -> Contents | None:
     found = catalogue.find(text) if "\0" not in text else None
     if found is None:
         return None
-    form = catalogue.load(found)
+    form = catalogue.named(catalogue.load(found), text)
     notes = [form.note] if form.note else []
     return Contents(
         name=form.name,
-        source=f"catalogue entry {found.stem}",
+        source=f"catalogue entry {found.stem}" + (f", variant {form.name}" if "variant" in form.sources else ""),
         where=str(found.name),
         fields=dict(form.config),
         notes=notes,
@@ -122,7 +122,7 @@ def _unknown(text: str) -> TonnageError:
     held = local.held_back(text)
     if held is not None:
         return held
-    found = unknown("model", text[:200], [*model_names(), *aliases("models")])
+    found = unknown("model", text[:200], model_names(), aliases("models"))
     return UnknownName(
         f"{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name."
     )

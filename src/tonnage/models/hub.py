@@ -248,10 +248,10 @@ def _absent(repository: str, has_token: bool) -> str:
 
 def _catalogued(repository: str) -> str:
     """How to have the model without the Hub, where the catalogue describes it."""
-    from tonnage.catalogue.models import find
+    from tonnage.catalogue.models import find, model_file
 
-    found = find(repository)
-    return f" The catalogue describes it without any network: {found.stem!r}." if found else ""
+    found = model_file(repository).name if find(repository) else None
+    return f" The catalogue describes it without any network: {found!r}." if found else ""
 
 
 def _nearest(repository: str) -> str:
