@@ -38,7 +38,9 @@ def fold_recordings(recordings: Sequence[Recording], layers: Sequence[int], num_
     more = _more(layers, num_layers)
     first = recordings[0]
     events = fold([each.events for each in recordings], layers, num_layers)
-    answers = _continued([{(a.operation, a.dtype, a.answer): a.times for a in each.answers} for each in recordings], more)
+    answers = _continued(
+        [{(a.operation, a.dtype, a.answer): a.times for a in each.answers} for each in recordings], more
+    )
     return Recording(
         events=events, profile=first.profile, front_end=first.front_end, program=first.program, torch=first.torch,
         operations=_continued([{"operations": each.operations} for each in recordings], more)["operations"],

@@ -62,6 +62,8 @@ def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> A
 def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
     """The same config with `count` layers; lists with an entry a layer are cut."""
     made = dict(fields)
+    if isinstance(made.get("text_config"), Mapping):
+        made["text_config"] = dict(made["text_config"])  # the caller's stays as it is
     for holder in (made, made.get("text_config")):
         if not isinstance(holder, dict):
             continue
@@ -84,7 +86,8 @@ def training_program(
     model.train()
     model.config.use_cache = False
     if recompute == "full":
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        newest = getattr(model, "activation_checkpointing_enable", None)  # transformers 5.20 renamed it
+        (newest or model.gradient_checkpointing_enable)({"use_reentrant": False})
     vocabulary = min(model.get_input_embeddings().num_embeddings, 1000)
     tokens = torch.randint(0, vocabulary, (micro_batch_size, sequence_length), device="cuda")
     return Program(

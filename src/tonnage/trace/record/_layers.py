@@ -30,20 +30,22 @@ def begins_with(whole: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
     return short is not None and all(facts <= found for facts, found in zip(whole, short, strict=False))
 
 
-def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, nn.Module]]:
+def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, list[nn.Module]]]:
     """Outermost ones: experts may be as many as layers."""
     outer: list[str] = []
     for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers:
-            if not path.startswith(tuple(f"{each}." if each else "" for each in outer)):
-                outer.append(path)
-                yield path, module
+        listed = isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers
+        if listed and not path.startswith(tuple(f"{each}." if each else "" for each in outer)):
+            outer.append(path)
+            yield path, list(module.children())
 
 
 def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...], Sequence[Any]]]:
     """The lists of a model's config, and of those inside it, with an entry for each layer."""
     config = getattr(model, "config", None)
-    inner = [(name, each) for name, each in vars(config).items() if hasattr(each, "to_dict")] if config is not None else []
+    inner = (
+        [(name, each) for name, each in vars(config).items() if hasattr(each, "to_dict")] if config is not None else []
+    )
     for holder, each in [("", config), *inner]:
         for name, value in vars(each).items() if hasattr(each, "to_dict") else ():
             if isinstance(value, list | tuple) and len(value) == num_layers:
@@ -54,7 +56,7 @@ def _described(layer: nn.Module) -> dict[tuple[str, str], Hashable]:
     """Modules by their place in the layer, plain attributes, shapes of parameters and buffers."""
     found: dict[tuple[str, str], Hashable] = {}
     for path, module in layer.named_modules():
-        found[path, ""] = type(module)
+        found[path, ""] = type(module).__qualname__
         for name, value in vars(module).items():
             if isinstance(value, _SCALARS):
                 found[path, name] = value
@@ -70,7 +72,9 @@ def _without_numbers(layers: list[dict[tuple[str, str], Hashable]]) -> list[dict
     """Without a layer's own number, counted from 0 or 1, which is no difference of kind."""
     for name in {name for layer in layers for name in layer}:
         values = [(i, layer[name]) for i, layer in enumerate(layers) if name in layer]
-        if len(values) > 1 and any(all(type(value) is int and value == i + first for i, value in values) for first in (0, 1)):
+        if len(values) > 1 and any(
+            all(type(value) is int and value == i + first for i, value in values) for first in (0, 1)
+        ):
             for layer in layers:
                 layer.pop(name, None)
     return layers
