@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 JOBS ?= 2
 
-.PHONY: demo test quick check lint types bench validate all soak docs schema clean
+.PHONY: demo test quick check lint types bench bench-trace validate all soak docs schema clean
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192
@@ -29,6 +29,9 @@ types: .venv/quick.done
 
 bench: .venv/quick.done  ## writes benchmarks/results.json
 	$(BIN)/python benchmarks/run.py
+
+bench-trace: .venv/test.done  ## what traces cost: writes benchmarks/results_trace.json
+	$(BIN)/python benchmarks/trace.py
 
 validate: .venv/core.done  ## predictions against published measurements
 	$(BIN)/tonnage validate validation/params.yaml

@@ -1,5 +1,6 @@
 """Three traces side by side: what all of them have, and the loops that run once more in each."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -10,6 +11,7 @@ from tonnage.trace.events import Events
 from tonnage.trace.fold._errors import DoesNotFold
 
 NUMBERS = re.compile(r"\d+")
+_WAYS = 500  # that are tried before a stage is given up
 _REST = "after the last mark"
 
 
@@ -75,21 +77,34 @@ class _Stage:
         self.tokens = [stream.tokens[first:end] for stream, (first, end) in zip(streams, bounds, strict=True)]
         self.ends = [end - first for first, end in bounds]
 
-    def pieces(self) -> Iterator[Piece]:
-        """Runs along all three until they part, which is where a loop goes on in the longer ones."""
-        place = start = [0, 0, 0]
-        while True:
-            place = [each + self._alike(place) for each in place]
-            if place == self.ends:
+    def pieces(self) -> list[Piece]:
+        """Runs along all three until they part, which is where a loop goes on in the longer ones.
+
+        How long the loop is may be told in several ways; the next best is tried where one leads nowhere.
+        """
+        ways: list[tuple[list[int], list[Piece]]] = [([0, 0, 0], [])]
+        furthest = 0
+        for _ in range(_WAYS):
+            if not ways:
                 break
-            length = self._inserted(place)
-            first = self._first_repeated(start[2], place[2], length)
-            count, begun = divmod(place[2] - first, length)
-            yield Piece(self.stage, first - start[2])
-            yield Piece(self.stage, begun, begun=True)
-            yield Piece(self.stage, length, count)
-            place = start = [each + more * length for more, each in enumerate(place)]
-        yield Piece(self.stage, place[2] - start[2], ends=True)
+            start, before = ways.pop()
+            alike = self._alike(start)
+            place = [each + alike for each in start]
+            if place == self.ends:
+                return [*before, Piece(self.stage, alike, ends=True)]
+            furthest = max(furthest, place[0])
+            for length in reversed(self._lengths(place)):
+                after = [each + more * length for more, each in enumerate(place)]
+                ways.append((after, [*before, *self._loop(start[2], place[2], length)]))
+        raise DoesNotFold(self.stage, f"after {furthest} of its events, what more layers add does not repeat.")
+
+    def _loop(self, start: int, place: int, length: int) -> Iterator[Piece]:
+        """What is between two places of the third trace: events, and repetitions up to the second place."""
+        first = self._first_repeated(start, place, length)
+        count, begun = divmod(place - first, length)
+        yield Piece(self.stage, first - start)
+        yield Piece(self.stage, begun, begun=True)
+        yield Piece(self.stage, length, count)
 
     def _alike(self, place: Sequence[int]) -> int:
         """For how many events the three go the same way. Bytes may grow by the same step from trace to trace."""
@@ -102,27 +117,24 @@ class _Stage:
             count += 1
         return count
 
-    def _inserted(self, place: Sequence[int]) -> int:
-        """The length of what the second trace has here once and the third twice: after it they go the same way for longest."""
+    def _lengths(self, place: Sequence[int]) -> list[int]:
+        """Of what the second trace has here once and the third twice: first those after which all go the same way for longest."""
         i, j, k = place
         rest, rest_b, rest_c = (end - each for end, each in zip(self.ends, place, strict=True))
-        best, best_length = 0, 0
-        kinds, tokens = self.kinds[1], self.tokens[2]
+        found: list[tuple[float, int]] = []
+        (_, kinds, kinds_c), tokens = self.kinds, self.tokens[2]
         for length in range(1, min(rest_b - rest, (rest_c - rest) // 2) + 1):
-            if tokens[k] != tokens[k + length] or kinds[j] != self.kinds[2][k]:
+            if tokens[k] != tokens[k + length] or kinds[j] != kinds_c[k]:
                 continue
-            if kinds[j : j + length] != self.kinds[2][k : k + length]:
+            if kinds[j : j + length] != kinds_c[k : k + length]:
                 continue
             if tokens[k : k + length] != tokens[k + length : k + 2 * length]:
                 continue
             after = [i, j + length, k + 2 * length]
-            if after == self.ends:
-                return length
-            if (alike := self._alike(after)) > best:
-                best, best_length = alike, length
-        if not best:
-            raise DoesNotFold(self.stage, f"after {i} of its events, what more layers add does not repeat.")
-        return best_length
+            alike = math.inf if after == self.ends else self._alike(after)
+            if alike:
+                found.append((-alike, length))
+        return [length for _, length in sorted(found)]
 
     def _first_repeated(self, start: int, place: int, length: int) -> int:
         """How far back the repetition reaches in the third trace."""

@@ -1,6 +1,7 @@
 """What an event of a piece does, as a rule of which repetition it is in and of how many repetitions there are."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -138,13 +139,14 @@ def _freed(points: Sequence[Point], slopes: Slopes) -> Freed | None:
 def _made(points: Sequence[Point], like: Allocation, slopes: Slopes) -> Made | None:
     size = _line(points, lambda each: _allocation(each).bytes, _growth(points))
     texts = NUMBERS.split(like.module)
-    numbers = []
-    for index in range(len(texts) - 1):
-        number = _line(points, lambda each, index=index: int(NUMBERS.findall(_allocation(each).module)[index]), slopes)
-        if number is None:
-            return None
-        numbers.append(number)
-    return None if size is None else Made(like, size, tuple(texts), tuple(numbers))
+    numbers = [_line(points, partial(_number, index), slopes) for index in range(len(texts) - 1)]
+    found = tuple(each for each in numbers if each is not None)
+    return None if size is None or len(found) < len(numbers) else Made(like, size, tuple(texts), found)
+
+
+def _number(index: int, point: Point) -> int:
+    """Of the numbers in its module's name, one."""
+    return int(NUMBERS.findall(_allocation(point).module)[index])
 
 
 def _growth(points: Iterable[Point]) -> Slopes:

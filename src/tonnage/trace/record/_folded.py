@@ -53,7 +53,7 @@ class _Folding:
         if layers is None:
             raise _Whole("they do not repeat often enough to fold.")
         period = layers[1] - layers[0]
-        traces = [self.trace(count) for count in layers]
+        traces = [self._short(count) for count in layers]
         spent = sum(layers)
         while True:
             try:
@@ -64,7 +64,7 @@ class _Folding:
                 if spent >= self.num_layers:
                     raise _Whole(f"{error}") from None
                 layers = (layers[1], layers[2], longer)
-                traces = [*traces[1:], self.trace(longer)]
+                traces = [*traces[1:], self._short(longer)]
             else:
                 return _noted(made, f"Folded from traces with {layers[0]}, {layers[1]} and {layers[2]} layers.")
 
@@ -80,6 +80,15 @@ class _Folding:
                 raise _Whole(f"with {num_layers} of them the program has other kinds of layers.")
             train(recorder, program, self.steps, lambda stage: self.progress(f"{num_layers} layers, {stage}"))
         return recorder.recording(self.name)
+
+    def _short(self, num_layers: int) -> Recording:
+        """Of a program that may have been made for its own number of layers only."""
+        try:
+            return self.trace(num_layers)
+        except _Whole:
+            raise
+        except Exception as error:
+            raise _Whole(f"with {num_layers} of them the program fails: {type(error).__name__}: {error}") from error
 
     def _kinds(self) -> list[Kind] | None:
         with recording(self.front_end, self.profile) as recorder, recorder.pause():

@@ -71,6 +71,8 @@ def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> A
 def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
     """The same config with `count` layers; lists with an entry a layer are cut."""
     made = dict(fields)
+    if isinstance(made.get("text_config"), Mapping):
+        made["text_config"] = dict(made["text_config"])  # the caller's stays as it is
     for holder in (made, made.get("text_config")):
         if not isinstance(holder, dict):
             continue

@@ -30,14 +30,14 @@ def begins_with(whole: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
     return short is not None and all(facts <= found for facts, found in zip(whole, short, strict=False))
 
 
-def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, nn.Module]]:
+def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, list[nn.Module]]]:
     """Outermost ones: experts may be as many as layers."""
     outer: list[str] = []
     for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers:
-            if not path.startswith(tuple(f"{each}." if each else "" for each in outer)):
-                outer.append(path)
-                yield path, module
+        listed = isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers
+        if listed and not path.startswith(tuple(f"{each}." if each else "" for each in outer)):
+            outer.append(path)
+            yield path, list(module.children())
 
 
 def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...], Sequence[Any]]]:
@@ -56,7 +56,7 @@ def _described(layer: nn.Module) -> dict[tuple[str, str], Hashable]:
     """Modules by their place in the layer, plain attributes, shapes of parameters and buffers."""
     found: dict[tuple[str, str], Hashable] = {}
     for path, module in layer.named_modules():
-        found[path, ""] = type(module)
+        found[path, ""] = type(module).__qualname__
         for name, value in vars(module).items():
             if isinstance(value, _SCALARS):
                 found[path, name] = value
