@@ -150,10 +150,21 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
     front_end = _front_end(how)
     steps = how.get("steps", 2)
     _need_torch()
+    bar = _Bar(steps * (2 * asked.get("num_microbatches", 1) + 1))
+    try:
+        return _traced(arguments, asked, profile, front_end, steps, bar)
+    finally:
+        bar.over()
+
+
+def _traced(
+    arguments: argparse.Namespace, asked: dict[str, Any], profile: str, front_end: Any, steps: int, bar: "_Bar"
+) -> tuple[Any, Any, Any]:
+    target = arguments.target
     if ".py:" in target:
         from tonnage.trace.record._user import record_file
 
-        return record_file(target, front_end, profile, steps, _named(arguments.argument), _progress), None, None
+        return record_file(target, front_end, profile, steps, _named(arguments.argument), bar), None, None
     from tonnage.models import read
     from tonnage.trace.profiles import profile as profile_of
     from tonnage.trace.request import TraceOptions, checked
@@ -162,7 +173,7 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
     options = checked(model, TraceOptions(**asked, steps=steps))
     from tonnage.trace.record._model import record_model
 
-    return record_model(model, options, profile_of(profile), front_end, _progress), model, options
+    return record_model(model, options, profile_of(profile), front_end, bar), model, options
 
 
 def _front_end(how: dict[str, Any]) -> Any:
@@ -214,9 +225,21 @@ def _named(pairs: list[str]) -> dict[str, Any]:
     return made
 
 
-def _progress(stage: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{stage}", end="", file=sys.stderr, flush=True)
+class _Bar:
+    """A bar on a terminal's standard error: one field for each stage that is begun, of as many as are expected."""
+
+    def __init__(self, expected: int):
+        self.expected, self.begun = expected, 0
+
+    def __call__(self, stage: str) -> None:
+        self.begun += 1
+        if sys.stderr.isatty():
+            left = max(self.expected - self.begun, 0)
+            print(f"\r\x1b[K[{'#' * self.begun}{'.' * left}] {stage}", end="", file=sys.stderr, flush=True)
+
+    def over(self) -> None:
+        if self.begun and sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _against(what: str, made: Any, model: Any, options: Any) -> dict[str, Any]:
