@@ -24,7 +24,7 @@ lint: .venv/quick.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: .venv/quick.done
+types: .venv/test.done  ## with torch, whose types the tracer needs
 	$(BIN)/mypy
 
 bench: .venv/quick.done  ## writes benchmarks/results.json

@@ -8,7 +8,8 @@ from tonnage.units import human
 COLOURS = {
     "parameter": "#4c78a8", "gradient": "#e45756", "optimizer": "#72b7b2", "buffer": "#9d755d", "activation": "#54a24b", "temporary": "#f2b134",
 }  # fmt: skip
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 520, 90, 20, 40, 90
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 560, 90, 110, 60, 100
+APART = 14  # between the names of two marks
 
 
 def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], limit: int | None = None) -> str:
@@ -70,21 +71,34 @@ def _grid(top: float, y: Any) -> list[str]:
 
 
 def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
-    made = []
+    """A line for each; names that would lie upon one another are joined."""
+    made, named, last = [], "", 0.0
     for mark in marks:
         at = x(mark["position"])
         made.append(
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
-            f'<text transform="translate({at - 2:.1f},{HEIGHT - BOTTOM + 6}) rotate(35)" font-size="10">{escape(mark["name"])}</text>'
         )
-    return made
+        if named and at - last < APART:
+            named += f", {mark['name']}"
+            continue
+        made += _named(named, last)
+        named, last = mark["name"], at
+    return made + _named(named, last)
+
+
+def _named(name: str, at: float) -> list[str]:
+    if not name:
+        return []
+    return [
+        f'<text transform="translate({at - 2:.1f},{HEIGHT - BOTTOM + 10}) rotate(35)" font-size="10">{escape(name)}</text>'
+    ]
 
 
 def _legend(names: list[str]) -> list[str]:
     made = []
     for place, name in enumerate(names):
-        left = WIDTH - RIGHT - 110 * (len(names) - place)
+        left = LEFT + 110 * place
         made.append(
-            f'<rect x="{left}" y="12" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="22">{name}</text>'
+            f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="44">{name}</text>'
         )
     return made
