@@ -216,3 +216,39 @@ def test_a_recording_is_saved_and_read_back(tmp_path):
     assert msgspec.to_builtins(read) == msgspec.to_builtins(made)
     with pytest.raises(InvalidInput, match=r"nothing\.json"):
         load(tmp_path / "nothing.json")
+
+
+class Shaped:
+    """As much of a tensor as an overlay asks for."""
+
+    def __init__(self, *shape, size=2):
+        self.shape, self.size = shape, size
+
+    def element_size(self):
+        return self.size
+
+
+@pytest.mark.parametrize(
+    ("batch", "heads", "shared", "queries", "keys", "splits"),
+    [
+        (8, 32, 8, 4096, 4096, 0),  # a prompt fills the GPU
+        (1, 32, 8, 1, 4096, 32),  # one token: 8 blocks for 264 half multiprocessors, 32 blocks of 128 keys
+        (64, 32, 8, 1, 4096, 0),  # 512 blocks fill it
+        (1, 32, 32, 1, 128, 0),  # one block of keys cannot be split
+    ],
+)
+def test_decoding_splits_the_keys_where_there_are_too_few_queries_to_fill_the_gpu(
+    batch, heads, shared, queries, keys, splits
+):
+    from tonnage.trace.overlays import Call
+
+    chosen = profile("torch-2.13-h100")
+    (overlay,) = overlays(chosen)["aten._scaled_dot_product_flash_attention.default"]
+    found = overlay.effect(
+        Call((Shaped(batch, heads, queries, 128), Shaped(batch, shared, keys, 128), None), {}, None, chosen)
+    )
+    if not splits:
+        assert found is None
+    else:
+        rows = splits * batch * heads * queries
+        assert found.temporaries == (rows * 4, rows * 128 * 4)

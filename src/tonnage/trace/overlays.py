@@ -5,6 +5,7 @@ storage of its result really is. Torch is not needed here: a call's tensors have
 """
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 from msgspec import Struct
@@ -91,6 +92,39 @@ def _mean_loss(call: Call) -> Effect | None:
     return Effect(temporaries=(size,), storage=size)
 
 
+def _split_kv(call: Call) -> Effect | None:
+    """Few queries on many keys: the keys are split among blocks, whose partial results are fp32. With one query, those of shared
+    heads count as its rows."""
+    query, key = call.arguments[:2]
+    dropout = call.arguments[3] if len(call.arguments) > 3 else call.keywords.get("dropout_p", 0.0)
+    if dropout:
+        return None
+    batch, heads, length, width = query.shape
+    if length == 1 and heads > key.shape[1] and width % 8 == 0:
+        heads, length = key.shape[1], heads // key.shape[1]
+    keys = 256 if width <= 64 else 128 if width <= 128 else 64
+    splits = _splits(batch * heads * -(-length // 64), 2 * call.profile.gpu.multiprocessors, -(-key.shape[2] // keys))
+    if splits == 1:
+        return None
+    rows = splits * batch * heads * length
+    return Effect(temporaries=(rows * 4, rows * _round_up(width, 32 if width <= 128 else 64) * 4))
+
+
+def _splits(blocks: int, multiprocessors: int, key_blocks: int) -> int:
+    """The least splits that fill the multiprocessors to 85 % of what any number of splits would."""
+    if blocks >= 0.8 * multiprocessors:
+        return 1
+    eligible = [
+        number
+        for number in range(1, min(128, multiprocessors, key_blocks) + 1)
+        if number == 1 or -(-key_blocks // number) != -(-key_blocks // (number - 1))
+    ]
+    waves = {number: blocks * number / multiprocessors for number in eligible}
+    efficiency = {number: wave / ceil(wave) for number, wave in waves.items()}
+    best = max(efficiency.values(), default=0.0)
+    return next((number for number in eligible if efficiency[number] >= 0.85 * best), 1)
+
+
 def _flash_backward(call: Call) -> Effect | None:
     """softmax_d, dq_accum, and keys' and values' gradients of every query head where heads are shared."""
     _, query, key = call.arguments[:3]
@@ -131,6 +165,8 @@ OVERLAYS = (
             source="PyTorch, aten/src/ATen/cuda/CUDABlas.cpp: gemm_and_bias"),
     Overlay(name="loss of full size", operations=("aten.mse_loss.default", "aten.smooth_l1_loss.default"), effect=_mean_loss,
             source="PyTorch, aten/src/ATen/native/BinaryOps.cpp and Loss.cpp: borrowing binary op, resized after"),
+    Overlay(name="flash attention with split keys", operations=("aten._scaled_dot_product_flash_attention.default",), effect=_split_kv,
+            first=(2, 2), source="PyTorch, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp: set_params_splitkv, num_splits_heuristic"),
     Overlay(name="flash attention backward", operations=("aten._scaled_dot_product_flash_attention_backward.default",), effect=_flash_backward,
             first=(2, 0), source=_FLASH),
     Overlay(name="efficient attention backward", operations=("aten._scaled_dot_product_efficient_attention_backward.default",),
