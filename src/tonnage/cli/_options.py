@@ -188,6 +188,28 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_named_values(parser: argparse.ArgumentParser) -> None:
+    """--argument, of a program FILE.py:callable."""
+    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE",
+                        help="an argument of the callable; can be given again")  # fmt: skip
+
+
+def named_values(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE, a value as Python writes numbers, truth and texts; what is none of these is a text."""
+    import ast
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidInput(f"--argument is written NAME=VALUE. Got {pair[:80]!r}.")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = value
+    return found
+
+
 def required(found: Mapping[str, Any], option: Option) -> Any:
     """The value of an option that cannot be left out."""
     if option.name not in found:

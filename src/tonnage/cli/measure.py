@@ -1,12 +1,12 @@
 """tonnage measure: a training program on the GPU of this machine, stage by stage."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
+from tonnage.cli._progress import Bar
 from tonnage.errors import InvalidInput
 from tonnage.units import parse_length
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.help = f"FILE.py:callable, which gives model, inputs, loss and optimizer; or {action.help}"
     o.add(parser, MODEL, "training, of a MODEL")
     o.add(parser, RUN, "how it is measured")
-    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE", help="an argument of the callable; can be given again")  # fmt: skip
+    o.add_named_values(parser)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
 
@@ -54,18 +54,19 @@ def run(arguments: argparse.Namespace) -> int:
         given["implementation"] = chosen
     _check_out(out, options.get("device", "cuda"))
     overrides = o.values(arguments, o.MODEL_OPTIONS)
-    text = arguments.model or ""
+    text, bar = arguments.model or "", Bar()
     if ".py:" in text or text.endswith(".py"):
         if given or overrides:
             name = next(iter({**given, **overrides})).replace("_", "-")
             raise InvalidInput(
                 f"--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument NAME=VALUE."
             )
-        answer = measure_file(text, _named(arguments.argument), Options(**options), _progress)
+        answer = measure_file(text, o.named_values(arguments.argument), Options(**options), bar)
     else:
         if arguments.argument:
             raise InvalidInput("--argument is of a program FILE.py:callable; a MODEL has options of its own.")
-        answer = measure_model(o.read_model(arguments), overrides, Options(**options, model=given), _progress)
+        answer = measure_model(o.read_model(arguments), overrides, Options(**options, model=given), bar)
+    bar.over()
     _print(answer, as_json=arguments.json)
     if out is not None:
         from tonnage.measure.rows import merge
@@ -86,32 +87,9 @@ def _check_out(out: str | None, device: str) -> None:
         read([out])
 
 
-def _named(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE, a value as Python writes numbers, truth and texts; what is none of these is a text."""
-    import ast
-
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidInput(f"--argument is written NAME=VALUE. Got {pair[:80]!r}.")
-        try:
-            found[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found[name] = value
-    return found
-
-
-def _progress(stage: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K{stage}", end="", file=sys.stderr, flush=True)
-
-
 def _print(answer: Any, *, as_json: bool) -> None:
     from tonnage.cli._print import print_json, print_lines
 
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
     if as_json:
         print_json(answer.to_dict())
         return

@@ -1,12 +1,12 @@
 """tonnage trace: what PyTorch would allocate, without a GPU."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
+from tonnage.cli._progress import Bar
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.units import parse_bytes, parse_length
 
@@ -84,14 +84,7 @@ OPTIONS = (*HOW, *MODEL, *OUT)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="FILE.py:callable, a model as `tonnage train` takes it, a recording that --save wrote, or E5")  # fmt: skip
-    parser.add_argument(
-        "--argument",
-        "-a",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an argument of the callable; may be repeated",
-    )
+    o.add_named_values(parser)
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the Hub (default: main)")
     parser.add_argument("--offline", action="store_true", default=None, help="never ask the network")
     o.add(parser, HOW, "the run")
@@ -150,7 +143,7 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
     front_end = _front_end(how)
     steps = how.get("steps", 2)
     _need_torch()
-    bar = _Bar(steps * (2 * asked.get("num_microbatches", 1) + 1))
+    bar = Bar(steps * (2 * asked.get("num_microbatches", 1) + 1))
     try:
         return _traced(arguments, asked, profile, front_end, steps, bar)
     finally:
@@ -158,13 +151,13 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
 
 
 def _traced(
-    arguments: argparse.Namespace, asked: dict[str, Any], profile: str, front_end: Any, steps: int, bar: "_Bar"
+    arguments: argparse.Namespace, asked: dict[str, Any], profile: str, front_end: Any, steps: int, bar: Bar
 ) -> tuple[Any, Any, Any]:
     target = arguments.target
     if ".py:" in target:
         from tonnage.trace.record._user import record_file
 
-        return record_file(target, front_end, profile, steps, _named(arguments.argument), bar), None, None
+        return record_file(target, front_end, profile, steps, o.named_values(arguments.argument), bar), None, None
     from tonnage.models import read
     from tonnage.trace.profiles import profile as profile_of
     from tonnage.trace.request import TraceOptions, checked
@@ -207,39 +200,6 @@ def _need_torch() -> None:
         raise MissingDatum(
             "tracing a program or a model needs PyTorch: pip install 'tonnage[trace]'. Recordings and E5 need none."
         ) from None
-
-
-def _named(pairs: list[str]) -> dict[str, Any]:
-    """NAME=VALUE: numbers and true or false as such, all else as text."""
-    import msgspec
-
-    made: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidInput(f"--argument is NAME=VALUE. Got {pair[:80]!r}.")
-        try:
-            made[name] = msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            made[name] = text
-    return made
-
-
-class _Bar:
-    """A bar on a terminal's standard error: one field for each stage that is begun, of as many as are expected."""
-
-    def __init__(self, expected: int):
-        self.expected, self.begun = expected, 0
-
-    def __call__(self, stage: str) -> None:
-        self.begun += 1
-        if sys.stderr.isatty():
-            left = max(self.expected - self.begun, 0)
-            print(f"\r\x1b[K[{'#' * self.begun}{'.' * left}] {stage}", end="", file=sys.stderr, flush=True)
-
-    def over(self) -> None:
-        if self.begun and sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _against(what: str, made: Any, model: Any, options: Any) -> dict[str, Any]:
