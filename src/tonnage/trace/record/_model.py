@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
@@ -119,9 +120,12 @@ def _distributed(
         raise InvalidInput(f"front_end: runtime {options.runtime} needs fake CUDA tensors. Take --front-end cuda.")
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation)  # type: ignore[arg-type]
     try:
-        return distributed(model.config, distributed_plan(options), profile, factory, progress)
+        made = distributed(model.config, distributed_plan(options), profile, factory, progress)
     except RuntimeError as error:
         raise explain(error, ModulePath(), model.name) from None
+    return replace(
+        made, program=f"{model.name}, {made.program}", notes=(*optimizers.notes(options.optimizer), *made.notes)
+    )
 
 
 def _generating(

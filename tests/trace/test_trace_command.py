@@ -1,0 +1,104 @@
+"""`tonnage trace` with PyTorch: rule E5 recorded anew, models of transformers in every mode, and what cannot be."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import tonnage
+from tonnage.cli import main
+from tonnage.document import json_schema
+from tonnage.trace.e5 import VARIANTS, recorded
+from tonnage.trace.record._user import record_file
+from tonnage.trace.replay import replay
+from tonnage.units import MIB
+
+E5 = Path(tonnage.__file__).parent / "trace" / "programs" / "linear_relu.py"
+SMALL = ["--num-layers", "2", "--sequence-length", "256"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_the_shipped_events_of_rule_e5_are_those_of_a_fresh_trace(variant):
+    fresh = record_file(f"{E5}:program", "meta", variant.profile, steps=1, arguments=variant.arguments)
+    shipped = recorded(variant)
+    assert fresh.events == shipped.events
+    assert fresh.overlays == shipped.overlays
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "batch", "dtype", "itemsize"), [(512, 4, 8, "float32", 4), (2048, 3, 64, "bfloat16", 2), (256, 20, 1, "float64", 8)]
+)  # fmt: skip
+def test_nothing_about_rule_e5_is_special(width, depth, batch, dtype, itemsize):
+    """Tensors by hand: weights, as many gradients, twice as many states; activations of every layer are kept."""
+    made = record_file(
+        f"{E5}:program", "meta", "torch-1.13-a100", 1, {"width": width, "depth": depth, "batch": batch, "dtype": dtype}
+    )
+    weights = depth * (width * width + width) * itemsize
+    found = dict.fromkeys(("parameter", "gradient", "optimizer"), 0)
+    for number in made.events.live_at(len(made.events)):
+        one = made.events.allocations[number]
+        found[one.category] = found.get(one.category, 0) + one.bytes
+    assert (found["parameter"], found["gradient"], found["optimizer"]) == (weights, weights, 2 * weights)
+    assert found["activation"] >= depth * batch * width * itemsize
+    assert replay(made.events).peak_allocated_bytes >= 4 * weights
+
+
+def asked(capsys, *words):
+    status = main(["trace", *words, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json_schema())
+    return status, document
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), ("--recompute", "full", "--num-microbatches", "2"), ("--fold", "--num-layers", "12"), ("--precision", "bf16-mixed"),
+        ("--lora-rank", "8"), ("--lora-rank", "8", "--base", "nf4-double", "--recompute", "full"), ("--optimizer", "adamw-8bit"),
+        ("--mode", "generate", "--new-tokens", "4"), ("--runtime", "fsdp2", "--world-size", "4", "--rank", "3"),
+        ("--runtime", "ddp", "--world-size", "2"), ("--tensor-parallel-size", "2", "--world-size", "4"),
+        ("--profile", "torch-1.13-a100"), ("--attention", "eager", "--clip-grad-norm", "1"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_model_is_traced_in_every_mode_and_its_document_is_described(words, capsys):
+    status, document = asked(capsys, "llama-3.2-1b", *SMALL, *words)
+    assert status == 0 and "llama-3.2-1b" in document["question"]["program"]["value"]
+    verdict = document["verdict"]
+    assert verdict["peak_reserved_bytes"] >= verdict["peak_allocated_bytes"] > 100 * MIB
+    assert document["memory"]["value"] == verdict["peak_reserved_bytes"] and document["memory"]["basis"] == "traced"
+
+
+def test_a_model_beside_its_estimate_agrees_in_weights_gradients_and_states(capsys):
+    _, document = asked(
+        capsys,
+        "llama-3.2-1b",
+        "--sequence-length",
+        "2048",
+        "--against",
+        "analytic",
+        "--optimizer-implementation",
+        "fused",
+    )
+    rows = {(row["stage"], row["part"]): row for row in document["against"]["rows"]}
+    for part in ("weights", "gradients", "optimizer"):
+        row = rows["After optimizer step", part]
+        assert abs(row["difference_bytes"]) < 1024, part
+    assert abs(document["against"]["relative_error"]) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("llama-3.2-1b --rank 8 --world-size 8 --runtime ddp", 64, "rank must be from 0 to 7"), ("llama-3.2-1b --optimizer lamb", 4, "cannot be traced yet"),
+        ("llama-3.2-1b --recompute some", 64, "recompute"), ("llama-3.2-1b --steps 0", 64, "steps"), ("llama-3.2-1b --base nf4", 64, "--lora-rank"),
+        ("llama-3.2-1b --tp 3 --world-size 3", 64, "divide"), ("llama-3.2-1b --fold --runtime fsdp2 --world-size 8", 64, "one accelerator"),
+        ("llama-3.2-1b --num-layers 2 --against analytic", 4, "whole models"), ("llama-3.2-1b --front-end meta --precision bf16-mixed", 64, "autocast"),
+        ("no-such-model", 64, "no-such-model"), ("nothing.py:program", 64, "nothing.py"), ("llama-3.2-1b --front-end cpu", 64, "front end"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_traced_is_answered_by_name(line, status, said, capsys):
+    assert main(["trace", *line.split(), "--sequence-length", "256"]) == status
+    found = capsys.readouterr()
+    assert said in found.err and not found.out
