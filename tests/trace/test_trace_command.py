@@ -95,10 +95,39 @@ def test_a_model_beside_its_estimate_agrees_in_weights_gradients_and_states(caps
         ("llama-3.2-1b --recompute some", 64, "recompute"), ("llama-3.2-1b --steps 0", 64, "steps"), ("llama-3.2-1b --base nf4", 64, "--lora-rank"),
         ("llama-3.2-1b --tp 3 --world-size 3", 64, "divide"), ("llama-3.2-1b --fold --runtime fsdp2 --world-size 8", 64, "one accelerator"),
         ("llama-3.2-1b --num-layers 2 --against analytic", 4, "whole models"), ("llama-3.2-1b --front-end meta --precision bf16-mixed", 64, "autocast"),
-        ("no-such-model", 64, "no-such-model"), ("nothing.py:program", 64, "nothing.py"), ("llama-3.2-1b --front-end cpu", 64, "front end"),
+        ("no-such-model", 64, "no-such-model"), ("llama-3.2-1b --front-end cpu", 64, "front end"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_traced_is_answered_by_name(line, status, said, capsys):
     assert main(["trace", *line.split(), "--sequence-length", "256"]) == status
     found = capsys.readouterr()
     assert said in found.err and not found.out
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ('"optimizer": "adamw"', "function of the parameters"), ('"num_microbatches": 0', "num_microbatches"), ('"num_microbatches": -4', "num_microbatches"),
+        ('"optimizer": torch.optim.Adam(torch.nn.Linear(2, 2).parameters())', "none of its parameters"),
+    ],
+)  # fmt: skip
+def test_a_program_that_would_run_and_mean_something_else_is_refused(returned, said, tmp_path, capsys):
+    program = tmp_path / "given.py"
+    program.write_text(
+        "import torch\ndef program():\n    model, x = torch.nn.Linear(4, 4), torch.randn(2, 4)\n"
+        f"    return {{'model': model, 'inputs': x, 'loss': lambda y: y.sum(), {returned}}}\n"
+    )
+    assert main(["trace", f"{program}:program"]) == 64
+    assert said in capsys.readouterr().err
+    assert main(["trace", f"{program}:program", "--sequence-length", "5"]) == 64
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "t5-small"])
+def test_a_model_that_cannot_be_trained_on_tokens_alone_is_one_clear_line(name, capsys):
+    assert main(["trace", name, "--sequence-length", "64"]) in (4, 64)
+    assert capsys.readouterr().err.count("\n") <= 3
+
+
+def test_a_program_whose_file_is_missing_is_named(capsys):
+    assert main(["trace", "nothing.py:program"]) == 64
+    assert "nothing.py" in capsys.readouterr().err

@@ -95,3 +95,23 @@ def test_what_a_trace_writes_can_be_read_again(tmp_path, capsys):
 def test_what_cannot_be_is_answered_by_name(line, status, said, capsys):
     assert main(line.split()) == status
     assert said in capsys.readouterr().err
+
+
+def test_beside_a_snapshot_the_text_says_both(tmp_path, capsys):
+    snapshot = tmp_path / "e5.pickle"
+    main(["trace", "e5", "--snapshot", str(snapshot)])
+    capsys.readouterr()
+    assert main(["trace", "e5", "--against", str(snapshot)]) == 0
+    said = capsys.readouterr().out
+    assert "beside" in said and "peak reserved" in said
+
+
+def test_a_recording_of_any_name_is_replayed_and_takes_no_option_that_it_has_decided(tmp_path, capsys):
+    saved = tmp_path / "kept.rec"
+    main(["trace", "e5", "--save", str(saved)])
+    capsys.readouterr()
+    assert main(["trace", str(saved)]) == 0
+    for words in (["--profile", "h100"], ["--sequence-length", "5"], ["--steps", "3"], ["--argument", "width=3"]):
+        assert main(["trace", str(saved), *words]) == 64
+        assert "does not take it" in capsys.readouterr().err
+    assert main(["trace", "e5", "--lora-rank", "8"]) == 64

@@ -36,7 +36,7 @@ HOW = (
         "of the capacity, what is not the allocator's: context, communicators",
         parse_bytes,
         unit="bytes",
-        default="0",
+        default="with --on 522 MiB, as on an H100; else 0",
     ),
     Option(
         "allocator",
@@ -95,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from tonnage.estimate._overhead import CONTEXT
     from tonnage.trace.allocator import parse_settings
     from tonnage.trace.answer import answer
 
@@ -102,7 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = parse_settings(how.get("allocator", ""))
     capacity, total = _capacity(how)
     recording, model, options = _recorded(arguments, how, asked)
-    made = answer(recording, settings, capacity=capacity, total=total, outside=how.get("outside", 0))
+    outside = how.get("outside", CONTEXT if "on" in how else 0)
+    made = answer(recording, settings, capacity=capacity, total=total, outside=outside)
     document = made.to_dict()
     if "against" in out:
         document["against"] = _against(out["against"], made, model, options)
@@ -134,10 +136,12 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
     """The recording, and the model and options that it was made from, if it was."""
     target = arguments.target
     if target.lower() == "e5":
+        _refuse({**asked, **_recording_fixes(how, but="profile")}, arguments, "E5 is recorded")
         return _shipped(how), None, None
-    if target.endswith(".json") and Path(target).is_file() and Path(target).name != "config.json":
+    if _is_recording(target):
         from tonnage.trace.recording import load
 
+        _refuse({**asked, **_recording_fixes(how)}, arguments, "a recording")
         return load(Path(target)), None, None
     profile = how.get("profile", "h100")
     front_end = _front_end(how)
@@ -157,7 +161,10 @@ def _traced(
     if ".py:" in target:
         from tonnage.trace.record._user import record_file
 
+        _refuse(asked, None, "a program in a file sets it itself: pass it on with --argument NAME=VALUE. It")
         return record_file(target, front_end, profile, steps, o.named_values(arguments.argument), bar), None, None
+    if arguments.argument:
+        raise InvalidInput("--argument is of a program FILE.py:callable; a model has options of its own.")
     from tonnage.models import read
     from tonnage.trace.profiles import profile as profile_of
     from tonnage.trace.request import TraceOptions, checked
@@ -167,6 +174,29 @@ def _traced(
     from tonnage.trace.record._model import record_model
 
     return record_model(model, options, profile_of(profile), front_end, bar), model, options
+
+
+def _is_recording(target: str) -> bool:
+    """Whether it is a file that --save wrote."""
+    from tonnage.trace.events import SCHEMA
+
+    try:
+        with Path(target).open("rb") as file:
+            return SCHEMA.encode() in file.read(200)
+    except (OSError, ValueError):
+        return False
+
+
+def _recording_fixes(how: dict[str, Any], but: str = "") -> dict[str, Any]:
+    """What was said of how a program is recorded, which a recording has decided."""
+    return {name: how[name] for name in ("profile", "front_end", "steps") if name in how and name != but}
+
+
+def _refuse(said: dict[str, Any], arguments: argparse.Namespace | None, what: str) -> None:
+    """Options that would change nothing are an error."""
+    names = [*said, *(["argument"] if arguments is not None and arguments.argument else [])]
+    if names:
+        raise InvalidInput(f"--{names[0].replace('_', '-')}: {what} does not take it.")
 
 
 def _front_end(how: dict[str, Any]) -> Any:
@@ -232,4 +262,5 @@ def _write(out: dict[str, Any], made: Any, document: dict[str, Any]) -> None:
             svg = timeline_svg(made.recording.program, document["timeline"], marks, made.capacity_bytes)
             Path(out["plot"]).write_text(svg, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"{error.filename}: cannot be written: {error.strerror}.") from None
+        where = error.filename or ", ".join(out[name] for name in ("save", "snapshot", "plot") if name in out)
+        raise InvalidInput(f"{where}: cannot be written: {error.strerror}.") from None

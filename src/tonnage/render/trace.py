@@ -85,8 +85,8 @@ def _against(compared: Mapping[str, Any]) -> list[str]:
 
 def _beside(compared: Mapping[str, Any]) -> list[str]:
     rows = [
-        [row["name"], *("not told" if row[key] is None else human(row[key], "bytes") for key in ("predicted", "real")),
-         "" if row["difference"] is None else _signed(row["difference"])]
+        [row["name"], *("not told" if row[key] is None else human(row[key], "bytes") for key in ("predicted_bytes", "real_bytes")),
+         "" if row["difference_bytes"] is None else _signed(row["difference_bytes"])]
         for part in ("totals", "categories", "stages")
         for row in compared[part]
     ]  # fmt: skip

@@ -58,10 +58,16 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
     for what, value, known in (
         ("precision", options.precision, PRECISIONS), ("attention", options.attention or "sdpa", ATTENTION), ("recompute policy", options.recompute, ("none", "full")),
         ("implementation", options.optimizer_implementation, IMPLEMENTATIONS), ("kind of cache", options.cache, ("dynamic", "static")),
-        ("runtime", options.runtime or "single", RUNTIMES),
+        ("runtime", options.runtime or "single", RUNTIMES), ("mode", options.mode, ("train", "generate")),
     ):  # fmt: skip
         if value not in known:
             raise unknown(f"{what} of a trace", value, known)
+    if options.num_layers is not None and options.num_layers > model.num_layers:
+        raise InvalidPlan(
+            f"num_layers must be from 1 to the {model.num_layers} of {model.name}. Got {options.num_layers}."
+        )
+    if options.clip_grad_norm is not None and options.clip_grad_norm <= 0:
+        raise InvalidInput(f"clip_grad_norm must be above 0. Got {options.clip_grad_norm:g}.")
     if not model.config:
         raise InvalidInput(
             f"{model.name} has no config that transformers could build it from. A program FILE.py:callable can be traced."
@@ -79,6 +85,10 @@ def _runtime(options: TraceOptions) -> str:
         raise InvalidPlan(
             f"runtime single is one accelerator. Got world_size {options.world_size or options.tensor_parallel_size}."
         )
+    if runtime != "single" and (options.world_size or options.tensor_parallel_size) == 1:
+        raise InvalidPlan(f"runtime {runtime} needs several ranks: say --world-size.")
+    if runtime == "single" and options.rank:
+        raise InvalidPlan(f"rank must be 0 on one accelerator. Got {options.rank}.")
     if runtime != "single" and (options.lora_rank or options.mode == "generate" or options.fold):
         what = "LoRA" if options.lora_rank else "generation" if options.mode == "generate" else "folding"
         raise InvalidPlan(f"{what} is traced on one accelerator. Got runtime {runtime}.")
@@ -87,7 +97,7 @@ def _runtime(options: TraceOptions) -> str:
 
 def distributed_plan(options: TraceOptions) -> Distributed:
     """The distributed program that checked options ask for."""
-    world = options.world_size or max(8, options.tensor_parallel_size)
+    world = options.world_size or options.tensor_parallel_size
     tensor = options.tensor_parallel_size
     mixed = options.precision.endswith("-mixed")
     compute = options.precision.removesuffix("-mixed")

@@ -8,7 +8,7 @@ import torch
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, TonnageError
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program
 from tonnage.trace.record import _huggingface as huggingface
@@ -44,7 +44,9 @@ def record_model(
         try:
             program = _program(recorder, model, options, options.num_layers)
             train(recorder, program, options.steps, progress)
-        except RuntimeError as error:
+        except TonnageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - classes of transformers raise anything
             raise explain(error, recorder.modules, model.name) from None
     return recorder.recording(name, _notes(options))
 
@@ -121,7 +123,9 @@ def _distributed(
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation)  # type: ignore[arg-type]
     try:
         made = distributed(model.config, distributed_plan(options), profile, factory, progress)
-    except RuntimeError as error:
+    except TonnageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
         raise explain(error, ModulePath(), model.name) from None
     return replace(
         made, program=f"{model.name}, {made.program}", notes=(*optimizers.notes(options.optimizer), *made.notes)
@@ -139,6 +143,8 @@ def _generating(
                 made = huggingface.build(model.config, options.precision, options.attention, options.num_layers)
             recorder.keep(generate(recorder, made, batch=options.micro_batch_size, prompt=options.sequence_length or 4096,
                                    new_tokens=options.new_tokens, cache=options.cache, progress=progress))  # type: ignore[arg-type]  # fmt: skip
-        except RuntimeError as error:
+        except TonnageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - classes of transformers raise anything
             raise explain(error, recorder.modules, model.name) from None
     return recorder.recording(_named(model, options), notes(options.cache, options.new_tokens))  # type: ignore[arg-type]

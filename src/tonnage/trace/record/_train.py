@@ -21,6 +21,7 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
     model = program.model
     recorder.modules.name(model)
     optimizer = program.optimizer(model.parameters()) if callable(program.optimizer) else program.optimizer
+    _check(program, model, optimizer)
     recorder.sort_named(model.named_parameters(), "parameter")
     recorder.sort_named(model.named_buffers(), "buffer")
     recorder.sort(_tensors_in(program.inputs), "buffer")
@@ -49,6 +50,25 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
             if step + 1 < steps:
                 optimizer.zero_grad()
     recorder.keep(program, optimizer, output, loss)
+
+
+def _check(program: Program, model: Any, optimizer: Any) -> None:
+    """What would run, and mean something else. Raises InvalidInput."""
+    count = program.num_microbatches
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidInput(f"num_microbatches must be a whole number of at least 1. Got {count!r}.")
+    if optimizer is None:
+        return
+    if not hasattr(optimizer, "param_groups"):
+        raise InvalidInput(
+            f"optimizer must be a function of the parameters, or a torch optimizer. Got {str(optimizer)[:80]!r}."
+        )
+    own = {id(parameter) for parameter in model.parameters()}
+    if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+        raise InvalidInput(
+            "optimizer: none of its parameters is the model's. Moving a model to another device makes new ones here: build the optimizer "
+            "afterwards, or give a function of the parameters, such as torch.optim.AdamW."
+        )
 
 
 def _forward(recorder: "Recorder", program: Program, suffix: str) -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
 """What is watched while a user's program runs: questions that only a GPU answers, torch.compile, and what its memory is for."""
 
-import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -94,9 +94,8 @@ def _on_meta(stack: ExitStack) -> None:
     available, autocast, scaler = torch.cuda.is_available, torch.autocast.__init__, torch.amp.GradScaler.__init__
 
     def is_available() -> bool:
-        caller = inspect.currentframe()
-        file = caller.f_back.f_code.co_filename if caller is not None and caller.f_back is not None else ""
-        if not is_library(file):
+        # no local variable may hold a frame: that cycle would keep the caller's tensors alive
+        if not is_library(sys._getframe(1).f_code.co_filename):
             raise NeedsCuda("it asks whether CUDA is available")
         return available()
 
