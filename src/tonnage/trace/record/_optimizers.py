@@ -105,6 +105,10 @@ class Several:
     def state(self) -> dict[Any, Any]:
         return {key: value for each in self.optimizers for key, value in each.state.items()}
 
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        return [group for each in self.optimizers for group in each.param_groups]
+
     def step(self) -> None:
         for each in self.optimizers:
             each.step()
