@@ -151,3 +151,13 @@ def test_a_scaled_step_is_taken_and_the_recording_says_what_was_assumed(tmp_path
         "optimizer": 2**20,
     }
     assert [each.answer for each in made.answers if each.dtype == "torch.float32"] == ["0.0"]
+
+
+@pytest.mark.parametrize("front_end", ["meta", "cuda"])
+@pytest.mark.parametrize("activation", [nn.SiLU, nn.Mish])
+def test_an_activation_function_has_one_kernel_backward_on_a_gpu(front_end, activation):
+    with recording(front_end, profile("torch-1.13-a100")) as recorder, torch.device(front_end):
+        model = nn.Sequential(nn.Linear(WIDTH, INNER, bias=False), activation(), nn.Linear(INNER, WIDTH, bias=False))
+        train(recorder, Program(model=model, inputs=torch.zeros(ROWS, WIDTH), loss=torch.sum, optimizer=None), 1)
+    made = [each for each in recorder.events.allocations if each.phase == "backward" and each.bytes == WIDE]
+    assert len(made) == 2  # the gradients of the function's output and of its input

@@ -63,6 +63,7 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
             library.impl("scaled_dot_product_attention", recorder.attention, "AutogradMeta")
         library.impl("dropout", _dropout, "AutogradMeta")
         library.impl("rms_norm", _rms_norm, "AutogradMeta")
+        library.impl("mish_backward", _one_kernel, "AutogradMeta")
     recorder.whole |= {torch.ops.aten.dropout.default: _dropout, torch.ops.aten.rms_norm.default: _rms_norm}
     stack.enter_context(_OnMeta())
     stack.enter_context(torch.device("meta"))
@@ -84,6 +85,8 @@ def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int, world: World 
             for key in ("AutogradCUDA", "CUDA"):
                 library.impl("scaled_dot_product_attention", recorder.attention, key)
         library.impl("_fused_rms_norm", _fused_rms_norm, "CUDA")
+        library.impl("silu_backward", _one_kernel, "CUDA")
+        library.impl("mish_backward", _one_kernel, "AutogradCUDA")
     import torch.cuda.amp.common as amp
 
     patch(stack, amp, "amp_definitely_not_available", lambda: False)
@@ -194,6 +197,11 @@ def _fused_rms_norm(
     rows = [*x.shape[: x.dim() - len(shape)], *[1] * len(shape)]
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
     return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
+
+
+def _one_kernel(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """An activation function's backward as a GPU has it, and not in the parts that a build without CUDA falls back on."""
+    return torch.empty_like(gradient)
 
 
 # What one call of a module's .to has made anew, by id of the old.

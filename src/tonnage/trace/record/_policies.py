@@ -104,11 +104,17 @@ def _is_real(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
 
 @cache
 def _is_composite(func: Any) -> bool:
-    """Composite operations arrive whole under inference_mode; they are followed into their parts."""
+    """Composite operations arrive whole under inference_mode, and are followed into their parts.
+
+    One that has a kernel of its own on devices with data (silu_backward) is one kernel on a GPU too: a build of PyTorch
+    without CUDA tells by its CPU.
+    """
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if getattr(func, "namespace", "") != "aten":
         return False
-    return has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA")
+    return (
+        has(func.name(), "CompositeImplicitAutograd") and not has(func.name(), "CUDA") and not has(func.name(), "CPU")
+    )
 
 
 def watch_sharding(recorder: "Recorder") -> Callable[[], None]:
