@@ -267,7 +267,7 @@ def _called_by_engine(frame: Any) -> bool:
 
 def _held_once(tensor: torch.Tensor) -> bool:
     """Whether the engine's buffer alone holds this storage; the second count is the wrapper that asks."""
-    counted: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)  # type: ignore[attr-defined]
+    counted: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
     return counted <= 2 and torch._prims_common.is_non_overlapping_and_dense_or_false(tensor)
 
 
