@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.formulas.parameters import tensor_parameters
+from tonnage.tape import Code, Extent, Held, Tensor
 
 # How parallelism may cut a tensor: not at all, over tensor ranks, over tensor ranks but never below one KV head,
 # over tensor ranks with padding of the vocabulary, over expert ranks.
@@ -128,6 +129,22 @@ class Op(Struct, frozen=True, eq=False):
 
     def core(self) -> tuple[Core, ...]:
         return ()
+
+    def forward(self, code: Code, x: Tensor) -> Tensor:
+        """The operation in the words of a tape; one that does not write it out keeps what `saved` says."""
+        kept = [(each.elements, each.bytes_per_element or code.types.compute,
+                 Extent("pair" if each.per_key else "token", each.split)) for each in self.saved(code.kernels)]  # fmt: skip
+        held = [_held(weight) for weight in self.weights()]
+        return code.opaque(type(self).__name__, x, kept, held, x.elements)
+
+    def held(self, name: str) -> list[Held]:
+        """The parameters of the linear layer `name`, or of the norm."""
+        ours = (f"{name}.weight", f"{name}.bias")
+        return [_held(weight) for weight in self.weights() if weight.name in ours]
+
+
+def _held(weight: Weight) -> Held:
+    return Held(weight.num_parameters, weight.split, weight.heads, weight.name.endswith(".bias"))
 
 
 def matrix(

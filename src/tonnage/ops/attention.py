@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from tonnage.ops._base import Core, Kernels, Op, Saved, StateCache, TokenCache, Weight, matrix
 from tonnage.ops.basic import norm_saved
+from tonnage.tape import TENSOR, Code, Tensor
 
 
 class Attention(Op, frozen=True, eq=False, kw_only=True):
@@ -121,6 +122,39 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         if kernels.dropout:
             made += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
         return made
+
+    def forward(self, code: Code, x: Tensor) -> Tensor:
+        if not self.has_kv or self.gate or self.gate_name or self.sinks or self.memory_width or self.memory_tokens:
+            return super().forward(code, x)
+        return self._projected(code, self._attended(code, *self._inputs(code, x)))
+
+    def _inputs(self, code: Code, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v, _ = (f"{self.name}.{name}" for name in self.names)
+        sizes = (self.query_width, self.key_width, self.value_width)
+        if self.fused:
+            name = f"{self.name}.{self.fused}"
+            return code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes)
+        queries = code.turned_heads(code.linear(q, x, self.held(q), sizes[0], TENSOR))
+        keys = code.turned_heads(code.linear(k, x, self.held(k), sizes[1], TENSOR))
+        return queries, keys, code.linear(v, x, self.held(v), sizes[2], TENSOR)
+
+    def _attended(self, code: Code, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if self.qk_norm:
+            kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else "rms"
+            each = not self.qk_norm.endswith("full")
+            names = [f"{self.name}.{name}" for name in self.norm_names]
+            with code.inside(names[0]):
+                q = code.normed(q, kind, self.held(names[0]), self.heads if each else 1)
+            with code.inside(names[1]):
+                k = code.normed(k, kind, self.held(names[1]), self.kv_heads if each else 1)
+        with code.inside(self.name):
+            q, k = code.rotary(q, self.head_dim), code.rotary(k, self.head_dim)
+            return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, is_fused=bool(self.fused),
+                               is_masked=self.window is not None and code.is_masked(self.window))  # fmt: skip
+
+    def _projected(self, code: Code, x: Tensor) -> Tensor:
+        name = f"{self.name}.{self.names[3]}"
+        return code.dropped(code.linear(name, x, self.held(name), self.hidden_size)) if self.out else x
 
     def core(self) -> tuple[Core, ...]:
         scores_and_values = 2 * self.heads * self.head_dim + 2 * self.out_width

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from tonnage.ops._base import Core, Kernels, Op, Part, Saved, Split, Weight, matrix
+from tonnage.tape import Code, Tensor
 
 
 class Embedding(Op, frozen=True, eq=False, kw_only=True):
@@ -37,6 +38,10 @@ class Norm(Op, frozen=True, eq=False, kw_only=True):
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
         return norm_saved(self.name, self.width, self.kind, kernels) if self.keeps else ()
 
+    def forward(self, code: Code, x: Tensor) -> Tensor:
+        with code.inside(self.name):
+            return code.normed(x, self.kind, self.held(self.name))
+
 
 class Linear(Op, frozen=True, eq=False, kw_only=True):
     """A single linear layer, `in_features` -> `out_features`."""
@@ -54,6 +59,9 @@ class Linear(Op, frozen=True, eq=False, kw_only=True):
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
         return (Saved(f"{self.name} input", self.in_features),) if self.keeps_input else ()
+
+    def forward(self, code: Code, x: Tensor) -> Tensor:
+        return code.linear(self.name, x, self.held(self.name), self.out_features)
 
 
 class Head(Op, frozen=True, eq=False, kw_only=True):

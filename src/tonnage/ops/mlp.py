@@ -3,6 +3,10 @@
 from typing import Any
 
 from tonnage.ops._base import Kernels, Op, Saved, SavedSplit, Weight, matrix
+from tonnage.tape import TENSOR, TOKEN, Code, Extent, Tensor
+
+EXPERT = Extent("token", "expert")
+INDEX = 8  # bytes of an index
 
 
 class MLP(Op, frozen=True, eq=False, kw_only=True):
@@ -34,6 +38,19 @@ class MLP(Op, frozen=True, eq=False, kw_only=True):
         if kernels.dropout:
             made += (Saved("mlp dropout mask", self.hidden_size, bytes_per_element=1),)
         return made
+
+    def forward(self, code: Code, x: Tensor) -> Tensor:
+        gate, up, down = (f"{self.name}.{name}" if self.name else name for name in self.names)
+        inner = self.intermediate_size
+        if not self.gated:
+            x = code.activation(code.linear(up, x, self.held(up), inner, TENSOR))
+        elif gate == up:
+            one, other = code.parts(code.linear(up, x, self.held(up), 2 * inner, TENSOR), [inner, inner])
+            x = code.mul(other, code.activation(one))
+        else:
+            x = code.mul(code.activation(code.linear(gate, x, self.held(gate), inner, TENSOR)),
+                         code.linear(up, x, self.held(up), inner, TENSOR))  # fmt: skip
+        return code.dropped(code.linear(down, x, self.held(down), self.hidden_size))
 
 
 class MoE(Op, frozen=True, eq=False, kw_only=True):
@@ -130,6 +147,51 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         if kernels.dropout:
             made += (Saved("mixture dropout mask", self.hidden_size, bytes_per_element=1),)
         return made
+
+    def forward(self, code: Code, x: Tensor) -> Tensor:
+        if self.latent_size or self.extra_router:
+            return super().forward(code, x)
+        out = self._routed(code, x)
+        if self.shared_size:
+            out = code.add(out, self._shared(code, x))
+        return code.dropped(out)
+
+    def _routed(self, code: Code, x: Tensor) -> Tensor:
+        """Tokens sorted by expert, grouped products, and back."""
+        k, h = self.top_k, self.hidden_size
+        router = self._at(self.router_name)
+        with code.inside(self.name):
+            scores = code.softmax(code.to(code.linear(router, x, self.held(router), self.num_experts), 4))
+            chosen = code.to(code.gathered(scores, k, TOKEN, INDEX * k), code.types.compute)
+            del scores
+            tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
+            chosen = code.gathered(chosen, k, EXPERT, 0)
+            mixed = code.mul(self._experts_of(code, tokens), chosen)
+            del tokens
+            return code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN)
+
+    def _experts_of(self, code: Code, tokens: Tensor) -> Tensor:
+        gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
+        inner = self.top_k * self.intermediate_size
+        if not self.gated:
+            hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT))
+        else:
+            both = code.linear("gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT)
+            one, other = code.parts(both, [inner, inner])
+            del both
+            hidden = code.mul(code.activation(one), other)
+            del one, other
+        return code.linear(down, hidden, self.held(down), self.top_k * self.hidden_size, EXPERT)
+
+    def _shared(self, code: Code, x: Tensor) -> Tensor:
+        gated = self.gated if self.shared_gated is None else self.shared_gated
+        shared = MLP(name=self._at(self.shared_name), hidden_size=self.hidden_size, intermediate_size=self.shared_size, gated=gated,
+                     names=self.shared_names, bias=self.shared_bias)  # fmt: skip
+        out = shared.forward(code, x)
+        if not self.shared_gate:
+            return out
+        name = self._at("shared_expert_gate")
+        return code.mul(code.mapped("sigmoid", code.linear(name, x, self.held(name), 1), saves="output"), out)
 
 
 def inner_saved(name: str, width: int, gated: bool, split: SavedSplit, kernels: Kernels) -> tuple[Saved, ...]:

@@ -1,0 +1,65 @@
+"""What a model's own code does that decides memory in training, and that sizes do not tell: read from its config and its family.
+
+Source: transformers 5.23, models/*/modeling_*.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.architectures._model import Model
+from tonnage.tape import Style
+
+ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation")
+# Where the config of a family does not say: what its code has.
+ACTIVATION = {"gpt2": "gelu_new", "gpt_bigcode": "gelu_pytorch_tanh", "gptj": "gelu_new", "gpt_neo": "gelu_new", "phi": "gelu_new",
+              "opt": "relu", "falcon": "gelu", "bloom": "bloom_gelu", "mpt": "gelu", "gpt_neox": "gelu", "starcoder2": "gelu_pytorch_tanh",
+              "gemma": "gelu_pytorch_tanh", "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "nemotron": "relu2"}  # fmt: skip
+NORMS = {
+    "gemma": "gemma",
+    "gemma2": "gemma",
+    "gemma3": "gemma",
+    "recurrent_gemma": "gemma",
+    "qwen3_next": "gemma",
+    "qwen3_5": "gemma",
+}
+WIDE = ("Olmo2ForCausalLM", "Olmo3ForCausalLM")  # the weight multiplies in fp32
+UNTURNED = (
+    "gpt2",
+    "gpt3",
+    "opt",
+    "bloom",
+    "mpt",
+    "gpt_bigcode",
+    "gpt_neo",
+    "baichuan",
+)  # positions are learned, or biases of the scores
+NARROW_SOFTMAX = ("gpt2", "gpt3", "opt")
+PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
+FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view", "falcon": "view"}
+
+
+def style_of(model: Model) -> Style:
+    """The style of the code that transformers has for this model."""
+    text = model.config.get("text_config")
+    config: Mapping[str, Any] = {**model.config, **text} if isinstance(text, Mapping) else model.config
+    activation = next(
+        (config[name] for name in ACTIVATIONS if isinstance(config.get(name), str)),
+        ACTIVATION.get(model.family, "silu"),
+    )
+    norm = "wide" if model.architecture in WIDE else NORMS.get(model.family, "")
+    return Style(activation=activation, norm=norm, rotary=_rotary(model.family, config),
+                 soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")), fused=FUSED.get(model.family, "split"),  # type: ignore[arg-type]
+                 query_scaled=model.family == "opt", eager_alone=model.family == "bloom",
+                 upcasts_softmax=model.family not in NARROW_SOFTMAX,
+                 residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1)  # fmt: skip
+
+
+def _rotary(family: str, config: Mapping[str, Any]) -> float:
+    if family in UNTURNED or config.get("alibi"):
+        return 0
+    parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    for where in (config, parameters):
+        for name in PARTS:
+            if isinstance(where.get(name), int | float):
+                return float(where[name])
+    return 1

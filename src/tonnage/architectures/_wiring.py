@@ -1,0 +1,73 @@
+"""How the sublayers of a layer hang together: what reads the residual stream, and what is added to it."""
+
+from tonnage.architectures._model import Block
+from tonnage.ops import Norm, Op, Parameter
+from tonnage.tape import Code, Tensor
+
+
+def run(block: Block, code: Code, x: Tensor) -> Tensor:
+    """One layer: each sublayer's output is added to the stream.
+
+    A norm after a sublayer belongs to it where another norm follows, or where the layer begins without one. Sublayers without a
+    norm between them, and those of a layer whose second norm keeps nothing of its own, read the stream side by side.
+    """
+    chains = _chains(block)
+    beside = any(isinstance(op, Norm) and not op.keeps for op in block.ops)
+    if beside:
+        return _beside(code, x, chains)
+    for chain in chains:
+        x = _sublayer(code, x, chain)
+    return x
+
+
+def _sublayer(code: Code, x: Tensor, chain: list[list[Op]]) -> Tensor:
+    before, mixers, after = chain
+    y = _through(code, x, before)
+    outs = [mixer.forward(code, y) for mixer in mixers]
+    del y
+    while len(outs) > 1:
+        outs = [code.add(outs[0], outs[1]), *outs[2:]]
+    y = _through(code, outs.pop(), after)
+    return code.joined(x, y)
+
+
+def _beside(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
+    outs = []
+    for before, mixers, after in chains:
+        y = _through(code, x, before)
+        for mixer in mixers:
+            y = mixer.forward(code, y)
+        outs.append(_through(code, y, after))
+        del y
+    total = outs.pop()
+    while outs:
+        total = code.add(total, outs.pop())
+    return code.add(total, x)
+
+
+def _through(code: Code, x: Tensor, ops: list[Op]) -> Tensor:
+    for op in ops:
+        x = op.forward(code, x)
+    return x
+
+
+def _chains(block: Block) -> list[list[list[Op]]]:
+    """(norms before, mixers, norms after) of each sublayer."""
+    ops = [op for op in block.ops if not isinstance(op, Parameter)]
+    ends_with_norm = bool(ops) and isinstance(ops[-1], Norm)
+    chains: list[list[list[Op]]] = []
+    waiting: list[Op] = []
+    for op in ops:
+        if isinstance(op, Norm):
+            waiting.append(op)
+            continue
+        if chains and ends_with_norm and waiting:
+            chains[-1][2].append(waiting.pop(0))
+        if chains and not waiting and not chains[-1][2]:
+            chains[-1][1].append(op)
+            continue
+        chains.append([waiting, [op], []])
+        waiting = []
+    if chains:
+        chains[-1][2] += waiting
+    return chains

@@ -1,0 +1,19 @@
+"""One layer run on sizes alone: what autograd keeps of it, and what each moment of its backward holds.
+
+An operation writes its forward pass in the words of `Tape` (products, norms, attention); the tape notes what PyTorch's own
+derivative of each word saves and allocates, as bytes for each token, pair of tokens or parameter. The result is a closed form:
+coefficients that hold for every length, batch and number of ranks.
+"""
+
+from tonnage.tape._code import Code as Code
+from tonnage.tape._code import Held as Held
+from tonnage.tape._code import Style as Style
+from tonnage.tape._code import Types as Types
+from tonnage.tape._moments import Layer as Layer
+from tonnage.tape._moments import Moment as Moment
+from tonnage.tape._moments import layer as layer
+from tonnage.tape._tape import TENSOR as TENSOR
+from tonnage.tape._tape import TOKEN as TOKEN
+from tonnage.tape._tape import Extent as Extent
+from tonnage.tape._tape import Tape as Tape
+from tonnage.tape._tape import Tensor as Tensor

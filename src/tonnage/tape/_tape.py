@@ -1,0 +1,181 @@
+"""Storages that die when nobody holds them, nodes that keep what their derivative needs, and backward through them.
+
+Reference counting is Python's own, as it is in PyTorch: a local variable of a forward pass holds its tensor just as long as the
+one of the real model does.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+Unit = Literal["token", "pair", "parameter", "gradient"]
+# What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered": nothing at all.
+Kind = Literal["activation", "temporary"]
+
+
+class Extent(NamedTuple):
+    """What a size grows with, and what cuts it. `heads`: a rank holds at least one of so many."""
+
+    unit: Unit
+    split: str
+    heads: int = 0
+
+
+class Key(NamedTuple):
+    """A line of an account: bytes of this kind, for each token, pair of tokens, or parameter."""
+
+    kind: Kind
+    extent: Extent
+
+
+TOKEN, TENSOR = Extent("token", "whole"), Extent("token", "tensor")
+Account = dict[Key, float]
+
+
+class Storage:
+    """Bytes that are live as long as somebody holds this object."""
+
+    __slots__ = ("bytes", "key", "live", "name")
+
+    def __init__(self, tape: "Tape", name: str, key: Key, size: float):
+        self.live, self.name, self.key, self.bytes = tape.live, name, key, size
+        self.live[key] += size
+        tape.grown = True
+
+    def __del__(self) -> None:
+        self.live[self.key] -= self.bytes
+
+
+class Slot:
+    """Where gradients of one tensor meet. `leaf`: parameters whose gradient ends here."""
+
+    __slots__ = ("leaf",)
+
+    def __init__(self, leaf: Extent | None = None):
+        self.leaf = leaf
+
+
+class Tensor:
+    """`elements` numbers of `width` bytes for each unit of its extent. `storage`: None where others hold it all along (parameters).
+
+    `slot`: None where no gradient is asked for. `is_view`: its base is held too, so autograd does not add to it in place.
+    """
+
+    __slots__ = ("elements", "extent", "is_view", "slot", "storage", "width")
+
+    def __init__(self, storage: Storage | None, elements: float, width: float, extent: Extent, slot: Slot | None = None, is_view: bool = False):  # fmt: skip
+        self.storage, self.elements, self.width, self.extent = storage, elements, width, extent
+        self.slot, self.is_view = slot, is_view
+
+    def alias(self, slot: Slot | None = None, *, elements: float | None = None, is_view: bool = False) -> "Tensor":
+        """The same storage under another name; `elements`: a part of it."""
+        return Tensor(self.storage, self.elements if elements is None else elements, self.width, self.extent, slot, is_view)  # fmt: skip
+
+
+Gradients = Sequence[Tensor | None]
+Derivative = Callable[[Gradients], Gradients]
+
+
+class Node:
+    """One operation that was done: its outputs' slots, what it saved, and its derivative."""
+
+    __slots__ = ("derivative", "inputs", "name", "outputs", "saved")
+
+    def __init__(
+        self, name: str, outputs: list[Slot], inputs: list[Slot | None], saved: list[Any], derivative: Derivative
+    ):
+        self.name, self.outputs, self.inputs = name, outputs, inputs
+        self.saved, self.derivative = saved, derivative
+
+
+class Tape:
+    """`live`: bytes now. `moments`: what was live whenever it stopped growing, with the operation that had just run."""
+
+    def __init__(self) -> None:
+        self.live: Counter[Key] = Counter()
+        self.nodes: list[Node] = []
+        self.moments: list[tuple[str, Account]] = []
+        self.grown = False
+        self.kind: Kind = "activation"
+        self.scope: list[str] = []
+        self.where = ""
+
+    # ---- forward ----
+
+    def new(self, elements: float, width: float, extent: Extent = TOKEN, name: str = "") -> Tensor:
+        """A new tensor, on the account until nobody holds it."""
+        key = Key(self.kind, extent)
+        return Tensor(Storage(self, name, key, elements * width), elements, width, extent)
+
+    def like(self, other: Tensor, width: float | None = None) -> Tensor:
+        """A new tensor as large as another one."""
+        return self.new(other.elements, other.width if width is None else width, other.extent)
+
+    def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None],
+             derivative: Derivative) -> None:  # fmt: skip
+        """Writes down an operation, if a gradient is asked for of one of its inputs."""
+        slots = [each.slot if each is not None else None for each in inputs]
+        if not any(slots):
+            return
+        made = []
+        for each in out:
+            each.slot = Slot()
+            made.append(each.slot)
+            if each.storage is not None and not each.storage.name:
+                each.storage.name = ".".join([*self.scope, name])
+        kept = [each.storage for each in saved if each is not None and each.storage is not None]
+        self.nodes.append(Node(".".join([*self.scope, name]), made, slots, kept, derivative))
+
+    def kept(self) -> list[Storage]:
+        """What the nodes hold, each storage once, in the order in which it was saved."""
+        return list(dict.fromkeys(storage for node in self.nodes for storage in node.saved))
+
+    # ---- backward ----
+
+    def backward(self, outputs: Sequence[tuple[Slot, Tensor]]) -> dict[Slot, Tensor]:
+        """Runs all nodes from these gradients on; the gradients of slots that no node made are left over."""
+        self.kind = "temporary"
+        waiting: dict[Slot, Tensor] = {}
+        for slot, gradient in outputs:
+            self._deliver(waiting, slot, gradient)
+        del outputs
+        while self.nodes:
+            node = self.nodes.pop()
+            self.where = node.name
+            gradients = [waiting.pop(slot, None) for slot in node.outputs]
+            if not any(gradients):
+                continue
+            made = list(node.derivative(gradients))
+            self.mark()
+            gradients.clear()
+            node.saved.clear()
+            node.derivative = _done
+            slots = node.inputs
+            while slots:
+                slot, gradient = slots.pop(0), made.pop(0)
+                if slot is not None and gradient is not None:
+                    self._deliver(waiting, slot, gradient)
+                del gradient
+        return waiting
+
+    def mark(self) -> None:
+        """A moment: memory is about to shrink."""
+        if self.grown:
+            self.moments.append((self.where, dict(self.live)))
+            self.grown = False
+
+    def _deliver(self, waiting: dict[Slot, Tensor], slot: Slot, gradient: Tensor) -> None:
+        if slot.leaf is not None:
+            self.live[Key("temporary", slot.leaf)] += gradient.elements
+            return
+        old = waiting.get(slot)
+        if old is None:
+            waiting[slot] = gradient
+        elif old.is_view or old.storage is None or sys.getrefcount(old.storage) > 2:
+            waiting[slot] = self.like(old, max(old.width, gradient.width))
+            self.mark()
+
+
+def _done(_: Gradients) -> Gradients:
+    raise RuntimeError("a node runs once")

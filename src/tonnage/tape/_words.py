@@ -1,0 +1,262 @@
+"""The words of a forward pass: PyTorch's operations, each with what its derivative saves and allocates.
+
+What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocate inside: aten/src/ATen/native, as named.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from tonnage.tape._tape import TOKEN, Extent, Gradients, Slot, Tape, Tensor
+
+AttentionKernel = Literal["flash", "cudnn", "efficient"]
+FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
+
+
+class Words(Tape):
+    """A tape with the operations of eager PyTorch."""
+
+    # ---- parameters ----
+
+    def parameter(self, elements: float, width: float, split: str, heads: int = 0, *, trains: bool = True) -> Tensor:
+        """A weight that the model holds; its gradient ends on the account of gradients."""
+        slot = Slot(Extent("gradient", split, heads)) if trains else None
+        return Tensor(None, elements, width, Extent("parameter", split, heads), slot)
+
+    # ---- element by element ----
+
+    def to(self, x: Tensor, width: float) -> Tensor:
+        """Another type; the same tensor if it is of that type already."""
+        if x.width == width:
+            return x
+        out = self.like(x, width)
+        before = x.width
+        self.note("to", [out], [x], [], lambda g: [self.like(_one(g), before)])
+        return out
+
+    def mapped(
+        self, name: str, x: Tensor, *, saves: Literal["", "input", "output"] = "", temporaries: int = 0
+    ) -> Tensor:
+        """A function of each number: what its derivative saves, and how many copies it makes besides its result."""
+        out = self.like(x)
+        kept = {"": [], "input": [x], "output": [out]}[saves]
+
+        def derivative(gradients: Gradients) -> Gradients:
+            held = [self.like(_one(gradients)) for _ in range(temporaries)]
+            made = self.like(_one(gradients))
+            self.mark()
+            del held
+            return [made]
+
+        self.note(name, [out], [x], kept, derivative)
+        return out
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """The incoming gradient goes on both ways as it is, but for a cast."""
+        out = self.like(_larger(x, y), max(x.width, y.width))
+        widths = x.width, y.width
+        asked = x.slot is not None, y.slot is not None
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            return [(g.alias() if g.width == w else self.like(g, w)) if a else None for w, a in zip(widths, asked, strict=True)]  # fmt: skip
+
+        self.note("add", [out], [x, y], [], derivative)
+        return out
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """A product saves what the other's gradient needs; the gradient of a smaller factor is summed from a whole product."""
+        out = self.like(_larger(x, y), max(x.width, y.width))
+        shapes = _shape(x), _shape(y)
+        asked = x.slot is not None, y.slot is not None
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            return [self._factor(g, *shape) if a else None for shape, a in zip(shapes, asked, strict=True)]
+
+        self.note("mul", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
+        return out
+
+    def _factor(self, g: Tensor, elements: float, width: float, extent: Extent) -> Tensor:
+        whole = self.like(g)
+        if (elements, extent) == (g.elements, g.extent):
+            return whole if whole.width == width else self.like(whole, width)
+        summed = self.new(elements, width, extent)
+        self.mark()
+        return summed
+
+    def square(self, x: Tensor) -> Tensor:
+        """pow(x, 2): its derivative takes a power, scales it and multiplies."""
+        return self.mapped("pow", x, saves="input", temporaries=2)
+
+    def mean(self, x: Tensor, elements: float) -> Tensor:
+        """The mean over features, `elements` of them a token; its gradient is spread again."""
+        out = self.new(elements, x.width, x.extent)
+        whole = _shape(x)
+        self.note("mean", [out], [x], [], lambda _: [self.new(*whole)])
+        return out
+
+    def softmax(self, x: Tensor) -> Tensor:
+        """Keeps its result."""
+        return self.mapped("softmax", x, saves="output")
+
+    def dropout(self, x: Tensor) -> Tensor:
+        """Keeps a mask of one byte a number."""
+        out, mask = self.like(x), self.like(x, 1)
+        self.note("dropout", [out], [x], [mask], lambda g: [self.like(_one(g))])
+        return out
+
+    # ---- views and copies ----
+
+    def parts(self, x: Tensor, sizes: Sequence[float], *, whole: bool = True) -> list[Tensor]:
+        """Views of parts. `whole`: the gradient is put together once; else each slice makes zeros of full size."""
+        views = [x.alias(elements=size) for size in sizes]
+        if whole:
+            like = _shape(x)
+            self.note("split", views, [x], [], lambda _: [self.new(*like)])
+            return views
+        for view in views:
+            self.note("slice", [view], [x], [], lambda g, like=_shape(x): [self.new(*like)])  # type: ignore[misc]
+        return views
+
+    def cat(self, parts: Sequence[Tensor]) -> Tensor:
+        """One new tensor; its gradient goes back in views."""
+        out = self.new(sum(part.elements for part in parts), max(part.width for part in parts), parts[0].extent)
+        sizes = [part.elements for part in parts]
+        self.note("cat", [out], parts, [], lambda g: [_one(g).alias(elements=size, is_view=True) for size in sizes])
+        return out
+
+    def copy(self, x: Tensor, elements: float | None = None) -> Tensor:
+        """contiguous(), or expand and reshape to `elements`: a copy, whose gradient is summed where it was expanded."""
+        out = self.new(x.elements if elements is None else elements, x.width, x.extent)
+        like = _shape(x)
+        expanded = out.elements != x.elements
+        self.note("copy", [out], [x], [], lambda g: [self.new(*like) if expanded else _one(g).alias(is_view=True)])
+        return out
+
+    def reordered(self, x: Tensor) -> Tensor:
+        """A view whose gradient arrives in another order and is copied."""
+        out = x.alias()
+        self.note("view", [out], [x], [], lambda g: [self.like(_one(g))])
+        return out
+
+    def gathered(self, x: Tensor, elements: float, extent: Extent, index: float) -> Tensor:
+        """Rows or numbers picked by an index, `index` bytes a token of which are kept; the gradient is put into zeros."""
+        out, kept = self.new(elements, x.width, extent), self.new(index, 1, extent)
+        like = _shape(x)
+
+        def derivative(_: Gradients) -> Gradients:
+            zeros = self.new(*like)
+            made = self.new(*like)
+            self.mark()
+            del zeros
+            return [made]
+
+        self.note("index", [out], [x], [kept], derivative)
+        return out
+
+    def summed(self, x: Tensor, elements: float, extent: Extent) -> Tensor:
+        """A sum over copies: its gradient is a view of what comes in."""
+        out = self.new(elements, x.width, extent)
+        whole, width, cut = _shape(x)
+        self.note("sum", [out], [x], [], lambda g: [Tensor(_one(g).storage, whole, width, cut, None, True)])
+        return out
+
+    # ---- products ----
+
+    def product(self, x: Tensor, weights: Sequence[Tensor], elements: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:  # fmt: skip
+        """x times weights that stand side by side: saves what the other's gradient needs."""
+        out = self.new(elements, x.width, extent)
+        shape, asked, trains = _shape(x), x.slot is not None, any(weight.slot for weight in weights)
+        parameters = [_shape(each) if each.slot else None for each in (*weights, *biases)]
+
+        def derivative(_: Gradients) -> Gradients:
+            made: list[Tensor | None] = [self.new(*each) if each else None for each in parameters]
+            of_input = self.new(*shape) if asked else None
+            if of_input is not None:
+                of_input.is_view = True
+            return [of_input, *made]
+
+        kept = [x if trains else None, *(weights if asked else ())]
+        self.note("mm", [out], [x, *weights, *biases], kept, derivative)
+        return out
+
+    def pairs(self, x: Tensor, y: Tensor, elements: float, extent: Extent) -> Tensor:
+        """A batched product of two activations."""
+        out = self.new(elements, x.width, extent)
+        shapes = _shape(x), _shape(y)
+        asked = x.slot is not None, y.slot is not None
+
+        def derivative(_: Gradients) -> Gradients:
+            return [self.new(*shape) if a else None for shape, a in zip(shapes, asked, strict=True)]
+
+        self.note("bmm", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
+        return out
+
+    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 2) -> Tensor:
+        """native_layer_norm: keeps its input and fp32 statistics; the weights' gradients are made in the same call."""
+        out = self.like(x)
+        kept = self.new(statistics, 4, x.extent)
+        shapes = [_shape(each) if each.slot else None for each in weights]
+
+        def derivative(gradients: Gradients) -> Gradients:
+            made: list[Tensor | None] = [self.like(_one(gradients))]
+            return [*made, *(self.new(*shape) if shape else None for shape in shapes)]
+
+        self.note("layer_norm", [out], [x, *weights], [x, kept], derivative)
+        return out
+
+    # ---- attention ----
+
+    def attention(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        kernel: AttentionKernel,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
+        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
+        shapes = [_shape(each) for each in (q, k, v)]
+        queries, extent = shapes[0], q.extent
+        shared = q.elements > k.elements
+        padded = heads * _rounded(q.elements / heads) if kernel == "flash" else q.elements
+
+        def derivative(_: Gradients) -> Gradients:
+            gradients = [self.new(*shape) for shape in shapes]
+            held = [self.new(heads, 4, extent)]
+            if kernel != "efficient":
+                held.append(self.new(padded, 4, extent))
+            if kernel == "flash" and shared:  # keys' and values' gradients of every query head
+                held += [self.new(*queries) for _ in range(2)]
+            self.mark()
+            del held
+            return gradients
+
+        self.note("attention", [made], [q, k, v], [q, k, v, made, rows, mask], derivative)
+        return made
+
+
+def _rounded(width: float) -> float:
+    step = FLASH_ROWS if width <= 128 else 2 * FLASH_ROWS
+    return -(-width // step) * step
+
+
+def _one(gradients: Gradients) -> Tensor:
+    found = gradients[0]
+    assert found is not None
+    return found
+
+
+def _shape(x: Tensor) -> tuple[float, float, Extent]:
+    return x.elements, x.width, x.extent
+
+
+def _larger(x: Tensor, y: Tensor) -> Tensor:
+    """The operand that has the shape of the result."""
+    return max(x, y, key=lambda each: (_ORDER.index(each.extent.unit), each.elements))
+
+
+_ORDER = ("gradient", "parameter", "token", "pair")
