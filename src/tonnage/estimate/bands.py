@@ -8,6 +8,11 @@ from math import ceil, floor
 
 from msgspec import Struct
 
+from tonnage.spec import Cluster, TrainingPlan
+
+
+ALL = "all runtimes"
+
 
 class Band(Struct, frozen=True, kw_only=True):
     """Low and high as factors of an estimate, between which eight of ten measurements lie, each judged by those of other sources.
@@ -20,6 +25,12 @@ class Band(Struct, frozen=True, kw_only=True):
     high: float
     rows: int
     sources: int
+
+    @property
+    def what(self) -> str:
+        """Whose measurements these are."""
+        sources = f"{self.sources} sources" if self.sources > 1 else "one source"
+        return f"of {self.rows} published runs with {self.kind}, from {sources}, eight in ten lie inside"
 
     def around(self, needed: float) -> tuple[int, int]:
         """The band in bytes."""
@@ -42,3 +53,8 @@ class Table(Struct, frozen=True, kw_only=True):
     runtimes: dict[str, Band]
     vendors: tuple[str, ...]
     methods: tuple[str, ...]
+
+
+def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:
+    """The band of a training run's memory."""
+    return band_of(plan.runtime, cluster.accelerator.vendor, getattr(plan, "method", "full"))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tonnage.architectures import Model, build
-from tonnage.errors import TonnageError
+from tonnage.errors import TonnageError, UnknownName
 from tonnage.validation import _hparams
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import Row
@@ -53,6 +53,13 @@ def counted(model: Model, row: Row) -> int:
 
 
 def _from_catalogue(name: str) -> Model:
+    """The catalogue's model; a remark in brackets behind a name is none of it ("mt0-xxl (12B)")."""
     from tonnage.models import read
 
-    return read(name, offline=True)
+    bare = name.partition(" (")[0].strip()
+    try:
+        return read(name, offline=True)
+    except UnknownName:
+        if bare == name or not bare:
+            raise
+        return read(bare, offline=True)

@@ -14,7 +14,7 @@ from tonnage.architectures import Model
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import Band, band_of
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, TrainingOptions, training_plan
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation._params import model_of
@@ -67,7 +67,8 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
     found = reader.read(config)
     options, notes = training_options(found)
     layers = config.size("layers", "num_layers", "num_hidden_layers")
-    model = model_of(row, references, reader.hparams(config), layers)
+    unsaid = {"context": options.sequence_length or DEFAULT_SEQUENCE_LENGTH, **reader.hparams(config)}
+    model = model_of(row, references, unsaid, layers)
     cluster, note = _machines.cluster_of(config, parallel_sizes(config))
     return Asked(reader, model, cluster, found, options, (*notes, *([note] if note else [])))
 
