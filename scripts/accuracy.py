@@ -71,7 +71,17 @@ def _knobs(question: Asked) -> Iterable[str]:
     for name in ("tensor", "pipeline", "context", "expert", "virtual_pipeline"):
         key = f"{name}_size" if name == "virtual_pipeline" else f"{name}_parallel_size"
         yield f"{name.replace('_', ' ')} parallel{'' if found.get(key, 1) > 1 else ': none'}"
-    for name in ("recompute", "precision", "float8", "method", "optimizer", "zero_stage", "loss", "attention", "compile"):
+    for name in (
+        "recompute",
+        "precision",
+        "float8",
+        "method",
+        "optimizer",
+        "zero_stage",
+        "loss",
+        "attention",
+        "compile",
+    ):
         if (value := found.get(name)) is not None:
             yield f"{name.replace('_', ' ')} {value}"
 
@@ -141,7 +151,9 @@ def _figures(lines: Sequence[Line]) -> list[str]:
 
 
 def _worst(lines: Sequence[Line]) -> list[str]:
-    known = sorted((line for line in lines if line["relative_error"] is not None), key=lambda line: -abs(line["relative_error"]))
+    known = sorted(
+        (line for line in lines if line["relative_error"] is not None), key=lambda line: -abs(line["relative_error"])
+    )
     rows = [
         f"| {line['id']} | {_number(line['measured'])} | {_number(line['predicted'])} | {line['unit']} | {_percent(line['relative_error'], '+')} | {'; '.join(line['notes'])} |"
         for line in known[:WORST]
@@ -166,7 +178,10 @@ def _skipped(lines: Sequence[Line]) -> list[str]:
             reasons.setdefault(line["skipped"], []).append(line["id"])
     if not reasons:
         return ["No row was skipped.", ""]
-    rows = [f"| {reason} | {len(names)} | {names[0]}{', ...' if len(names) > 1 else ''} |" for reason, names in sorted(reasons.items())]
+    rows = [
+        f"| {reason} | {len(names)} | {names[0]}{', ...' if len(names) > 1 else ''} |"
+        for reason, names in sorted(reasons.items())
+    ]
     return ["| reason | rows | such as |", "|---|---:|---|", *rows, ""]
 
 

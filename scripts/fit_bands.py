@@ -59,7 +59,9 @@ def band(kind: str, found: Sequence[Factor]) -> Band | None:
     further = max(0.0, quantile([_outside(each, _others(each, found, sources)) for each in found], INSIDE))
     low, high = _ends([each.log for each in found])
     low, high = min(low - further, 0.0), max(high + further, 0.0)
-    return Band(kind=kind, low=round(math.exp(low), 4), high=round(math.exp(high), 4), rows=len(found), sources=len(sources))
+    return Band(
+        kind=kind, low=round(math.exp(low), 4), high=round(math.exp(high), 4), rows=len(found), sources=len(sources)
+    )
 
 
 def _others(left_out: Factor, found: Sequence[Factor], sources: Sequence[str]) -> list[float]:
@@ -89,7 +91,10 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 def text(found: Sequence[Factor]) -> str:
     """The module."""
-    runtimes = {name: band(name, [each for each in found if each.runtime == name]) for name in sorted({each.runtime for each in found})}
+    runtimes = {
+        name: band(name, [each for each in found if each.runtime == name])
+        for name in sorted({each.runtime for each in found})
+    }
     lines = [
         '"""Written by scripts/fit_bands.py from validation/train_memory.yaml: do not edit."""', "",
         "from tonnage.estimate.bands import Band, Table", "", "TRAIN_MEMORY = Table(",

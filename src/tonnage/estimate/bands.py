@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from tonnage.spec import Cluster, TrainingPlan
 
-
 ALL = "all runtimes"
 
 
@@ -39,8 +38,9 @@ class Band(Struct, frozen=True, kw_only=True):
 
 def band_of(runtime: str, vendor: str = "NVIDIA", method: str = "full") -> Band | None:
     """The band of the measurements nearest in kind: of this runtime, else of all; None for machines or methods that none is about."""
-    from tonnage.estimate._bands import TRAIN_MEMORY as table
+    from tonnage.estimate import _bands
 
+    table = _bands.TRAIN_MEMORY
     if vendor not in table.vendors or method not in table.methods:
         return None
     return table.runtimes.get(runtime) or table.all

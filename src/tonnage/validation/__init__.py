@@ -65,7 +65,9 @@ def _compare(row: Row, references: Mapping[str, Row]) -> list[dict[str, Any]]:
 
 def _line(row: Row, measured: Measured, made: Prediction) -> dict[str, Any]:
     """One metric beside its prediction. What is right or wrong as a whole (`agrees`) has no error."""
-    comparable = made.value is not None and made.agrees is None and not isinstance(measured.value, str) and measured.value
+    comparable = (
+        made.value is not None and made.agrees is None and not isinstance(measured.value, str) and measured.value
+    )
     error = (made.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
     return {
         "id": row.id, "kind": row.kind, "completeness": row.completeness, "metric": measured.metric, "main": measured is row.measured,

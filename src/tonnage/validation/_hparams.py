@@ -83,7 +83,11 @@ def _shared_experts(hparams: Mapping[str, Any]) -> dict[str, Any]:
 def _tied(hparams: Mapping[str, Any]) -> dict[str, Any]:
     """Whether the head is the table, where that is said in words ("tied (untied storage when PP>1)")."""
     said = hparams.get("tied_embeddings")
-    return {"tie_word_embeddings": said.strip().lower().startswith(("tied", "true", "yes"))} if isinstance(said, str) else {}
+    return (
+        {"tie_word_embeddings": said.strip().lower().startswith(("tied", "true", "yes"))}
+        if isinstance(said, str)
+        else {}
+    )
 
 
 def _mlp(hparams: Mapping[str, Any]) -> str:

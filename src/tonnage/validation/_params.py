@@ -20,7 +20,9 @@ def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     return [Prediction(value=float(counted(model, row))), *also]
 
 
-def model_of(row: Row, references: Mapping[str, Row], unsaid: Mapping[str, Any] = {}, layers: int | None = None) -> Model:
+def model_of(
+    row: Row, references: Mapping[str, Row], unsaid: Mapping[str, Any] = {}, layers: int | None = None
+) -> Model:
     """The model that a row is about. `unsaid`: what its source's models have where the row's own hyper-parameters do not say it;
     `layers`: as many of them as the run had, which the row says elsewhere."""
     hparams = row.model.get("hparams")
@@ -31,7 +33,9 @@ def model_of(row: Row, references: Mapping[str, Row], unsaid: Mapping[str, Any] 
         return build(_hparams.config({**unsaid, **hparams, **shown}, row.source_name), name, f"row {row.id}")
     referred = references.get(str(row.model.get("ref", "")))
     if referred is not None and usable(referred.model.get("hparams")):
-        return build(_hparams.config({**referred.model["hparams"], **shown}, referred.source_name), name, f"row {referred.id}")
+        return build(
+            _hparams.config({**referred.model["hparams"], **shown}, referred.source_name), name, f"row {referred.id}"
+        )
     return _shortened(_from_catalogue(name), count)
 
 

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 
 from tonnage.errors import TonnageError
 from tonnage.validation._rows import Row
-from tonnage.validation._training import Asked as Asked
-from tonnage.validation._training import asked as asked
-from tonnage.validation._training import predict
+from tonnage.validation._training import Asked, asked, predict
 from tonnage.validation._training._figures import WHOLE, figure_of
+
+__all__ = ["Asked", "asked", "factor", "source_of"]
 
 
 def factor(row: Row, references: Mapping[str, Row]) -> float | None:
     """Measured over predicted, where both are numbers of bytes of a whole rank."""
     try:
         reader = asked(row, references).reader
-        figure = figure_of(row.measured, reader.figure, reader.gigabyte)
+        figure = figure_of(row.measured, reader.figure, reader.gigabyte, reader.activations)
     except TonnageError:
         return None
     made = predict(row, references)[0]

@@ -93,9 +93,12 @@ def _estimate(question: Asked, changes: Mapping[str, Any]) -> tuple[TrainingPlan
     return plan, training_memory(question.model, plan, question.cluster)
 
 
-def _predicted(measured: Measured, row: Row, question: Asked, plan: TrainingPlan, made: TrainingMemory, band: Band | None) -> Prediction:
+def _predicted(
+    measured: Measured, row: Row, question: Asked, plan: TrainingPlan, made: TrainingMemory, band: Band | None
+) -> Prediction:
+    reader = question.reader
     try:
-        figure = figure_of(measured, question.reader.figure, question.reader.gigabyte)
+        figure = figure_of(measured, reader.figure, reader.gigabyte, reader.activations)
         if measured.value == OUT_OF_MEMORY:
             return _out_of_memory(figure, question, made)
         if figure.kind == "needs-more" and measured is not row.measured:
@@ -105,11 +108,15 @@ def _predicted(measured: Measured, row: Row, question: Asked, plan: TrainingPlan
         return Prediction(skipped=str(error))
 
 
-def _compared(measured: Measured, figure: Figure, question: Asked, plan: TrainingPlan, made: TrainingMemory, band: Band | None) -> Prediction:
+def _compared(
+    measured: Measured, figure: Figure, question: Asked, plan: TrainingPlan, made: TrainingMemory, band: Band | None
+) -> Prediction:
     value = value_of(figure, made, question.cluster.size / plan.pipeline_parallel_size) / figure.unit
     if figure.kind == "ratio":
         if not question.reader.baseline:
-            raise MissingDatum(f"{shown(measured.metric)}: what it is relative to is not known for {question.reader.name}")
+            raise MissingDatum(
+                f"{shown(measured.metric)}: what it is relative to is not known for {question.reader.name}"
+            )
         _, base = _estimate(question, question.reader.baseline)
         below = value_of(figure, base, question.cluster.size / plan.pipeline_parallel_size)
         if not below:
@@ -117,7 +124,9 @@ def _compared(measured: Measured, figure: Figure, question: Asked, plan: Trainin
         value *= 100 / below
     limit = float(measured.value)
     if figure.kind in ("bound", "needs-more"):
-        return Prediction(value=value, agrees=value <= limit if figure.kind == "bound" else value > limit, notes=question.notes)
+        return Prediction(
+            value=value, agrees=value <= limit if figure.kind == "bound" else value > limit, notes=question.notes
+        )
     around = (value * band.low, value * band.high) if band and figure.kind in WHOLE else None
     return Prediction(value=value, band=around, notes=question.notes)
 

@@ -50,10 +50,7 @@ class Config:
         value = self.find(*names)[1]
         if value is None:
             return None
-        word = str(value).strip().lower()
-        if word in ("false", "no", "off", "0", "none", "disabled"):
-            return False
-        return True
+        return str(value).strip().lower() not in ("false", "no", "off", "0", "none", "disabled")
 
     def length(self, *names: str) -> int | None:
         """A number of tokens wherever it stands in a text ("truncated to 256 tokens"); None where no text has one."""
@@ -71,6 +68,6 @@ def whole(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return int(value) if value == value and abs(value) < 1e15 and int(value) == value else None
+        return int(value) if abs(value) < 1e15 and int(value) == value else None  # nor NaN
     found = re.fullmatch(r"(\d[\d_,]{0,17})(\s.*)?", str(value).strip(), re.DOTALL)
     return int(found[1].replace(",", "").replace("_", "")) if found else None

@@ -13,8 +13,19 @@ from tonnage.units import GB, GIB, KIB, MB, MIB
 from tonnage.validation._rows import Measured
 
 # allocated: tensors, as max_memory_allocated counts them; reserved: with what the allocator keeps beside them; process: all that
-# nvidia-smi shows; beyond-states: the peak less the states; bound and needs-more: what a card must, or does not, hold.
-Kind = Literal["allocated", "reserved", "process", "activations", "states", "beyond-states", "ratio", "bound", "needs-more"]
+# nvidia-smi shows; beyond-states: the peak less the states; forward: what it leaves for backward, the logits too; bound and needs-more: what a card must, or does not, hold.
+Kind = Literal[
+    "allocated",
+    "reserved",
+    "process",
+    "activations",
+    "states",
+    "beyond-states",
+    "forward",
+    "ratio",
+    "bound",
+    "needs-more",
+]
 WHOLE = ("allocated", "reserved", "process")  # figures of a whole rank: an error band is about these
 OVERHEAD = "runtime overhead"
 UNITS = {"gib": GIB, "mib": MIB, "kib": KIB, "bytes": 1, "byte": 1, "b": 1, "%": 1}
@@ -31,13 +42,18 @@ class Figure(Struct, frozen=True, kw_only=True):
     stage: int | None = None
 
 
-def figure_of(measured: Measured, default: Kind, gigabyte: int) -> Figure:
-    """The figure that a metric names. `default` is what this source's "peak memory" is, `gigabyte` what its GB is."""
+def figure_of(measured: Measured, default: Kind, gigabyte: int, activations: Kind = "activations") -> Figure:
+    """The figure that a metric names. `default` is what this source's "peak memory" is, `activations` what its activations are, and
+    `gigabyte` what its GB is."""
     metric, unit = measured.metric.lower(), measured.unit.lower()
-    rank = re.search(r"rank (\d+)", f"{metric} {unit}") or (re.search(r"\[(\d+)\]", metric) if "by rank" in metric else None)
+    rank = re.search(r"rank (\d+)", f"{metric} {unit}") or (
+        re.search(r"\[(\d+)\]", metric) if "by rank" in metric else None
+    )
     stage = re.search(r"\[(\d+)\]", metric) if "stage" in metric else None
     at = 0 if "first stage" in metric else -1 if "last stage" in metric else int(stage[1]) if stage else None
-    return Figure(kind=_kind(metric, unit, default), unit=_unit(unit, gigabyte), rank=int(rank[1]) if rank else None, stage=at)
+    kind = _kind(metric, unit, default)
+    kind = activations if kind == "activations" else kind
+    return Figure(kind=kind, unit=_unit(unit, gigabyte), rank=int(rank[1]) if rank else None, stage=at)
 
 
 def value_of(figure: Figure, made: TrainingMemory, ranks_a_stage: float) -> float:
@@ -57,7 +73,10 @@ def _kind(metric: str, unit: str, default: Kind) -> Kind:
         return "needs-more"
     if re.search(r"fits in|minimum (v?ram|gpu memory)", metric):
         return "bound"
-    if re.search(r"\b(tokens?|seconds?|time|samples?|flops|throughput|parameters$|trainable|step)\b", metric) or not unit:
+    if (
+        re.search(r"\b(tokens?|seconds?|time|samples?|flops|throughput|parameters$|trainable|step)\b", metric)
+        or not unit
+    ):
         raise MissingDatum(f"{shown(metric)} is no figure of memory, or has no unit")
     if re.search(r"model states|parameters ?(\+|and) ?optimizer|states per", metric):
         return "states"
@@ -104,7 +123,10 @@ def _over_phases(read: Callable[[Term], float]) -> Callable[[RankMemory], float]
 
 def _states(rank: RankMemory) -> float:
     """Weights, gradients and optimizer, when all of them are there."""
-    return max(sum(float(child.value) for child in phase.children if child.name in ("weights", "gradients", "optimizer")) for phase in rank.phases)
+    return max(
+        sum(float(child.value) for child in phase.children if child.name in ("weights", "gradients", "optimizer"))
+        for phase in rank.phases
+    )
 
 
 def _activations(rank: RankMemory) -> float:
@@ -122,5 +144,8 @@ READ: dict[Kind, Callable[[RankMemory], float]] = {
     "activations": _activations,
     "ratio": _activations,
     "states": _states,
+    "forward": lambda rank: max(
+        (float(child.value) for child in rank.phases[0].children if child.name == "activations"), default=0.0
+    ),
     "beyond-states": lambda rank: _over_phases(_tensors)(rank) - _states(rank),
 }

@@ -14,6 +14,7 @@ COUNTS = ("gpus", "num_gpus", "n_gpus", "world_size", "accelerators", "devices",
 NODES = ("nodes", "num_nodes", "n_nodes")
 UNKNOWN = "an accelerator that is not named"
 NODE_SIZE = 8
+LARGEST = 10_000_000  # accelerators
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb|g)\b")
 
 
@@ -43,6 +44,8 @@ def cluster_of(config: Config, sizes: int) -> tuple[Cluster, str]:
     """The row's machine. `sizes` is the product of its parallel sizes, which counts where the row names no number."""
     chip, note = accelerator_of(config)
     count = config.size(*COUNTS) or sizes
+    if count > LARGEST:
+        raise InvalidInput(f"config: at most {LARGEST:,} accelerators are read. Got {count:,}.")
     nodes = config.size(*NODES)
     if nodes and count % nodes:
         raise InvalidInput(f"config: {count} accelerators are not dealt evenly over {nodes} nodes.")
@@ -59,7 +62,9 @@ def _plain(text: str, sizes: list[float]) -> tuple[Accelerator, str]:
     memory = Memory(nominal_bytes=round((stated or 80) * GIB))
     if stated:
         name = f"an accelerator of {stated:.1f} GiB"
-        return Accelerator(name=name, vendor="NVIDIA", kind="gpu", generation="", memory=memory, dense_flops={}), f"{name} is taken for the GPU"
+        return Accelerator(
+            name=name, vendor="NVIDIA", kind="gpu", generation="", memory=memory, dense_flops={}
+        ), f"{name} is taken for the GPU"
     made = Accelerator(name=UNKNOWN, vendor="NVIDIA", kind="gpu", generation="", memory=memory, dense_flops={})
     return made, "the row names no GPU: one of NVIDIA's is taken, of any size"
 

@@ -23,7 +23,11 @@ NEAREST: Mapping[str, Mapping[str, str]] = {
     "recompute": {"selective-op": "selective", "memory-budget": "selective"},
     "loss": {"fused": "full", "liger": "chunked"},
 }
-CHOICES: Mapping[str, str] = {"recompute": "RECOMPUTE", "loss": "LOSS", "attention": "ATTENTION"}  # where plans lists the values it takes
+CHOICES: Mapping[str, str] = {
+    "recompute": "RECOMPUTE",
+    "loss": "LOSS",
+    "attention": "ATTENTION",
+}  # where plans lists the values it takes
 
 
 def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[str]]:
@@ -44,7 +48,8 @@ def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[st
             raise MissingDatum(f"{name} {value} is not estimated yet")
         notes.append(f"{name} {value} is left out")
     for name in CHOICES:
-        if (value := wanted.get(name)) is not None and value not in getattr(plans, CHOICES[name]):
+        choices = getattr(plans, CHOICES[name], None)
+        if choices is not None and (value := wanted.get(name)) is not None and value not in choices:
             wanted[name] = NEAREST.get(name, {}).get(value)
             notes.append(f"{name} {value} is taken as {wanted[name]}")
     return TrainingOptions(**wanted), notes

@@ -18,9 +18,25 @@ REPLICATE = ("dp_replicate", "hsdp", "replicate", "replicate_size", "data_parall
 SHARD = ("fsdp", "fsdp2", "dp_shard", "dp", "data_parallel_size", "data_parallel", "ddp")
 MICRO = ("micro_batch", "micro_batch_size", "mbs", "local_batch", "local_batch_size", "per_device_train_batch_size",
          "per_device_batch", "per_device_batch_size", "device_batch", "batch_size", "batch")  # fmt: skip
-MICRO_BATCHES = ("num_microbatches", "grad_accum", "gradient_accumulation_steps", "grad_accum_steps", "accumulate", "mbc")
+MICRO_BATCHES = (
+    "num_microbatches",
+    "grad_accum",
+    "gradient_accumulation_steps",
+    "grad_accum_steps",
+    "accumulate",
+    "mbc",
+)
 GLOBAL = ("global_batch", "global_batch_size", "gbs", "train_batch_size")
-LENGTH = ("seq_len", "sequence_length", "max_seq_len", "max_seq_length", "cutoff_len", "max_length", "longest_seq", "seq")
+LENGTH = (
+    "seq_len",
+    "sequence_length",
+    "max_seq_len",
+    "max_seq_length",
+    "cutoff_len",
+    "max_length",
+    "longest_seq",
+    "seq",
+)
 RECOMPUTE = ("recompute", "activation_checkpointing", "gradient_checkpointing", "recompute_granularity", "remat_policy", "remat",
              "ac_mode", "activation_checkpoint")  # fmt: skip
 PRECISION = ("param_dtype", "precision", "dtype", "mixed_precision", "torch_dtype", "weights_dtype")
@@ -37,7 +53,7 @@ class Reader(Struct, frozen=True, kw_only=True):
     """One dialect.
 
     `frameworks`: words that its rows have under `framework`; `sources`: words of the source of rows that name no framework.
-    `figure`: what a "peak memory" is; `gigabyte`: what its GB is. `options`: what it says beyond, or other than, the common
+    `figure`: what a "peak memory" is, `activations` what "activations" are; `gigabyte`: what its GB is. `options`: what it says beyond, or other than, the common
     names; `hparams`: what its models have that its rows do not say; `baseline`: the run that a ratio is relative to.
     `plain_16_bit`: what a bare "bf16" means, "mixed" or "true".
     """
@@ -47,6 +63,7 @@ class Reader(Struct, frozen=True, kw_only=True):
     frameworks: str
     sources: str = ""
     figure: Kind = "allocated"
+    activations: Kind = "activations"
     gigabyte: int = GIB
     plain_16_bit: str = "mixed"
     options: Callable[[Config], Options] = _nothing
@@ -114,7 +131,12 @@ def _work(c: Config) -> Options:
     micro, count, total = c.size(*MICRO), c.size(*MICRO_BATCHES), c.size(*GLOBAL)
     if micro and count:  # the three must agree, and rounding in a source must not stop an estimate
         total = None
-    return {"sequence_length": c.length(*LENGTH), "micro_batch_size": micro, "num_microbatches": count, "global_batch_size": total}
+    return {
+        "sequence_length": c.length(*LENGTH),
+        "micro_batch_size": micro,
+        "num_microbatches": count,
+        "global_batch_size": total,
+    }
 
 
 def _policies(c: Config, plain_16_bit: str) -> Options:
@@ -161,7 +183,9 @@ def _what_trains(c: Config) -> Options:
     return {
         "method": method or ("lora" if rank else None),
         "lora_rank": rank,
-        "lora_targets": _words.lora_targets(c.text("lora_targets", "lora_target", "target_modules", "lora_target_modules")),
+        "lora_targets": _words.lora_targets(
+            c.text("lora_targets", "lora_target", "target_modules", "lora_target_modules")
+        ),
         "objective": _words.objective(c.text("objective", "stage", "task")),
     }
 

@@ -96,7 +96,13 @@ def objective(text: str) -> str | None:
 
 def sharding(text: str) -> int | None:
     """The ZeRO stage that FSDP's names of its strategies stand for, or that is written out ("ZeRO-1")."""
-    for name, stage in (("full_shard", 3), ("shard_grad_op", 2), ("no_shard", 0), ("hybrid_shard", 3), ("_hybrid_shard_zero2", 2)):
+    for name, stage in (
+        ("full_shard", 3),
+        ("shard_grad_op", 2),
+        ("no_shard", 0),
+        ("hybrid_shard", 3),
+        ("_hybrid_shard_zero2", 2),
+    ):
         if name in text:
             return stage
     found = re.search(r"\b(?:zero|stage)?[ -]?([0-3])\b", text)

@@ -13,4 +13,10 @@ def options(c: Config) -> Options:
     return {"offload_optimizer": where} | ({"offload_parameters": where} if "param" in place else {})
 
 
-READER = Reader(name="DeepSpeed", runtime="deepspeed", frameworks=r"deepspeed|gpt-?neox", sources=r"microsoft/deepspeed|deepspeedai", options=options)
+READER = Reader(
+    name="DeepSpeed",
+    runtime="deepspeed",
+    frameworks=r"deepspeed|gpt-?neox",
+    sources=r"microsoft/deepspeed|deepspeedai",
+    options=options,
+)

@@ -9,4 +9,5 @@ def options(c: Config) -> Options:
     return {} if c.has("zero", "zero_stage", "sdp", "sharding") else {"zero_stage": 3}
 
 
-READER = Reader(name="Hetu-Galvatron", runtime="fsdp2", frameworks=r"galvatron", sources=r"hetu-galvatron", figure="beyond-states", options=options)
+READER = Reader(name="Hetu-Galvatron", runtime="fsdp2", frameworks=r"galvatron", sources=r"hetu-galvatron", figure="beyond-states",
+                activations="forward", options=options)  # fmt: skip

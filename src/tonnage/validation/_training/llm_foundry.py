@@ -10,4 +10,10 @@ def options(c: Config) -> Options:
     return {"precision": "bf16-mixed-16bit-gradients"} if pure else {"precision": "bf16-mixed"}
 
 
-READER = Reader(name="llm-foundry", runtime="fsdp2", frameworks=r"llm-?foundry|composer", sources=r"mosaicml/llm-foundry", options=options)
+READER = Reader(
+    name="llm-foundry",
+    runtime="fsdp2",
+    frameworks=r"llm-?foundry|composer",
+    sources=r"mosaicml/llm-foundry",
+    options=options,
+)

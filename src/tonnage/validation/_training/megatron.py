@@ -14,4 +14,10 @@ def options(c: Config) -> Options:
     return made
 
 
-READER = Reader(name="Megatron-LM", runtime="megatron", frameworks=r"megatron|nemo|simumax|mcore", sources=r"simumax|megatron", options=options)
+READER = Reader(
+    name="Megatron-LM",
+    runtime="megatron",
+    frameworks=r"megatron|nemo|simumax|mcore",
+    sources=r"simumax|megatron",
+    options=options,
+)

@@ -3,4 +3,6 @@ trainer.py logs max_memory_allocated and max_memory_reserved, and the benchmark 
 
 from tonnage.validation._training._reader import Reader
 
-READER = Reader(name="nanotron", runtime="nanotron", frameworks=r"nanotron|picotron", sources=r"nanotron|ultra-scale playbook")
+READER = Reader(
+    name="nanotron", runtime="nanotron", frameworks=r"nanotron|picotron", sources=r"nanotron|ultra-scale playbook"
+)

@@ -7,7 +7,11 @@ from tonnage.validation._training._reader import LENGTH, METHOD, MICRO, PRECISIO
 
 def options(c: Config) -> Options:
     text = " ".join(c.text(name) for name in METHOD)
-    made: Options = {"lora_rank": c.size("lora_rank", "lora_r") or 8, "lora_targets": c.text("lora_targets") or "q_proj,v_proj"} if "lora" in text else {}
+    made: Options = (
+        {"lora_rank": c.size("lora_rank", "lora_r") or 8, "lora_targets": c.text("lora_targets") or "q_proj,v_proj"}
+        if "lora" in text
+        else {}
+    )
     if "deepspeed" in text:
         made |= {"runtime": "deepspeed", "zero_stage": 3}
         if "offload" in text:
@@ -21,4 +25,11 @@ def options(c: Config) -> Options:
     return made
 
 
-READER = Reader(name="PEFT", runtime="transformers", frameworks=r"\bpeft\b", sources=r"huggingface/peft", figure="process", options=options)
+READER = Reader(
+    name="PEFT",
+    runtime="transformers",
+    frameworks=r"\bpeft\b",
+    sources=r"huggingface/peft",
+    figure="process",
+    options=options,
+)

@@ -17,4 +17,10 @@ def options(c: Config) -> Options:
     return {"runtime": "fsdp2" if many else "transformers"}
 
 
-READER = Reader(name="no framework named", runtime="fsdp2", frameworks=r"^$|^pytorch\b|^torch\b|^tonnage", figure="allocated", options=options)
+READER = Reader(
+    name="no framework named",
+    runtime="fsdp2",
+    frameworks=r"^$|^pytorch\b|^torch\b|^tonnage",
+    figure="allocated",
+    options=options,
+)

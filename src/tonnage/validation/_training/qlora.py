@@ -6,7 +6,12 @@ from tonnage.validation._training._reader import LENGTH, MICRO, RECOMPUTE, Optio
 
 
 def options(c: Config) -> Options:
-    made: Options = {"method": "qlora", "lora_rank": c.size("lora_rank", "lora_r") or 64, "lora_targets": "all-linear", "precision": "bf16"}
+    made: Options = {
+        "method": "qlora",
+        "lora_rank": c.size("lora_rank", "lora_r") or 64,
+        "lora_targets": "all-linear",
+        "precision": "bf16",
+    }
     if not c.has("optimizer"):
         made["optimizer"] = "paged-adamw"
     if not c.has(*RECOMPUTE):
@@ -18,4 +23,11 @@ def options(c: Config) -> Options:
     return made
 
 
-READER = Reader(name="QLoRA", runtime="transformers", frameworks=r"\bqlora\b", sources=r"2305\.14314|artidoro/qlora", figure="process", options=options)
+READER = Reader(
+    name="QLoRA",
+    runtime="transformers",
+    frameworks=r"\bqlora\b",
+    sources=r"2305\.14314|artidoro/qlora",
+    figure="process",
+    options=options,
+)

@@ -4,7 +4,7 @@ import re
 
 from tonnage.units import GIB
 from tonnage.validation._training._config import Config
-from tonnage.validation._training._reader import MICRO, RECOMPUTE, Options, Reader, sizes_or_one, PIPELINE
+from tonnage.validation._training._reader import MICRO, PIPELINE, RECOMPUTE, Options, Reader, sizes_or_one
 
 # distributed/pipelining_utils.py: since 2025 a micro-batch has pipeline_parallel_microbatch_size (1) sequences; before, a local batch was
 # cut into as many micro-batches as there are pipeline ranks.
@@ -31,7 +31,11 @@ def _pipeline(c: Config) -> Options:
     if stages == 1:
         return {}
     looped = "interleaved" in c.text("pp_schedule", "pipeline_schedule")
-    virtual = sizes_or_one(c, ("vpp", "vp", "virtual_pipeline_size")) if c.has("vpp", "vp", "virtual_pipeline_size") else STAGES_A_RANK
+    virtual = (
+        sizes_or_one(c, ("vpp", "vp", "virtual_pipeline_size"))
+        if c.has("vpp", "vp", "virtual_pipeline_size")
+        else STAGES_A_RANK
+    )
     made: Options = {"virtual_pipeline_size": virtual if looped else 1}
     if local is None:
         return made

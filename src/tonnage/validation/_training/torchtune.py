@@ -10,7 +10,10 @@ RANK, TARGETS = 8, "q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"
 def options(c: Config) -> Options:
     text = " ".join(c.text(name) for name in METHOD)
     single = (c.size("gpus", "num_gpus") or 1) == 1
-    made: Options = {"zero_stage": 0 if single else 3, "loss": "chunked"}  # modules/loss: LinearCrossEntropyLoss, in eight parts
+    made: Options = {
+        "zero_stage": 0 if single else 3,
+        "loss": "chunked",
+    }  # modules/loss: LinearCrossEntropyLoss, in eight parts
     if not c.has(*RECOMPUTE):
         made["recompute"] = "full"  # enable_activation_checkpointing: True
     if not c.has(*MICRO):
@@ -19,8 +22,18 @@ def options(c: Config) -> Options:
         made |= {"lora_rank": c.size("lora_rank", "lora_r") or RANK, "lora_targets": TARGETS}
     elif not c.has("optimizer"):
         paged = single or "paged" in text  # the single-device recipes of full fine-tuning
-        made |= {"optimizer": "paged-adamw-8bit" if paged else "adamw", "optimizer_in_backward": single or "in-bwd" in text}
+        made |= {
+            "optimizer": "paged-adamw-8bit" if paged else "adamw",
+            "optimizer_in_backward": single or "in-bwd" in text,
+        }
     return made
 
 
-READER = Reader(name="torchtune", runtime="torchtune", frameworks=r"torchtune", sources=r"pytorch/torchtune", plain_16_bit="true", options=options)
+READER = Reader(
+    name="torchtune",
+    runtime="torchtune",
+    frameworks=r"torchtune",
+    sources=r"pytorch/torchtune",
+    plain_16_bit="true",
+    options=options,
+)

@@ -7,7 +7,15 @@ from tonnage.validation._training._reader import Options, Reader, parallel_sizes
 def options(c: Config) -> Options:
     many = (c.size("gpus", "num_gpus") or parallel_sizes(c)) > 1
     text = f"{c.text('framework')} {c.text('strategy', 'distributed')}"
-    runtime = "deepspeed" if "deepspeed" in text or "zero" in text else "fsdp2" if "fsdp" in text else "ddp" if many else "transformers"
+    runtime = (
+        "deepspeed"
+        if "deepspeed" in text or "zero" in text
+        else "fsdp2"
+        if "fsdp" in text
+        else "ddp"
+        if many
+        else "transformers"
+    )
     return {"runtime": runtime}
 
 

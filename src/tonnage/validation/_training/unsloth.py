@@ -1,7 +1,7 @@
 """Unsloth on its own: gradient checkpointing "unsloth" (full, offloaded), LoRA on all linear layers of rank 16 as in its notebooks."""
 
 from tonnage.validation._training._config import Config
-from tonnage.validation._training._reader import METHOD, MICRO, RECOMPUTE, LENGTH, Options, Reader, is_4_bit
+from tonnage.validation._training._reader import LENGTH, METHOD, MICRO, RECOMPUTE, Options, Reader, is_4_bit
 
 
 def options(c: Config) -> Options:
