@@ -1,4 +1,5 @@
-"""LLaMA-Factory: its Trainer, or Unsloth's; "impl" says which, and how attention and the base are stored. Figures are nvidia-smi's."""
+"""LLaMA-Factory: its Trainer, or Unsloth's; "impl" says which, how attention runs, and how the base is stored.
+How the wiki measured is not said: its figures are taken for what nvidia-smi shows."""
 
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import RECOMPUTE, Options, Reader, is_4_bit

@@ -1,5 +1,5 @@
-"""nanotron, as its scaling benchmarks ran it (scripts/scaling_benchmarks.py). Whether its figure is allocated or reserved is not said:
-trainer.py logs max_memory_allocated and max_memory_reserved, and the benchmark table took the former."""
+"""nanotron, as its scaling benchmarks ran it (scripts/scaling_benchmarks.py). Its table has max_memory_allocated and max_memory_reserved, each
+divided by 2^30 (logging: "Mem Alloc (GB)", "Mem Res (GB)"); a figure that does not say which is taken for the former."""
 
 from tonnage.validation._training._reader import Reader
 
