@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.validation import nothing_compared, of_kind, read, validate
+    from tonnage.validation import nothing_compared, of_kind, read, references_of, validate
 
     rows = read(arguments.rows)
-    document = validate(of_kind(rows, arguments.kind))
+    document = validate(of_kind(rows, arguments.kind), references_of(rows))
     if arguments.json:
         print_json(document)
     else:

@@ -42,9 +42,12 @@ def nothing_compared(document: Mapping[str, Any]) -> str | None:
     return f"none of the {len(lines)} rows could be compared: {reason}"
 
 
-def validate(rows: Sequence[Row]) -> dict[str, Any]:
-    """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary."""
-    known = references_of(rows)
+def validate(rows: Sequence[Row], references: Mapping[str, Row] | None = None) -> dict[str, Any]:
+    """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary.
+
+    `references`: the rows whose hyper-parameters these may refer to, if they are not among them.
+    """
+    known = references_of(rows) if references is None else references
     compared = [line for row in rows for line in _compare(row, known)]
     return {"schema": SCHEMA, "rows": compared, "summary": _summary(rows, compared)}
 
