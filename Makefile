@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 JOBS ?= 2
 
-.PHONY: demo test quick check lint types bench bench-trace validate bands accuracy all soak docs schema clean
+.PHONY: demo test quick check lint types bench bench-trace validate bands accuracy all soak docs schema clean peers
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192
@@ -33,6 +33,9 @@ bench: .venv/quick.done  ## writes benchmarks/results.json
 bench-trace: .venv/test.done  ## what traces cost: writes benchmarks/results_trace.json
 	$(BIN)/python benchmarks/trace.py
 
+peers: .venv/core.done  ## other tools on the same questions: installs them into .venv-peers and writes docs/peers.md
+	$(BIN)/python benchmarks/peers.py
+
 validate: .venv/core.done  ## predictions against published measurements
 	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml
 
@@ -50,6 +53,7 @@ docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.document
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
+	$(BIN)/python benchmarks/peers.py --recorded
 
 all: check test bench validate
 
@@ -69,4 +73,4 @@ all: check test bench validate
 	touch $@
 
 clean:
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -161,3 +161,26 @@ def test_an_activation_function_has_one_kernel_backward_on_a_gpu(front_end, acti
         train(recorder, Program(model=model, inputs=torch.zeros(ROWS, WIDTH), loss=torch.sum, optimizer=None), 1)
     made = [each for each in recorder.events.allocations if each.phase == "backward" and each.bytes == WIDE]
     assert len(made) == 2  # the gradients of the function's output and of its input
+
+
+class _TwoWays(nn.Module):
+    """Its input goes two ways; `residual`: one of them passes the incoming gradient on as it is."""
+
+    def __init__(self, residual: bool):
+        super().__init__()
+        self.layer = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.residual = residual
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.layer(x)
+        return (x + x * 2) * 3 if self.residual else x * 3 + x * 2
+
+
+@pytest.mark.parametrize("front_end", ["meta", "cuda"])
+@pytest.mark.parametrize("residual", [False, True])
+def test_gradients_that_meet_are_added_in_place_as_autograd_does_when_nobody_watches(residual, front_end):
+    with recording(front_end, profile("torch-2.13-h100")) as recorder, torch.device(front_end):
+        model = _TwoWays(residual)
+        train(recorder, Program(model=model, inputs=torch.zeros(ROWS, WIDTH), loss=torch.sum, optimizer=None), 1)
+    sums = [each for each in recorder.events.allocations if each.operation == "aten.add.Tensor" and each.phase == "backward"]  # fmt: skip
+    assert sums == []

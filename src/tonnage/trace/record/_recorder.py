@@ -1,5 +1,6 @@
 """The recorder: sees every operation that PyTorch dispatches, and notes when storages come and go."""
 
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from tonnage.trace.record._streams import current_stream
 from tonnage.trace.recording import Answered, Fired, Recording, unmodelled
 
 aten = torch.ops.aten
+_WRAPPERS = ("_fn", "inner")  # what torch puts around a mode's __torch_dispatch__
 
 
 class Recorder(TorchDispatchMode):
@@ -132,6 +134,8 @@ class Recorder(TorchDispatchMode):
         result = func(*args, **keywords)
         name = str(func)
         self.calls[name] += 1
+        if func is aten.add.Tensor and _in_backward() and _called_by_engine(sys._getframe(1)):
+            self._sum_in_place(args[0], result)
         effects = self._effects(name, args, keywords, result)
         storage = next((effect.storage for _, effect in effects if effect.storage is not None), None)
         for tensor in _tensors(result):
@@ -166,6 +170,20 @@ class Recorder(TorchDispatchMode):
         if bytes_held is not None:
             self._odd.add(number)
         self._live[key] = (weakref.ref(storage, lambda _: self._died(key)), number)
+
+    def _sum_in_place(self, first: torch.Tensor, total: torch.Tensor) -> None:
+        """Where gradients of one tensor meet, autograd adds to the first in place if nobody else holds it.
+
+        It does not while any mode watches it (input_buffer.cpp, accumulate), so here the sum takes over the storage.
+        """
+        old = first.untyped_storage()._cdata
+        entry = self._live.get(old)
+        if entry is None or first.dtype != total.dtype or first.shape != total.shape or not _held_once(first):
+            return
+        del self._live[old]
+        storage = total.untyped_storage()
+        key = storage._cdata
+        self._live[key] = (weakref.ref(storage, lambda _: self._died(key)), entry[1])
 
     def _allocate(self, size: int, operation: str, overlay: bool = False) -> int:
         recomputed = self.modules.current and not overlay and _in_backward()
@@ -238,6 +256,19 @@ class Recorder(TorchDispatchMode):
 
 def _in_backward() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _called_by_engine(frame: Any) -> bool:
+    """Whether no Python code of a node or of a module asked: on the engine's own thread, or right under the call of backward."""
+    while frame is not None and frame.f_code.co_name in _WRAPPERS:
+        frame = frame.f_back
+    return frame is None or frame.f_code.co_name == "_engine_run_backward"
+
+
+def _held_once(tensor: torch.Tensor) -> bool:
+    """Whether the engine's buffer alone holds this storage; the second count is the wrapper that asks."""
+    counted: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
+    return counted <= 2 and torch._prims_common.is_non_overlapping_and_dense_or_false(tensor)
 
 
 def _tensors(result: Any) -> Iterator[torch.Tensor]:

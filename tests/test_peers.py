@@ -1,0 +1,73 @@
+"""The tables of other tools (benchmarks/peer_tables) hold together, and tonnage's column is made without network."""
+
+import json
+import shlex
+import subprocess
+from datetime import date
+
+import pytest
+import yaml
+
+from peer_tables import live
+from peer_tables.cases import MEASURED, TABLES, ZERO1, measured
+from peer_tables.page import FIGURES, PAGE, _errors, page, table
+from tonnage.cli import main
+from tonnage.units import GIB
+
+QUOTED = yaml.safe_load(FIGURES.read_text())
+PLAN = next(case for case in ZERO1 if case.name == "C selective, 3 chunks")
+
+
+def test_the_page_is_what_the_tables_say_today():
+    assert PAGE.read_text() == page(live.recorded()), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_quoted_figures_are_numbers_of_known_runs_and_tools(name):
+    runs = {case.name for case in TABLES[name]}
+    assert len(runs) == len(TABLES[name])
+    for tool, found in QUOTED[name].items():
+        assert tool in QUOTED["tools"] and found.keys() <= runs, tool
+        assert all(value > 0 for value in found.values()), tool
+
+
+def test_every_tool_is_quoted_with_its_source_version_and_day():
+    assert {tool for name in TABLES for tool in QUOTED[name]} == set(QUOTED["tools"])
+    for tool in QUOTED["tools"].values():
+        assert all(tool[key] for key in ("name", "where", "version", "how")) and isinstance(tool["read"], date)
+
+
+def test_tools_that_are_asked_have_answered_every_run():
+    answers = live.recorded()
+    for name, cases in TABLES.items():
+        able = {case.name for case in cases if "virtual_pipeline_size" not in case.options}
+        assert answers["llm-analysis"][name].keys() == able
+    assert answers["llm-analysis"]["counts"].keys() == set(live.COUNTED)
+    assert answers["accelerate"].keys() == {"A", "B"}
+
+
+def test_errors_are_against_what_was_measured():
+    truth = measured()
+    assert truth.keys() == {case.name for case in MEASURED}
+    halves = {run: value * (1.5 if i % 2 else 0.5) for i, (run, value) in enumerate(truth.items())}
+    *_, signed, absolute = _errors({"off": halves})
+    assert (signed[2], absolute[2]) == ("+0.0%", "50.0%")
+
+
+def test_the_command_of_a_run_asks_what_the_table_answers(capsys):
+    main([*shlex.split(PLAN.command)[1:], "--json"])
+    memory = json.loads(capsys.readouterr().out)["memory"]
+    (overhead,) = [child["value"] for child in memory["children"] if child["name"] == "runtime overhead"]
+    assert (memory["value"] - overhead) / GIB == pytest.approx(PLAN.allocated())
+
+
+def test_columns_are_aligned():
+    assert table([("a", "bcd"), ("ef", "1")]) == "| a  | bcd |\n|----|----:|\n| ef |   1 |\n"
+
+
+def test_a_tool_that_cannot_be_installed_is_named(monkeypatch, tmp_path):
+    refused = subprocess.CompletedProcess([], returncode=1, stdout="", stderr="no network")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: refused)
+    monkeypatch.setattr(live, "ENVIRONMENTS", tmp_path)
+    with pytest.raises(live.NoPeer, match="no environment for llm-analysis\nno network"):
+        live.ask()
