@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 JOBS ?= 2
 
-.PHONY: demo test quick check lint types bench bench-trace peers validate all soak docs schema clean
+.PHONY: demo test quick check lint types bench bench-trace validate bands accuracy all soak docs schema clean peers
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192
@@ -37,7 +37,14 @@ peers: .venv/core.done  ## other tools on the same questions: installs them into
 	$(BIN)/python benchmarks/peers.py
 
 validate: .venv/core.done  ## predictions against published measurements
-	$(BIN)/tonnage validate validation/params.yaml
+	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml
+
+bands: .venv/core.done  ## error bands and docs/accuracy.md, from the measurements and the estimator as they are
+	$(BIN)/python scripts/fit_bands.py
+	$(BIN)/python scripts/accuracy.py
+
+accuracy: .venv/core.done  ## docs/accuracy.md
+	$(BIN)/python scripts/accuracy.py
 
 soak: .venv/test.done  ## the long tier: more examples of every property
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS)
@@ -45,6 +52,7 @@ soak: .venv/test.done  ## the long tier: more examples of every property
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.document
 	$(BIN)/python scripts/write_docs.py
+	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded
 
 all: check test bench validate

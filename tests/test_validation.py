@@ -185,7 +185,7 @@ BOMB = ", ".join(["*a{}"] * 10)
         ("- " * 100_000, "nested more than 32 deep"),
         ("- 3", "row 1 must be a mapping"), ("- [1, 2]", "row 1 must be a mapping"), ("- {id: a}\n- null", "row 'a'"), ("- null", "row 1 must be a mapping"),
         ("- {id: '', kind: params, measured: {metric: m, value: 1}}", "id and kind must not be empty"),
-        ("- {id: x, kind: params, completeness: fulll, measured: {metric: m, value: 1}}", "must begin with full or partial. Got 'fulll'"),
+        ("- {id: x, kind: params, completeness: fulll, measured: {metric: m, value: 1}}", "must begin with full, partial or indicative. Got 'fulll'"),
         ("- {id: x, kind: params, measured: {metric: m, value: " + "9" * 5000 + "}}", "not YAML"),
         ("a: 1\n---\nb: 2", "not YAML"),
     ],
@@ -211,7 +211,7 @@ HPARAMS = st.dictionaries(
     st.sampled_from([64, 2, 4, 100, "learned", "learned (2048+" + "9" * 5000 + " offset)", "full", True]) | VALUES, max_size=8,
 )  # fmt: skip
 ROW = st.fixed_dictionaries(
-    {"id": st.sampled_from("abc"), "kind": st.sampled_from(["params", "x"]), "measured": st.fixed_dictionaries({"metric": st.text(max_size=4), "value": st.floats(0, 1e12) | VALUES})},
+    {"id": st.sampled_from("abc"), "kind": st.sampled_from(["params", "train_memory", "x"]), "measured": st.fixed_dictionaries({"metric": st.text(max_size=4), "value": st.floats(0, 1e12) | VALUES})},
     optional={"model": st.fixed_dictionaries({}, optional={"hparams": HPARAMS | VALUES, "ref": st.sampled_from("abc") | VALUES, "name": VALUES, "id": VALUES}) | VALUES,
               "source": VALUES, "completeness": st.sampled_from(["full", "partial: x"]) | VALUES, "also": st.lists(VALUES, max_size=2), "note": VALUES},
 )  # fmt: skip

@@ -30,7 +30,11 @@ class TermDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Verdict(Struct, kw_only=True):
-    """Whether it fits. `band`: low and high in bytes, null where no measured rows back the estimate."""
+    """Whether it fits. `band`: low and high in bytes, null where no measured rows back the estimate.
+
+    With a band, `fits` is true where its high end is usable, false where its low end is not, and null in between (status 2, tight).
+    It is null too where not enough is known (status 4).
+    """
 
     fits: bool | None
     needed_bytes: int | None
@@ -49,7 +53,7 @@ class Advice(Struct, kw_only=True):
     """A change that was estimated again: what it needs then, and whether that fits.
 
     `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
-    changes beside memory and speed. The workload is the data of a step, or the requests.
+    changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
     """
 
     change: dict[str, Any]
@@ -63,7 +67,7 @@ class Advice(Struct, kw_only=True):
 class AnswerDocument(Struct, kw_only=True):
     """What `train` and `serve` answer. Keys that a verb does not answer are left out.
 
-    `question` has every input: {"value", "from": given, default, model, cluster, runtime or catalogue, "why"}.
+    `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue or measurements, "why"}.
     """
 
     schema: Literal["tonnage/1"]
@@ -112,7 +116,11 @@ class RulesDocument(Struct, kw_only=True):
 
 
 class RowDocument(Struct, kw_only=True):
-    """One published measurement beside our prediction. `relative_error` is signed: positive is too high."""
+    """One published measurement beside our prediction. `relative_error` is signed: positive is too high.
+
+    `agrees`: for what has no number to compare with (out of memory, a bound), whether the prediction says the same; `band`: low and high in
+    the row's unit; `notes`: what was assumed about the run, or left out of it.
+    """
 
     id: str
     kind: str
@@ -126,10 +134,12 @@ class RowDocument(Struct, kw_only=True):
     agrees: bool | None = None
     band: tuple[float, float] | None = None
     skipped: str | None = None
+    notes: list[str] = []
 
 
 class SummaryDocument(Struct, kw_only=True):
-    """Errors of the rows of one kind, completeness and source; null where no row was covered."""
+    """Errors of the rows of one kind, completeness and source; null where no row was covered. `covered`: rows that were predicted;
+    `inside_band`: the share of those with a band whose measured value lies inside it."""
 
     kind: str
     completeness: str

@@ -37,7 +37,7 @@ Exit status:
 CANNOT_WRITE, INTERRUPTED = 74, 130  # sysexits.h: EX_IOERR; a shell's 128 + SIGINT
 STATUSES = {
     0: "it fits; verbs without a verdict: done",
-    2: "tight: inside the error band. Not given yet, because no error band has been measured: it is 0 or 3",
+    2: "tight: what is usable lies inside the error band of the estimate",
     3: "it does not fit",
     4: "not enough is known",
     64: "wrong usage or bad input",

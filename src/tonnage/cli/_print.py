@@ -70,7 +70,15 @@ def _emphasised(line: str) -> str:
 
     from rich.console import Console
 
-    style = "bold green" if line.startswith("fits") else "bold red" if line.startswith("does not fit") else "bold"
+    style = (
+        "bold green"
+        if line.startswith("fits")
+        else "bold red"
+        if line.startswith("does not fit")
+        else "bold yellow"
+        if line.startswith("tight")
+        else "bold"
+    )
     held = StringIO()
     console = Console(file=held, highlight=False, force_terminal=True)
     if console.legacy_windows:  # has no escape codes

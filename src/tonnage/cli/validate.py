@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.validation import nothing_compared, of_kind, read, validate
+    from tonnage.validation import nothing_compared, of_kind, read, references_of, validate
 
     rows = read(arguments.rows)
-    document = validate(of_kind(rows, arguments.kind))
+    document = validate(of_kind(rows, arguments.kind), references_of(rows))
     if arguments.json:
         print_json(document)
     else:
@@ -43,22 +43,22 @@ def _lines(document: dict[str, Any]) -> list[str]:
             line["metric"],
             _number(line["measured"]),
             _number(line["predicted"]),
-            _percent(line["relative_error"]),
-            line["skipped"] or "",
+            _agreement(line["agrees"]) or _percent(line["relative_error"]),
+            line["skipped"] or "; ".join(line["notes"]),
         )
         for line in document["rows"]
     ]
     worst = sorted(rows, key=lambda row: row[4] in ("-", "+0.00 %"))
     summary = [
         (entry["kind"], entry["completeness"], entry["source"][:60], entry["rows"], entry["covered"], _percent(entry["mean_abs"]),
-         _percent(entry["median_abs"]), _percent(entry["p90_abs"]), _percent(entry["bias"]))
+         _percent(entry["median_abs"]), _percent(entry["p90_abs"]), _percent(entry["bias"]), _percent(entry["inside_band"]))
         for entry in document["summary"]
     ]  # fmt: skip
-    header = ("kind", "rows", "source", "n", "covered", "mean", "median", "p90", "bias")
+    header = ("kind", "rows", "source", "n", "covered", "mean", "median", "p90", "bias", "in band")
     return [
         f"{len(rows)} figures",
         "",
-        *table_lines(worst, ("row", "metric", "measured", "predicted", "error", "skipped")),
+        *table_lines(worst, ("row", "metric", "measured", "predicted", "error", "skipped, or assumed")),
         "",
         *table_lines(summary, header),
     ]
@@ -74,6 +74,11 @@ def _number(value: Any) -> str:
         if isinstance(value, int | float)
         else str(value)
     )
+
+
+def _agreement(agrees: bool | None) -> str:
+    """For what has no number to compare with."""
+    return "" if agrees is None else "as measured" if agrees else "otherwise"
 
 
 def _percent(value: float | None) -> str:

@@ -12,6 +12,7 @@ from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, move_of, ordered
 from tonnage.estimate._question import Question
+from tonnage.estimate.bands import training_band
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.training import training_memory
 from tonnage.precisions import TRAINING_RECIPES
@@ -35,11 +36,18 @@ NARROWER = {
 def training_advice(
     model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: int
 ) -> list[dict[str, Any]]:
-    """If it does not fit: what would. If it fits: what the room that is left would carry."""
+    """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
     run = _Run(model, cluster, options, plan)
-    if ceil(needed) <= usable:
+    high = _high(plan, cluster, needed)
+    if high <= usable:
         return list(_room(run, ceil(needed), usable))
-    return best_moves(_ladders(run), run.ask, ceil(needed), usable)
+    return best_moves(_ladders(run), run.ask, ceil(needed), usable, high)
+
+
+def _high(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
+    """The high end of the error band, or what is needed where there is none."""
+    band = training_band(plan, cluster)
+    return band.around(needed)[1] if band else ceil(needed)
 
 
 class _Run:
@@ -66,7 +74,7 @@ class _Run:
             return None
         grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
         said |= {} if on is None else {"on": machine.name}
-        return Settled(ordered({**change, **said}, TrainingOptions), needed, grown)
+        return Settled(ordered({**change, **said}, TrainingOptions), needed, grown, _high(plan, machine, needed))
 
     def _held(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
         """The changed plan with the same global batch, or with more replicas' share of it where that cannot be."""
@@ -146,13 +154,13 @@ def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:
     """What the room that is left would carry: less recomputation, larger micro-batches."""
     plan = run.plan
     lighter = {"full": ("none", "selective"), "selective": ("none",)}.get(plan.recompute, ())
-    found = next((settled for policy in lighter if (settled := run.ask({"recompute": policy})) and settled.needed <= usable), None)  # fmt: skip
+    found = next((settled for policy in lighter if (settled := run.ask({"recompute": policy})) and settled.most <= usable), None)  # fmt: skip
     if found:
         yield move_of(found, found.changes, needed, usable)
     best: Settled | None = None
     for factor in (2, 4, 8, 16):
         settled = run.ask({"micro_batch_size": plan.micro_batch_size * factor})
-        if settled is None or settled.needed > usable:
+        if settled is None or settled.most > usable:
             break
         best = settled
     if best:

@@ -41,20 +41,31 @@ class Values(Sequence[dict[str, Any]]):
 
 
 class Settled(Struct, frozen=True, eq=False):
-    """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well."""
+    """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well.
+
+    `high`: the high end of the error band, where there is one. What fits must fit with it.
+    """
 
     change: dict[str, Any]
     needed: int
     changes: Changes = "nothing"
+    high: int = 0
+
+    @property
+    def most(self) -> int:
+        return max(self.high, self.needed)
 
 
 Ask = Callable[[dict[str, Any]], Settled | None]
 Picks = tuple[tuple[int, int], ...]  # (ladder, step)
 
 
-def best_moves(ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int) -> list[dict[str, Any]]:
-    """Moves that free memory: what changes nothing else first, then what fits; where no single one does, a combination."""
-    search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable)
+def best_moves(ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int, high: int = 0) -> list[dict[str, Any]]:
+    """Moves that free memory: what changes nothing else first, then what fits; where no single one does, a combination.
+
+    `high`: the high end of what is needed now, where an error band is known.
+    """
+    search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable, high)
     found = [(picks, settled) for picks in search.singles() if (settled := search.ask(picks))]
     found = [*search.combined(found), *found]
     ranked = sorted(filter(search.worth_showing, found), key=lambda pair: search.rank(*pair))
@@ -71,7 +82,7 @@ def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dic
         "changes": changes,
         "needed_bytes": settled.needed,
         "freed_bytes": needed - settled.needed,
-        "fits": settled.needed <= usable,
+        "fits": settled.most <= usable,
     }
 
 
@@ -89,8 +100,9 @@ def _flag(name: str, value: Any) -> str:
 
 
 class _Search:
-    def __init__(self, ladders: list[Ladder], ask: Ask, needed: int, usable: int):
+    def __init__(self, ladders: list[Ladder], ask: Ask, needed: int, usable: int, high: int = 0):
         self.ladders, self._ask, self.needed, self.usable = ladders, ask, needed, usable
+        self.excess = max(high, needed) - usable
         self._known: dict[Picks, Settled | None] = {}
 
     def ask(self, picks: Picks) -> Settled | None:
@@ -106,7 +118,7 @@ class _Search:
 
     def fits(self, picks: Picks) -> bool:
         settled = self.ask(picks)
-        return settled is not None and settled.needed <= self.usable
+        return settled is not None and settled.most <= self.usable
 
     def changes(self, picks: Picks, settled: Settled) -> Changes:
         return max(settled.changes, self.kind(picks), key=ORDER.index)
@@ -118,12 +130,12 @@ class _Search:
     def worth_showing(self, found: tuple[Picks, Settled]) -> bool:
         """Does it fit, or go some way? The last step to a larger machine or a smaller workload does not: it is no advice."""
         picks, settled = found
-        far_enough = self.needed - settled.needed >= WORTH * (self.needed - self.usable)
-        return settled.needed <= self.usable or (far_enough and self.kind(picks) in ("nothing", "numerics"))
+        far_enough = self.needed - settled.needed >= WORTH * self.excess
+        return settled.most <= self.usable or (far_enough and self.kind(picks) in ("nothing", "numerics"))
 
     def rank(self, picks: Picks, settled: Settled) -> tuple[int, bool, tuple[int, int], int]:
         """What changes least first; of those what fits, on the fewest machines, in the order of the ladders; then what frees most."""
-        fits = settled.needed <= self.usable
+        fits = settled.most <= self.usable
         machines = [step for ladder, step in picks if self.ladders[ladder].changes == "machine"]
         cost = (sum(machines), max(picks)[0]) if fits else (0, 0)
         return ORDER.index(self.changes(picks, settled)), not fits, cost, settled.needed
@@ -168,7 +180,7 @@ class _Search:
 
     def combined(self, singles: list[tuple[Picks, Settled]]) -> list[tuple[Picks, Settled]]:
         """Where no single move fits: moves together, of those that change nothing, or else with another kind as well."""
-        fitting = {self.kind(picks) for picks, settled in singles if settled.needed <= self.usable}
+        fitting = {self.kind(picks) for picks, settled in singles if settled.most <= self.usable}
         if "nothing" in fitting:
             return []
         pool: dict[Changes, list[tuple[int, int]]] = {kind: [] for kind in ORDER}

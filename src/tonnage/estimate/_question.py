@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue"]
+Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue", "measurements"]
 
 
 class Question:

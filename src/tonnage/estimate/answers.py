@@ -14,6 +14,7 @@ from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
+from tonnage.estimate.bands import training_band
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
@@ -59,21 +60,29 @@ class Answer(Struct, frozen=True, kw_only=True):
     advice: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     unknown: str = ""
+    band: tuple[int, int] | None = None
 
     @property
     def fits(self) -> bool | None:
-        """None: what is known fits, and something is not known (`unknown`)."""
-        if self.needed_bytes > self.usable_bytes:
+        """True: with the high end of the error band. False: not even with its low end. None: in between (`tight`), or what is known
+        fits and something is not known (`unknown`)."""
+        low, high = self.band or (self.needed_bytes, self.needed_bytes)
+        if low > self.usable_bytes:
             return False
-        return None if self.unknown else True
+        return None if self.unknown or high > self.usable_bytes else True
+
+    @property
+    def tight(self) -> bool:
+        """Whether what is usable lies inside the error band."""
+        return self.band is not None and self.band[0] <= self.usable_bytes < self.band[1]
 
     @property
     def status(self) -> int:
-        """0 it fits, 3 it does not, 4 not enough is known; 2 (tight) needs an error band, which no measured rows give yet."""
-        return {True: 0, False: 3, None: 4}[self.fits]
+        """0 it fits, 2 tight, 3 it does not fit, 4 not enough is known."""
+        return 2 if self.tight else {True: 0, False: 3, None: 4}[self.fits]
 
     def __repr__(self) -> str:
-        verdict = {True: "fits", False: "does not fit", None: "not enough is known"}[self.fits]
+        verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
         model, on = self.question["model"]["value"], self.question["on"]["value"]
         sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
         return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"
@@ -94,7 +103,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             "fits": self.fits,
             "needed_bytes": self.needed_bytes,
             "usable_bytes": self.usable_bytes,
-            "band": None,
+            "band": list(self.band) if self.band else None,
         }
         document = {
             "schema": SCHEMA,
@@ -126,6 +135,9 @@ def train(
     fullest = made.fullest
     tokens = plan.global_batch_size * plan.sequence_length
     _warn_of_towers(model, question)
+    band = training_band(plan, cluster)
+    if band:
+        question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}"),
@@ -133,6 +145,7 @@ def train(
         slopes=_training_slopes(model, plan, cluster, made), flops=training_flops(model, tokens, plan.sequence_length),
         checkpoint=checkpoint_bytes(model, plan),
         advice=tuple(training_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
+        band=band.around(made.memory.value) if band else None,
     )  # fmt: skip
 
 

@@ -36,11 +36,21 @@ def verdict_line(document: Mapping[str, Any]) -> str:
     needed, usable = verdict["needed_bytes"], verdict["usable_bytes"]
     what = f"{question['model']['value']} on {question['on']['value']}"
     sizes = f"{human(needed, 'bytes')} of {human(usable, 'bytes')} on the fullest accelerator"
+    low, high = verdict["band"] or (needed, needed)
+    if low <= usable < high:
+        between = f"{human(low, 'bytes')} to {human(high, 'bytes')}"
+        return f"tight: {what} needs about {sizes}: inside the error band, {between}"
     if verdict["fits"] is None:
         return f"not enough is known: {what} needs at least {sizes}"
     if verdict["fits"]:
-        return f"fits: {what} needs {sizes} ({100 * needed / usable:.0f} %)"
+        return f"fits: {what} needs {sizes} ({_share(needed, high, usable)})"
     return f"does not fit: {what} needs {sizes} ({human(needed - usable, 'bytes')} too much)"
+
+
+def _share(needed: int, high: int, usable: int) -> str:
+    """Of what there is, with the high end of the error band, which the verdict uses."""
+    share = f"{100 * needed / usable:.0f} %"
+    return share if high <= needed else f"{share}, at most {100 * high / usable:.0f} % in the error band"
 
 
 def tree_lines(term: Term, *, depth: int, formulas: bool = False) -> list[str]:

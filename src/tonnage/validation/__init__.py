@@ -1,16 +1,28 @@
 """Predictions against published measurements, row by row. A kind of row is one module with `predict`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any
 
 from tonnage.document import SCHEMA
 from tonnage.errors import UnknownName, shown
 from tonnage.validation import _params
-from tonnage.validation._rows import Row
+from tonnage.validation._predictions import Prediction
+from tonnage.validation._rows import Measured, Row
 from tonnage.validation._rows import read as read
 
-PREDICTORS = {"params": _params.predict}
+
+def _train_memory(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
+    from tonnage.validation import _training
+
+    return _training.predict(row, references)
+
+
+# A row -> a prediction for its own metric, then one for each under `also`.
+PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] = {
+    "params": _params.predict,
+    "train_memory": _train_memory,
+}
 
 
 def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
@@ -30,32 +42,40 @@ def nothing_compared(document: Mapping[str, Any]) -> str | None:
     return f"none of the {len(lines)} rows could be compared: {reason}"
 
 
-def validate(rows: Sequence[Row]) -> dict[str, Any]:
-    """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary."""
-    references = {str(row.model.get("id", row.id.removeprefix("params-"))): row for row in rows if row.kind == "params"}
-    compared = [line for row in rows for line in _compare(row, references)]
+def validate(rows: Sequence[Row], references: Mapping[str, Row] | None = None) -> dict[str, Any]:
+    """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary.
+
+    `references`: the rows whose hyper-parameters these may refer to, if they are not among them.
+    """
+    known = references_of(rows) if references is None else references
+    compared = [line for row in rows for line in _compare(row, known)]
     return {"schema": SCHEMA, "rows": compared, "summary": _summary(rows, compared)}
+
+
+def references_of(rows: Sequence[Row]) -> dict[str, Row]:
+    """The rows whose hyper-parameters others refer to, by the name of their model."""
+    return {str(row.model.get("id", row.id.removeprefix("params-"))): row for row in rows if row.kind == "params"}
 
 
 def _compare(row: Row, references: Mapping[str, Row]) -> list[dict[str, Any]]:
     predictor = PREDICTORS.get(row.kind)
     if predictor is None:
-        unpredicted = f"kind {shown(row.kind)} is not predicted yet; known: {', '.join(PREDICTORS)}"
-        return [_line(row, row.measured, True, None, unpredicted)]
-    predicted, skipped = predictor(row, references)
-    also = [_line(row, measured, False, None, f"{measured.metric} is not predicted yet") for measured in row.also]
-    return [_line(row, row.measured, True, predicted, skipped), *also]
+        reason = f"kind {shown(row.kind)} is not predicted yet; known: {', '.join(PREDICTORS)}"
+        return [_line(row, row.measured, Prediction(skipped=reason))]
+    every = (row.measured, *row.also)
+    return [_line(row, measured, made) for measured, made in zip(every, predictor(row, references), strict=True)]
 
 
-def _line(row: Row, measured: Any, main: bool, predicted: float | None, skipped: str | None) -> dict[str, Any]:
-    number = isinstance(measured.value, int | float)
-    error = (
-        (predicted - measured.value) / measured.value if predicted is not None and number and measured.value else None
+def _line(row: Row, measured: Measured, made: Prediction) -> dict[str, Any]:
+    """One metric beside its prediction. What is right or wrong as a whole (`agrees`) has no error."""
+    comparable = (
+        made.value is not None and made.agrees is None and not isinstance(measured.value, str) and measured.value
     )
+    error = (made.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
     return {
-        "id": row.id, "kind": row.kind, "completeness": row.completeness, "metric": measured.metric, "main": main,
-        "measured": measured.value, "predicted": predicted, "unit": measured.unit, "relative_error": error, "agrees": None,
-        "band": None, "skipped": skipped,
+        "id": row.id, "kind": row.kind, "completeness": row.completeness, "metric": measured.metric, "main": measured is row.measured,
+        "measured": measured.value, "predicted": made.value, "unit": measured.unit, "relative_error": error, "agrees": made.agrees,
+        "band": made.band, "skipped": made.skipped, "notes": list(made.notes),
     }  # fmt: skip
 
 
@@ -75,9 +95,11 @@ def _group(kind: str, completeness: str, source: str, lines: Sequence[Mapping[st
     """One line of the summary; an empty source means all of them."""
     errors = sorted(abs(line["relative_error"]) for line in lines if line["relative_error"] is not None)
     signed = [line["relative_error"] for line in lines if line["relative_error"] is not None]
+    covered = sum(line["relative_error"] is not None or line["agrees"] is not None for line in lines)
+    inside = [line["band"][0] <= line["measured"] <= line["band"][1] for line in lines if line["band"]]
     return {
-        "kind": kind, "completeness": completeness, "source": source or "all", "rows": len(lines), "covered": len(errors),
+        "kind": kind, "completeness": completeness, "source": source or "all", "rows": len(lines), "covered": covered,
         "mean_abs": mean(errors) if errors else None, "median_abs": median(errors) if errors else None,
         "p90_abs": errors[max(-(-9 * len(errors) // 10) - 1, 0)] if errors else None, "bias": mean(signed) if signed else None,
-        "inside_band": None,
+        "inside_band": sum(inside) / len(inside) if inside else None,
     }  # fmt: skip

@@ -14,7 +14,8 @@ _NEUTRAL = {
     "hidden": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads",
     "head_dim": "head_dim", "intermediate": "intermediate_size", "vocab": "vocab_size", "context": "max_position_embeddings",
     "tied_embeddings": "tie_word_embeddings", "experts": "num_experts", "n_routed_experts": "num_experts",
-    "experts_per_token": "num_experts_per_tok", "num_experts_per_tok": "num_experts_per_tok",
+    "experts_per_token": "num_experts_per_tok", "num_experts_per_tok": "num_experts_per_tok", "topk": "num_experts_per_tok",
+    "top_k": "num_experts_per_tok", "first_dense": "first_k_dense_replace",
     "moe_intermediate": "moe_intermediate_size", "n_shared_experts": "n_shared_experts", "lm_head_bias": "lm_head_bias",
     "first_k_dense_replace": "first_k_dense_replace", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
     "qk_nope_head_dim": "qk_nope_head_dim", "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim",
@@ -59,6 +60,7 @@ def _neutral(hparams: Mapping[str, Any], source: str) -> dict[str, Any]:
     for name, value in hparams.items():
         if name in _NEUTRAL and not isinstance(value, str):
             fields[_NEUTRAL[name]] = value
+    fields |= _shared_experts(hparams) | _tied(hparams)
     bias = bool(hparams.get("bias", False))
     fields["mlp"], fields["mlp_bias"] = _mlp(hparams), bias
     fields["attention_bias"], fields["attention_out_bias"] = bool(hparams.get("attn_bias", bias)), bias
@@ -66,6 +68,26 @@ def _neutral(hparams: Mapping[str, Any], source: str) -> dict[str, Any]:
     if isinstance(hparams.get("sliding_window"), int):
         fields["sliding_window"] = hparams["sliding_window"]
     return fields
+
+
+def _shared_experts(hparams: Mapping[str, Any]) -> dict[str, Any]:
+    """Shared experts said by the width of all of them together."""
+    width, one = hparams.get("shared_intermediate"), hparams.get("moe_intermediate") or hparams.get("intermediate")
+    if not isinstance(width, int) or not isinstance(one, int) or one < 1 or isinstance(width, bool):
+        return {}
+    if width % one:
+        raise InvalidInput(f"shared_intermediate ({width}) is no multiple of an expert's width ({one})")
+    return {"n_shared_experts": width // one}
+
+
+def _tied(hparams: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the head is the table, where that is said in words ("tied (untied storage when PP>1)")."""
+    said = hparams.get("tied_embeddings")
+    return (
+        {"tie_word_embeddings": said.strip().lower().startswith(("tied", "true", "yes"))}
+        if isinstance(said, str)
+        else {}
+    )
 
 
 def _mlp(hparams: Mapping[str, Any]) -> str:

@@ -4,32 +4,46 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tonnage.architectures import Model, build
-from tonnage.errors import TonnageError
+from tonnage.errors import TonnageError, UnknownName
 from tonnage.validation import _hparams
+from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import Row
 
-Prediction = tuple[float | None, str | None]  # predicted, or the reason why not
 
-
-def predict(row: Row, references: Mapping[str, Row]) -> Prediction:
+def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     """The count by the row's hyper-parameters, else those of the params row that it refers to, else the catalogue's model."""
+    also = [Prediction(skipped=f"{measured.metric} is not predicted yet") for measured in row.also]
     try:
         model = model_of(row, references)
     except TonnageError as error:
-        return None, str(error)
-    return float(counted(model, row)), None
+        return [Prediction(skipped=str(error)), *also]
+    return [Prediction(value=float(counted(model, row))), *also]
 
 
-def model_of(row: Row, references: Mapping[str, Row]) -> Model:
-    """The model that a row is about."""
+def model_of(
+    row: Row, references: Mapping[str, Row], unsaid: Mapping[str, Any] = {}, layers: int | None = None
+) -> Model:
+    """The model that a row is about. `unsaid`: what its source's models have where the row's own hyper-parameters do not say it;
+    `layers`: as many of them as the run had, which the row says elsewhere."""
     hparams = row.model.get("hparams")
+    count = layers if layers is not None else row.model.get("layers")
+    shown = {} if count is None else {"layers": count}
     name = str(row.model.get("id") or row.model.get("name") or row.model.get("ref") or row.id)
     if usable(hparams):
-        return build(_hparams.config(hparams, row.source_name), name, f"row {row.id}")
+        return build(_hparams.config({**unsaid, **hparams, **shown}, row.source_name), name, f"row {row.id}")
     referred = references.get(str(row.model.get("ref", "")))
     if referred is not None and usable(referred.model.get("hparams")):
-        return build(_hparams.config(referred.model["hparams"], referred.source_name), name, f"row {referred.id}")
-    return _from_catalogue(name)
+        return build(
+            _hparams.config({**referred.model["hparams"], **shown}, referred.source_name), name, f"row {referred.id}"
+        )
+    return _shortened(_from_catalogue(name), count)
+
+
+def _shortened(model: Model, layers: Any) -> Model:
+    """The same model with fewer layers, as a profiler runs it."""
+    if layers is None or layers == model.num_layers:
+        return model
+    return build({**model.config, "num_hidden_layers": layers}, f"{model.name}, {layers} layers", model.source)
 
 
 def usable(hparams: Any) -> TypeGuard[Mapping[str, Any]]:
@@ -43,6 +57,13 @@ def counted(model: Model, row: Row) -> int:
 
 
 def _from_catalogue(name: str) -> Model:
+    """The catalogue's model; a remark in brackets behind a name is none of it ("mt0-xxl (12B)")."""
     from tonnage.models import read
 
-    return read(name, offline=True)
+    bare = name.partition(" (")[0].strip()
+    try:
+        return read(name, offline=True)
+    except UnknownName:
+        if bare == name or not bare:
+            raise
+        return read(bare, offline=True)

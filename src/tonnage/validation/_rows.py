@@ -9,7 +9,8 @@ import msgspec
 from tonnage.errors import InvalidInput, shown
 from tonnage.units import LARGEST
 
-COMPLETENESS = ("full", "partial")
+# indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
+COMPLETENESS = ("full", "partial", "indicative")
 OUT_OF_MEMORY = "OOM"
 
 
@@ -37,7 +38,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def completeness_class(self) -> str:
-        """full or partial."""
+        """full, partial or indicative."""
         return self.completeness.partition(":")[0].strip()
 
     @property
@@ -84,7 +85,7 @@ def _row(item: Any, path: Path, index: int) -> Row:
     if not row.id.strip() or not row.kind.strip():
         raise InvalidInput(f"{where}: id and kind must not be empty.")
     if row.completeness_class not in COMPLETENESS:
-        known = " or ".join(COMPLETENESS)
+        known = "full, partial or indicative"
         raise InvalidInput(f"{where}: completeness must begin with {known}. Got {shown(row.completeness)}.")
     _check_value(row.measured, f"{where}: measured")
     for number, measured in enumerate(row.also):

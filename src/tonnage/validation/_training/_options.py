@@ -1,0 +1,55 @@
+"""What a reader found -> TrainingOptions. The one place that knows which options and runtimes the estimator has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.errors import MissingDatum
+from tonnage.estimate import plans
+from tonnage.estimate.plans import TrainingOptions
+from tonnage.runtimes import TRAINING
+
+# What is the case without the option, so that leaving it out changes nothing.
+PLAIN: Mapping[str, Any] = {
+    "pipeline_schedule": "1f1b", "compile": False, "float8": "none", "method": "full", "objective": "sft", "offload_optimizer": "none",
+    "offload_parameters": "none", "offload_activations": "none", "replicate_size": 1, "liger": False, "async_tensor_parallel": False,
+    "main_gradients": "fp32", "optimizer_in_backward": False,
+}  # fmt: skip
+# Options without which the estimate would be of another run.
+DECISIVE = ("method", "offload_optimizer", "offload_parameters", "objective", "trainable_layers")
+# Options that only say more about another one.
+BELONG_TO_METHOD = ("lora_rank", "lora_targets")
+# Values that the estimator may not have yet, and what is nearest to them.
+NEAREST: Mapping[str, Mapping[str, str]] = {
+    "recompute": {"selective-op": "selective", "memory-budget": "selective"},
+    "loss": {"fused": "full", "liger": "chunked"},
+}
+CHOICES: Mapping[str, str] = {
+    "recompute": "RECOMPUTE",
+    "loss": "LOSS",
+    "attention": "ATTENTION",
+}  # where plans lists the values it takes
+
+
+def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[str]]:
+    """The options, and a note for each thing said that this estimator leaves out; MissingDatum where it would then be another run."""
+    wanted, notes = dict(found), []
+    runtime = wanted["runtime"]
+    if runtime not in TRAINING:
+        raise MissingDatum(f"runtime {runtime} is not built yet")
+    known = set(TrainingOptions.__struct_fields__)
+    if "float8" not in known and wanted.get("float8") not in (None, "none") and wanted.get("precision") == "bf16-mixed":
+        wanted["precision"] = "fp8-torchao"
+        del wanted["float8"]
+    for name in [name for name in wanted if name not in known]:
+        value = wanted.pop(name)
+        if value == PLAIN.get(name) or name in BELONG_TO_METHOD:
+            continue
+        if name in DECISIVE:
+            raise MissingDatum(f"{name} {value} is not estimated yet")
+        notes.append(f"{name} {value} is left out")
+    for name in CHOICES:
+        choices = getattr(plans, CHOICES[name], None)
+        if choices is not None and (value := wanted.get(name)) is not None and value not in choices:
+            wanted[name] = NEAREST.get(name, {}).get(value)
+            notes.append(f"{name} {value} is taken as {wanted[name]}")
+    return TrainingOptions(**wanted), notes

@@ -1,0 +1,25 @@
+"""LitGPT's resource tables: finetune scripts print max_memory_allocated / 1e9; LoRA of rank 8 on queries and values (litgpt/finetune/lora.py)."""
+
+import re
+
+from tonnage.units import GB
+from tonnage.validation._training._config import Config
+from tonnage.validation._training._reader import METHOD, Options, Reader, is_4_bit
+
+RANK, TARGETS = 8, "q_proj,v_proj"
+
+
+def options(c: Config) -> Options:
+    text = " ".join(c.text(name) for name in METHOD)
+    adapter = "adapter" in text
+    many = (c.size("gpus", "num_gpus", "devices") or 1) > 1
+    made: Options = {"zero_stage": 3 if many else 0}
+    if adapter or "lora" in text:
+        # an adapter keeps for backward what a LoRA of such a size does: the base is frozen, and gradients pass through all of it
+        made |= {"method": "qlora" if is_4_bit(text) else "lora", "lora_rank": c.size("lora_rank", "lora_r") or RANK,
+                 "lora_targets": "all-linear" if re.search(r"adapter_v2", text) else TARGETS}  # fmt: skip
+    return made
+
+
+READER = Reader(name="LitGPT", runtime="litgpt", frameworks=r"litgpt|lit-gpt", sources=r"lightning-ai/litgpt", gigabyte=GB, plain_16_bit="true",
+                options=options)  # fmt: skip

@@ -1,0 +1,31 @@
+"""LLaMA-Factory: its Trainer, or Unsloth's; "impl" says which, how attention runs, and how the base is stored.
+How the wiki measured is not said: its figures are taken for what nvidia-smi shows."""
+
+from tonnage.validation._training._config import Config
+from tonnage.validation._training._reader import RECOMPUTE, Options, Reader, is_4_bit
+
+
+def options(c: Config) -> Options:
+    how = c.text("impl", "implementation", "backend")
+    text = f"{how} {c.text('quant', 'quantization', 'quantization_bit')}"
+    made: Options = {"runtime": "unsloth" if "unsloth" in how else "transformers"}
+    if not c.has(*RECOMPUTE):
+        made["recompute"] = "full"  # model/model_utils/checkpointing.py: on unless disable_gradient_checkpointing
+    made["method"] = "qlora" if is_4_bit(text) or text.strip() == "4" else "full" if "full" in text else "lora"
+    if "freeze" in text:
+        made["method"] = "freeze"
+    if made["method"] in ("lora", "qlora"):
+        made |= {"lora_rank": c.size("lora_rank") or 8}  # hparams/finetuning_args.py: lora_rank 8, lora_target all
+        if not c.has("lora_targets", "lora_target"):
+            made["lora_targets"] = "all-linear"
+    if "fa2" in how or "unsloth" in how:
+        made["attention"] = "flash"
+    elif how:
+        made["attention"] = "sdpa"  # transformers' own choice since 4.36
+    if not c.has("precision", "dtype"):
+        made["precision"] = "bf16"  # the weights are loaded in 16 bits; what trains is kept in fp32
+    return made
+
+
+READER = Reader(name="LLaMA-Factory", runtime="transformers", frameworks=r"llama-?_?factory", sources=r"llama-?factory", figure="process",
+                plain_16_bit="true", options=options)  # fmt: skip

@@ -1,0 +1,23 @@
+"""Megatron-LM and what runs on its core: SimuMax's measurements, NeMo, Megatron-Bridge."""
+
+from tonnage.validation._training._config import Config
+from tonnage.validation._training._reader import PRECISION, Options, Reader
+from tonnage.validation._training._words import EIGHT
+
+
+def options(c: Config) -> Options:
+    made: Options = {}
+    if not c.has("zero", "zero_stage", "distributed_optimizer", "sharding"):
+        made["zero_stage"] = 1  # every recipe of NeMo and Megatron-Bridge sets use_distributed_optimizer
+    if EIGHT.search(c.text(*PRECISION)):  # TransformerEngine casts, and keeps the fp8 weights for backward
+        made |= {"precision": "fp8-te", "float8": None}
+    return made
+
+
+READER = Reader(
+    name="Megatron-LM",
+    runtime="megatron",
+    frameworks=r"megatron|nemo|simumax|mcore",
+    sources=r"simumax|megatron",
+    options=options,
+)

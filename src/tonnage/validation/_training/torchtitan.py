@@ -1,0 +1,50 @@
+"""torchtitan: the names of its recipes, and what train_configs/*.toml and config/job_config.py leave as default."""
+
+import re
+
+from tonnage.units import GIB
+from tonnage.validation._training._config import Config
+from tonnage.validation._training._reader import MICRO, PIPELINE, RECOMPUTE, Options, Reader, sizes_or_one
+
+# distributed/pipelining_utils.py: since 2025 a micro-batch has pipeline_parallel_microbatch_size (1) sequences; before, a local batch was
+# cut into as many micro-batches as there are pipeline ranks.
+CUT_BY_STAGES_UNTIL = 2024
+STAGES_A_RANK = 2  # distributed/pipeline_parallel.py: of schedules that loop
+
+
+def options(c: Config) -> Options:
+    made = _pipeline(c)
+    if _selective(c.text(*RECOMPUTE)):  # models/llama3/train_configs: selective_ac_option = "op"
+        made["recompute"] = "selective-op"
+    if not c.has("optimizer"):
+        made["optimizer"] = "adamw"
+    return made | {"precision": "bf16-mixed"}
+
+
+def _selective(text: str) -> bool:
+    """The recipes' own mode is "selective", which holds where nothing is said."""
+    return not text or bool(re.match(r"selective(?!.*\b(2|layer)\b)", text))
+
+
+def _pipeline(c: Config) -> Options:
+    stages, local = sizes_or_one(c, PIPELINE), c.size(*MICRO)
+    if stages == 1:
+        return {}
+    looped = "interleaved" in c.text("pp_schedule", "pipeline_schedule")
+    virtual = (
+        sizes_or_one(c, ("vpp", "vp", "virtual_pipeline_size"))
+        if c.has("vpp", "vp", "virtual_pipeline_size")
+        else STAGES_A_RANK
+    )
+    made: Options = {"virtual_pipeline_size": virtual if looped else 1}
+    if local is None:
+        return made
+    size = c.size("microbatch_size", "pipeline_parallel_microbatch_size")
+    year = re.search(r"\b(20\d\d)(?=[-.)\s]|$)", c.text("framework"))
+    if size is None:
+        size = max(local // stages, 1) if year and int(year[1]) <= CUT_BY_STAGES_UNTIL else 1
+    return made | {"micro_batch_size": size, "num_microbatches": max(local // size, 1), "global_batch_size": None}
+
+
+READER = Reader(name="torchtitan", runtime="fsdp2", frameworks=r"torchtitan", sources=r"pytorch/torchtitan", figure="reserved",
+                gigabyte=GIB, options=options)  # fmt: skip
