@@ -150,7 +150,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         with code.inside(self.name):
             q, k = code.rotary(q, self.head_dim), code.rotary(k, self.head_dim)
             return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, is_fused=bool(self.fused),
-                               is_masked=self.window is not None and code.is_masked(self.window))  # fmt: skip
+                               is_masked=self.window is not None and code.masked)  # fmt: skip
 
     def _projected(self, code: Code, x: Tensor) -> Tensor:
         name = f"{self.name}.{self.names[3]}"

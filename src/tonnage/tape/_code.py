@@ -54,11 +54,11 @@ class Style(Struct, frozen=True):
 class Code(Words):
     """The pieces of a layer in eager PyTorch."""
 
-    def __init__(self, types: Types, style: Style, kernels: Any, attention: Implementation = "sdpa", dropout: bool = False, attention_dropout: bool = False, length: float = 0):  # fmt: skip
+    def __init__(self, types: Types, style: Style, kernels: Any, attention: Implementation = "sdpa", dropout: bool = False, attention_dropout: bool = False, masked: bool = False):  # fmt: skip
         super().__init__()
         self.kernels = kernels
         self.types, self.style, self.implementation = types, style, attention
-        self.drops, self.drops_attention, self.length = dropout, attention_dropout, length
+        self.drops, self.drops_attention, self.masked = dropout, attention_dropout, masked
         self.trains = True
 
     @contextmanager
@@ -196,10 +196,6 @@ class Code(Words):
         if self.drops_attention:
             scores = self.dropout(scores)
         return self.copy(self.pairs(scores, v, out, TENSOR))
-
-    def is_masked(self, window: int) -> bool:
-        """Whether sequences are longer than this window, so that a mask cuts it out."""
-        return window < self.length
 
     def dropped(self, x: Tensor) -> Tensor:
         """Dropout of the hidden states, where the model has it."""

@@ -9,49 +9,54 @@ from tonnage.tape._tape import TOKEN, Account, Key, Slot, Tensor
 
 
 class Kept(Struct, frozen=True):
-    """A tensor that stays from forward to backward: bytes for each unit of its key's extent."""
+    """A tensor that stays from forward to backward: `elements` of `width` bytes for each unit of its extent."""
 
     name: str
     key: Key
-    bytes: float
+    elements: float
+    width: float
+
+    @property
+    def bytes(self) -> float:
+        return self.elements * self.width
 
 
 class Moment(Struct, frozen=True, eq=False):
-    """What is live when an operation of the backward has just run: bytes by key, what the layer still keeps included."""
+    """What is live when an operation has just run: bytes by key, what the layer still keeps included."""
 
     name: str
     live: Account
 
 
 class Layer(Struct, frozen=True, eq=False):
-    """`kept` between forward and backward; `moments` of the backward, none of which needs less than another in all respects."""
+    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects."""
 
     kept: tuple[Kept, ...]
     moments: tuple[Moment, ...]
 
 
-def layer(code: Code, run: Callable[[Code, Tensor], Tensor], hidden: float, width: float) -> Layer:
-    """Runs one layer on `hidden` numbers a token of `width` bytes, and then its backward."""
-    x = code.new(hidden, width, TOKEN, "layer input")
-    asked = Slot()
-    x.slot = asked
-    out = run(code, x)
-    slot = out.slot
-    shape = out.elements, out.width, out.extent
+def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float) -> Layer:
+    """Runs one layer on `hidden` numbers a token of `width` bytes, and then its backward.
+
+    Its input counts if it is kept; its output is the next one's input. Moments of the forward are those that `run` marks.
+    """
+    x = code.new(hidden, width, TOKEN, "input of the layer")
+    x.slot = Slot()
+    out = run(x)
+    slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(Kept(each.name, each.key, each.bytes) for each in code.kept())
-    code.moments.clear()
-    code.kind = "temporary"
-    assert slot is not None
-    code.backward([(slot, code.new(*shape))])
+    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept())
+    code.kind, code.grown = "temporary", False
+    if slot is not None:
+        code.backward([(slot, code.new(*shape))])
     return Layer(kept, tuple(_undominated(code.moments)))
 
 
 def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
     """The moments that no other exceeds in every key."""
     left: list[Moment] = []
-    for name, live in moments:
-        live = {key: size for key, size in live.items() if size}
+    for name, account in moments:
+        live = {key: size for key, size in account.items() if size > 0}
         if any(_covers(other.live, live) for other in left):
             continue
         left = [other for other in left if not _covers(live, other.live)]

@@ -36,11 +36,12 @@ Account = dict[Key, float]
 class Storage:
     """Bytes that are live as long as somebody holds this object."""
 
-    __slots__ = ("bytes", "key", "live", "name")
+    __slots__ = ("bytes", "key", "live", "name", "width")
 
-    def __init__(self, tape: "Tape", name: str, key: Key, size: float):
-        self.live, self.name, self.key, self.bytes = tape.live, name, key, size
-        self.live[key] += size
+    def __init__(self, tape: "Tape", name: str, key: Key, elements: float, width: float):
+        self.live, self.name, self.key, self.width = tape.live, name, key, width
+        self.bytes = elements * width
+        self.live[key] += self.bytes
         tape.grown = True
 
     def __del__(self) -> None:
@@ -100,13 +101,14 @@ class Tape:
         self.kind: Kind = "activation"
         self.scope: list[str] = []
         self.where = ""
+        self.records = True
 
     # ---- forward ----
 
     def new(self, elements: float, width: float, extent: Extent = TOKEN, name: str = "") -> Tensor:
         """A new tensor, on the account until nobody holds it."""
         key = Key(self.kind, extent)
-        return Tensor(Storage(self, name, key, elements * width), elements, width, extent)
+        return Tensor(Storage(self, name, key, elements, width), elements, width, extent)
 
     def like(self, other: Tensor, width: float | None = None) -> Tensor:
         """A new tensor as large as another one."""
@@ -116,7 +118,7 @@ class Tape:
              derivative: Derivative) -> None:  # fmt: skip
         """Writes down an operation, if a gradient is asked for of one of its inputs."""
         slots = [each.slot if each is not None else None for each in inputs]
-        if not any(slots):
+        if not self.records or not any(slots):
             return
         made = []
         for each in out:
@@ -130,6 +132,33 @@ class Tape:
     def kept(self) -> list[Storage]:
         """What the nodes hold, each storage once, in the order in which it was saved."""
         return list(dict.fromkeys(storage for node in self.nodes for storage in node.saved))
+
+    def checkpoint(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Runs without keeping anything but its input, and once more when its gradient is asked for."""
+        records, self.records = self.records, False
+        out = run(x)
+        self.records = records
+        storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
+
+        def derivative(gradients: Gradients) -> Gradients:
+            outer, self.nodes = self.nodes, []
+            kind, self.kind = self.kind, "activation"
+            again = Tensor(storage, elements, width, extent, Slot())
+            asked = again.slot
+            made = run(again)
+            del again
+            self.mark()
+            slot = made.slot
+            del made
+            found: dict[Slot, Tensor] = {}
+            gradient = gradients[0]
+            if slot is not None and gradient is not None:
+                found = self.backward([(slot, gradient.alias())])
+            self.nodes, self.kind = outer, kind
+            return [found.get(asked)] if asked is not None else [None]
+
+        self.note("checkpoint", [out], [x], [x], derivative)
+        return out
 
     # ---- backward ----
 

@@ -114,8 +114,9 @@ class Words(Tape):
             like = _shape(x)
             self.note("split", views, [x], [], lambda _: [self.new(*like)])
             return views
+        like = _shape(x)
         for view in views:
-            self.note("slice", [view], [x], [], lambda g, like=_shape(x): [self.new(*like)])  # type: ignore[misc]
+            self.note("slice", [view], [x], [], lambda _: [self.new(*like)])
         return views
 
     def cat(self, parts: Sequence[Tensor]) -> Tensor:
