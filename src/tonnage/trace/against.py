@@ -20,11 +20,12 @@ PARTS: dict[str, tuple[Category, ...]] = {
     "weights": ("parameter",), "gradients": ("gradient",), "optimizer": ("optimizer",), "activations": ("activation",),
     "temporary": ("temporary",), "communication buffers": ("buffer",),
 }  # fmt: skip
-# Its phases, and the stages that they lie in.
-PHASES = {
-    "loss": "After backward", "first layer of backward": "After backward", "last layer of backward": "After backward",
-    "optimizer step": "After optimizer step",
-}  # fmt: skip
+STAGES = ("After backward", "After optimizer step")
+
+
+def stage_of(phase: str) -> str:
+    """The stage of a trace in which a phase of the estimate lies."""
+    return STAGES[phase == "optimizer step"]
 
 
 class Row(Struct, frozen=True):
@@ -61,10 +62,10 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
     """The traced program's last step beside the phases of an analytic answer."""
     events = traced.recording.events
-    peaks = {stage: peak_of(events, stage) for stage in dict.fromkeys(PHASES.values())}
+    peaks = {stage: peak_of(events, stage) for stage in STAGES}
     rows = []
     for stage, parts in peaks.items():
-        fullest = max((phase for phase in phases if PHASES.get(phase.name) == stage), key=_tensors, default=None)
+        fullest = max((phase for phase in phases if stage_of(phase.name) == stage), key=_tensors, default=None)
         for part, categories in PARTS.items():
             value = round(fullest.child(part).value) if fullest is not None else 0
             rows.append(Row(stage, part, sum(parts.get(category, 0) for category in categories), value))
