@@ -1,11 +1,11 @@
 """What is left of a tape: the tensors that a layer keeps, and the moments of its backward at which memory can peak."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from tonnage.tape._code import Code
-from tonnage.tape._tape import TOKEN, Account, Key, Slot, Tensor
+from tonnage.tape._tape import TOKEN, Account, Extent, Key, Slot, Tensor
 
 
 class Kept(Struct, frozen=True):
@@ -29,10 +29,14 @@ class Moment(Struct, frozen=True, eq=False):
 
 
 class Layer(Struct, frozen=True, eq=False):
-    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects."""
+    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects.
+
+    `trained`: parameters that a gradient was made for, by what cuts them.
+    """
 
     kept: tuple[Kept, ...]
     moments: tuple[Moment, ...]
+    trained: Mapping[Extent, float] = {}
 
 
 def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float) -> Layer:
@@ -49,7 +53,8 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     code.kind, code.grown = "temporary", False
     if slot is not None:
         code.backward([(slot, code.new(*shape))])
-    return Layer(kept, tuple(_undominated(code.moments)))
+    trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
+    return Layer(kept, tuple(_undominated(code.moments)), trained)
 
 
 def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
