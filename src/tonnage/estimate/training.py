@@ -182,6 +182,7 @@ class _Rank:
 
     def _points(self) -> Iterator[Point]:
         nothing = dict.fromkeys(self.counts, 0)
+        yield Point("forward", "loss", "the last layer", self.counts, nothing, {}, head_made=False, at_work=False)
         if self.stage.is_last and self.stage.after:
             loss = self._loss()
             for one in loss.moments:
@@ -197,7 +198,10 @@ class _Rank:
             if 0 < position < len(order) - 1:
                 name = f"backward of the {'last' if order.index(block) != position else 'first'} {block.name}"
             for each in self.step.layers[block].moments:
-                yield Point(name, moment, each.name, dict(below), dict(above), each.live)
+                if each.forward:
+                    yield Point("forward", "loss", each.name, dict(below), nothing, each.live, head_made=False)
+                else:
+                    yield Point(name, moment, each.name, dict(below), dict(above), each.live)
         if self.stage.rank == 0 and self.table.children and self.step.trains_all:
             yield Point("embedding", "last layer of backward", "embed_tokens", nothing, self.counts, {}, table_made=True, at_work=False)  # fmt: skip
 

@@ -26,6 +26,7 @@ class Moment(Struct, frozen=True, eq=False):
 
     name: str
     live: Account
+    forward: bool = False
 
 
 class Layer(Struct, frozen=True, eq=False):
@@ -51,13 +52,15 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     del x, out
     kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept())
     code.kind, code.grown = "temporary", False
+    forward = _undominated(code.moments, True)
+    code.moments.clear()
     if slot is not None:
         code.backward([(slot, code.new(*shape))])
     trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
-    return Layer(kept, tuple(_undominated(code.moments)), trained)
+    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained)
 
 
-def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
+def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Moment]:
     """The moments that no other exceeds in every key."""
     left: list[Moment] = []
     for name, account in moments:
@@ -65,7 +68,7 @@ def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
         if any(_covers(other.live, live) for other in left):
             continue
         left = [other for other in left if not _covers(live, other.live)]
-        left.append(Moment(name, live))
+        left.append(Moment(name, live, forward))
     return left
 
 
