@@ -1,13 +1,13 @@
 """From coefficients to bytes: what a byte for each token, pair of tokens or parameter is on one rank of a plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tonnage.breakdown import Term
 from tonnage.estimate._rank import Group, Shares, share
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.spec import TrainingPlan
-from tonnage.tape import Account, Extent, Kept, Key
+from tonnage.tape import Account, Extent, Kept
 
 NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", "tensor": "cut by tensor parallelism",
          "expert": "of routed experts", "kv": "of keys and values", "vocab": "of the vocabulary", "replicated": "of whole weights"}  # fmt: skip
@@ -45,20 +45,20 @@ class Sizes:
             return Term.of(name, f.saved_bytes, **sizes)
         return Term.of(name, f.saved_split_bytes, **sizes, t=self.t)
 
-    def total(self, live: Account, counts: Callable[[Key], bool] = lambda _: True) -> Number:
-        """All bytes of an account."""
+    def total(self, by_extent: Mapping[Extent, float]) -> Number:
+        """Bytes of a moment, but for the gradients that it has made."""
         total: Number = 0
-        for key, size in live.items():
-            if key.extent.unit != "gradient" and counts(key):
-                total = total + size * self.factor(key.extent)
+        for extent, size in by_extent.items():
+            if extent.unit != "gradient":
+                total = total + size * self.factor(extent)
         return total
 
-    def made(self, live: Account) -> Number:
-        """Parameters whose gradients a layer has made."""
+    def made(self, by_extent: Mapping[Extent, float]) -> Number:
+        """Parameters whose gradients a moment has made."""
         total: Number = 0
-        for key, count in live.items():
-            if key.extent.unit == "gradient":
-                total = total + count * self.factor(key.extent)
+        for extent, count in by_extent.items():
+            if extent.unit == "gradient":
+                total = total + count * self.factor(extent)
         return total
 
     def kept(self, name: str, tensors: tuple[Kept, ...]) -> Term:
@@ -76,8 +76,3 @@ class Sizes:
 def _name(extent: Extent) -> str:
     what = {"pair": "for pairs of tokens, ", "parameter": "for parameters, "}.get(extent.unit, "")
     return what + NAMES[extent.split]
-
-
-def without(live: Mapping[Key, float], unit: str) -> Account:
-    """An account without what grows with this unit."""
-    return {key: size for key, size in live.items() if key.extent.unit != unit}

@@ -1,7 +1,6 @@
 """Memory of one training step: every pipeline stage, every moment at which memory can peak. Branches on names happen here."""
 
-from collections import Counter
-from collections.abc import Iterator
+from functools import cached_property, reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,43 +8,47 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
-from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below, trained_parameters
-from tonnage.estimate._optimizer import foreach_copies, optimizer_states
-from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._rank import Shares, Stage, block_parameters, layer_count, op_parameters, rank_parameters, stages
+from tonnage.estimate._method import trained_parameters
+from tonnage.estimate._rank import Shares, Stage, block_parameters, stages
 from tonnage.estimate._sizes import Sizes
-from tonnage.formula import Number
-from tonnage.formulas import memory as f
-from tonnage.ops import Embedding
+from tonnage.estimate._stage import StageMemory
+from tonnage.formula import Number, maximum
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._base import Moment, State
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.tape import Account, Layer
-
-NOTHING = Term.sum("nothing", unit="parameters")
+from tonnage.tape import Layer
 
 
-class RankMemory(Struct, frozen=True, eq=False):
-    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them."""
+class RankMemory:
+    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them. Terms are made when they are asked for."""
 
-    rank: int
-    phases: tuple[Term, ...]
+    def __init__(self, stage: StageMemory):
+        self.rank = stage.stage.rank
+        self._stage = stage
+
+    @cached_property
+    def phases(self) -> tuple[Term, ...]:
+        return self._stage.phases()
 
     @property
     def peak(self) -> Term:
         return max(self.phases, key=lambda phase: phase.value)
+
+    @cached_property
+    def needed(self) -> Number:
+        """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
+        return self._stage.needed()
 
 
 class TrainingMemory(Struct, frozen=True, eq=False):
     """All rank groups; `memory` is the peak phase of the fullest one."""
 
     ranks: tuple[RankMemory, ...]
+    candidates: tuple[RankMemory, ...]  # of stages that are alike the one with most micro-batches in flight
 
     @property
     def fullest(self) -> RankMemory:
-        return max(self.ranks, key=lambda rank: rank.peak.value)
+        return max(self.candidates, key=lambda rank: rank.needed)
 
     @property
     def memory(self) -> Term:
@@ -54,26 +57,7 @@ class TrainingMemory(Struct, frozen=True, eq=False):
     @property
     def needed(self) -> Number:
         """Bytes of the fullest rank's peak; an array if the plan's sizes are arrays."""
-        return Term.max("needed", *(phase for rank in self.ranks for phase in rank.phases)).value
-
-
-class Point(Struct, frozen=True, eq=False):
-    """A moment of the step on one stage.
-
-    `layers`: how many of each kind keep their tensors, of the micro-batch at work; `made`: how many of each kind have made their
-    gradients; `live`: what the unit at work holds; `extra`: named bytes beside it.
-    """
-
-    phase: str
-    moment: Moment
-    operation: str
-    layers: dict[Block, int]
-    made: dict[Block, int]
-    live: Account
-    head_made: bool = True
-    table_made: bool = False
-    at_work: bool = True
-    extra: tuple[Term, ...] = ()
+        return reduce(maximum, (rank.needed for rank in self.candidates))
 
 
 def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
@@ -81,10 +65,10 @@ def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = 
 
     The plan must have been checked (estimate.plans); its sizes may be arrays with one entry per plan.
     """
-    return _Step(model, plan, cluster).walk()
+    return Step(model, plan, cluster).walk()
 
 
-class _Step:
+class Step:
     """The walk of one step: what all stages share is computed once."""
 
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
@@ -125,247 +109,24 @@ class _Step:
         return tapes.block_layer(block, replace(self.setting, masked=masked), hidden)
 
     def walk(self) -> TrainingMemory:
-        return TrainingMemory(tuple(RankMemory(stage.rank, _Rank(self, stage).phases()) for stage in self.stages))
+        ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
+        alike: dict[tuple[object, ...], RankMemory] = {}
+        for stage, rank in zip(self.stages, ranks, strict=True):
+            alike.setdefault((stage.order, stage.before, stage.after, stage.towers), rank)
+        return TrainingMemory(ranks, tuple(alike.values()))
 
+    @cached_property
+    def kinds(self) -> tuple[tuple[Block, Layer], ...]:
+        return tuple(self.layers.items())
 
-class _Rank:
-    """One pipeline stage of the step."""
-
-    def __init__(self, step: _Step, stage: Stage):
-        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
-        self.whole = rank_parameters(stage, step.whole, step.held)
-        self.shard = rank_parameters(stage, step.sharded, step.shard)
-        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
-        self.order = self._running()
-        self.counts = dict(Counter(self.order))
-        self.trained, self.trained_shard = (
-            self._trained(step.whole, step.trained_held),
-            self._trained(step.sharded, step.trained_shard),
-        )
-        self.in_flight = self._in_flight()
-        self.gradients_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.gradients)
-        table = [op for op in stage.before if isinstance(op, Embedding)][:1]
-        self.table = Term.sum(
-            "table", *(term for op in table for term in op_parameters(op, step.whole)), unit="parameters"
-        )
-        self.is_tied = bool(stage.table)
-
-    def _running(self) -> tuple[Block, ...]:
-        """The layers that keep something for backward: all, but for those below the first that trains."""
-        frozen = frozen_below(self.step.model, self.plan) - self.stage.first_layer
-        return self.stage.order[max(frozen, 0) :]
-
-    def _trained(self, shares: Shares, per_block: dict[Block, Term]) -> Term:
-        """The parameters that this rank updates."""
-        if self.step.trains_all:
-            return self.whole if shares is self.step.whole else self.shard
-        parts = [
-            Term.product(block.name, "parameters", layer_count(count), per_block[block])
-            for block, count in self.counts.items()
-        ]
-        return Term.sum("parameters that train", *parts, unit="parameters")
-
-    def phases(self) -> tuple[Term, ...]:
-        """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are given then."""
-        points = list(self._points())
-        if self.step.scalar:
-            best: dict[str, tuple[Number, Point]] = {}
-            for point in points:
-                size = self._size(point)
-                if point.phase not in best or size > best[point.phase][0]:
-                    best[point.phase] = size, point
-            points = [point for _, point in best.values()]
-        made = [self._phase(point) for point in points]
-        return (*made, self._step())
-
-    # ---- which moments there are ----
-
-    def _points(self) -> Iterator[Point]:
-        nothing = dict.fromkeys(self.counts, 0)
-        yield Point("forward", "loss", "the last layer", self.counts, nothing, {}, head_made=False, at_work=False)
-        if self.stage.is_last and self.stage.after:
-            loss = self._loss()
-            for one in loss.moments:
-                yield Point(
-                    "loss", "loss", one.name, self.counts, nothing, one.live, head_made=False, at_work=False
-                )
-        order = self.order
-        for position in sorted(self._ends(order), reverse=True):
-            block = order[position]
-            below, above = Counter(order[:position]), Counter(order[position + 1 :])
-            name: str = "first layer of backward" if position == len(order) - 1 else "last layer of backward"
-            moment: Moment = "first layer of backward" if position else "last layer of backward"
-            if 0 < position < len(order) - 1:
-                name = f"backward of the {'last' if order.index(block) != position else 'first'} {block.name}"
-            for each in self.step.layers[block].moments:
-                if each.forward:
-                    yield Point("forward", "loss", each.name, dict(below), nothing, each.live, head_made=False)
-                else:
-                    yield Point(name, moment, each.name, dict(below), dict(above), each.live)
-        if self.stage.rank == 0 and self.table.children and self.step.trains_all:
-            yield Point("embedding", "last layer of backward", "embed_tokens", nothing, self.counts, {}, table_made=True, at_work=False)  # fmt: skip
-
-    def _ends(self, order: tuple[Block, ...]) -> set[int]:
-        """The first and the last layer of each kind: between them memory moves one way."""
-        first: dict[Block, int] = {}
-        last: dict[Block, int] = {}
-        for position, block in enumerate(order):
-            first.setdefault(block, position)
-            last[block] = position
-        return {*first.values(), *last.values()}
-
-    def _loss(self) -> Layer:
+    def loss(self, stage: Stage) -> Layer | None:
+        """What comes after the layers, on the last stage."""
+        if not (stage.is_last and stage.after):
+            return None
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-        return tapes.loss_layer(self.stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
-
-    # ---- what a moment holds ----
-
-    def _size(self, point: Point) -> Number:
-        """Bytes of a moment as far as moments of one phase differ."""
-        total = self.sizes.total(point.live)
-        if not self.gradients_sharded and not self._persists:
-            total = total + self.sizes.made(point.live) * self._gradient_width
-        return total
-
-    @property
-    def _persists(self) -> bool:
-        return self.runtime.gradients_persist
-
-    @property
-    def _gradient_width(self) -> float:
-        return sum(width_of(state.copy, self.step.updates) for state in self.runtime.gradients)
-
-    def _phase(self, point: Point) -> Term:
-        weights = self._weights()
-        activations = Term.sum("activations", *self._activations(point), unit="bytes")
-        temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
-        buffers = self.communication.buffers(point.moment, self.whole)
-        parts = (weights, self._gradients(point), self._optimizer(), activations, temporary, buffers)
-        return self._sum(point.phase, parts)
-
-    def _step(self) -> Term:
-        gradients = self._states("gradients", self.runtime.gradients)
-        parts = (self._weights(), gradients, self._optimizer(), Term.sum("activations", unit="bytes"),
-                 self._step_copies(), self.communication.buffers("optimizer step", self.whole))  # fmt: skip
-        return self._sum("optimizer step", parts)
-
-    def _sum(self, name: str, parts: tuple[Term, ...]) -> Term:
-        tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster))
-
-    def _activations(self, point: Point) -> list[Term]:
-        waiting = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
-                   for block, count in self.counts.items() if count]  # fmt: skip
-        if not point.at_work and point.layers == self.counts:
-            parts = [Term.sum("layers", *waiting, unit="bytes")]
-        else:
-            parts = [Term.sum("layers", *self._held(point), unit="bytes")]
-        name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
-        live = self.sizes.account(point.live, "activation")
-        return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
-
-    def _held(self, point: Point) -> list[Term]:
-        """The layers below the one at work, and those of the micro-batches that wait for their backward."""
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
-                 for block, count in point.layers.items() if count]  # fmt: skip
-        if self.plan.pipeline_parallel_size > 1:
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
-            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
-                      for block, count in self.counts.items() if count]  # fmt: skip
-        return parts
-
-    def _temporary(self, point: Point) -> list[Term]:
-        parts = self.sizes.account(point.live, "temporary")
-        width = self.step.setting.types.parameter
-        if self.is_tied and self.step.trains_all and point.phase != "loss":
-            parts.append(copies("gradient of the head, which waits for the embedding's", width, self.table))
-        if point.table_made:
-            parts.append(self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, width, tapes.TOKEN))
-            again = self.is_tied or self._persists or self.gradients_sharded
-            if again and not self.gradients_sharded:
-                parts.append(copies("gradient of the table before it is added", width, self.table))
-        return [*parts, *point.extra]
-
-    # ---- states ----
-
-    def _states(self, name: str, states: tuple[State, ...]) -> Term:
-        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
-
-    def _state(self, state: State) -> Term:
-        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
-        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
-
-    def _weights(self) -> Term:
-        """The model's weights; beside a base that does not train, the adapters that do."""
-        if self.step.trains_all:
-            return self._states("weights", self.runtime.weights)
-        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
-        shares, whole = (self.step.sharded, self.shard) if is_sharded else (self.step.whole, self.whole)
-        base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, whole)
-        if self.plan.method == "freeze":
-            return Term.sum("weights", *base)
-        return Term.sum(
-            "weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained)
+        return tapes.loss_layer(
+            stage.after, self.setting, self.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split
         )
-
-    def _optimizer(self) -> Term:
-        recipe, plan = self.step.updates, self.plan
-        masters = self.runtime.masters if recipe.master_bytes else ()
-        is_sharded = plan.zero_stage >= self.runtime.optimizer_sharded_from
-        parts = [self._state(state) for state in masters]
-        parts += optimizer_states(
-            plan.optimizer, recipe, self.step.model, self.trained_shard if is_sharded else self.trained
-        )
-        return Term.sum("optimizer", *parts, unit="bytes")
-
-    def _step_copies(self) -> Term:
-        """What the optimizer's step makes besides."""
-        made = self.communication.step(self.trained_shard)
-        if self.plan.optimizer_implementation != "foreach":
-            return made
-        is_sharded = self.plan.zero_stage >= self.runtime.optimizer_sharded_from
-        more = foreach_copies(
-            self.plan.optimizer, self.step.updates, self.trained_shard if is_sharded else self.trained
-        )
-        return Term.sum("temporary", *made.children, *more, unit="bytes")
-
-    def _gradients(self, point: Point) -> Term:
-        """All of them where they stay or are added to; else what backward has made so far."""
-        everything = self._states("gradients", self.runtime.gradients)
-        if self._persists:
-            return everything
-        count = self.plan.num_microbatches
-        carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)
-        whole = Term.product("gradients of earlier micro-batches", "bytes", carried, everything)
-        fresh = Term.of("none of earlier micro-batches", f.gradients_fresh, m=count)
-        made = Term.product("gradients made so far", "bytes", fresh, self._made(point))
-        if self.step.scalar:
-            return Term.sum("gradients", whole if count > 1 else made)
-        return Term.sum("gradients", whole, made)
-
-    def _made(self, point: Point) -> Term:
-        step = self.step
-        if point.table_made:
-            return self._states("gradients", self.runtime.gradients)
-        shares, per_block = (
-            (step.sharded, step.trained_shard) if self.gradients_sharded else (step.whole, step.trained_held)
-        )
-        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block]) for block, count in point.made.items() if count]  # fmt: skip
-        if point.head_made:
-            parts += [term for op in self.stage.after for term in op_parameters(op, shares)] if step.trains_all else []
-        if not self.gradients_sharded:
-            here = self.sizes.made(point.live)
-            parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
-        made = Term.sum("parameters", *parts, unit="parameters")
-        return Term.sum("gradients", *(copies(state.name, width_of(state.copy, step.updates), made) for state in self.runtime.gradients))  # fmt: skip
-
-    def _in_flight(self) -> Term:
-        p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
-        if v > 1:
-            return Term.of(
-                "micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v
-            )
-        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
 
 
 def _first(value: Number) -> Number:

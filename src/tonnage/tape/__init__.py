@@ -23,3 +23,4 @@ from tonnage.tape._tape import Extent as Extent
 from tonnage.tape._tape import Key as Key
 from tonnage.tape._tape import Tape as Tape
 from tonnage.tape._tape import Tensor as Tensor
+from tonnage.tape._tape import without as without
