@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-Unit = Literal["token", "pair", "parameter", "gradient"]
+# A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many there are.
+Unit = Literal["token", "row", "pair", "parameter", "gradient"]
 # What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered": nothing at all.
 Kind = Literal["activation", "temporary"]
 
@@ -36,13 +37,23 @@ Account = dict[Key, float]
 class Storage:
     """Bytes that are live as long as somebody holds this object."""
 
-    __slots__ = ("bytes", "key", "live", "name", "width")
+    __slots__ = ("bytes", "full", "key", "live", "name", "width")
 
     def __init__(self, tape: "Tape", name: str, key: Key, elements: float, width: float):
         self.live, self.name, self.key, self.width = tape.live, name, key, width
-        self.bytes = elements * width
+        self.bytes = self.full = elements * width
         self.live[key] += self.bytes
         tape.grown = True
+
+    def empty(self) -> None:
+        """The bytes go, the object stays (resize_(0))."""
+        self.live[self.key] -= self.bytes
+        self.bytes = 0
+
+    def refill(self) -> None:
+        """The bytes of an emptied storage are back."""
+        self.live[self.key] += self.full - self.bytes
+        self.bytes = self.full
 
     def __del__(self) -> None:
         self.live[self.key] -= self.bytes
@@ -133,20 +144,20 @@ class Tape:
         """What the nodes hold, each storage once, in the order in which it was saved."""
         return list(dict.fromkeys(storage for node in self.nodes for storage in node.saved))
 
-    def checkpoint(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Runs without keeping anything but its input, and once more when its gradient is asked for."""
+    def checkpoint(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """Runs without keeping anything but its inputs, and once more when its gradient is asked for."""
         records, self.records = self.records, False
-        out = run(x)
+        out = run(*inputs)
         self.records = records
-        storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
+        held = [(x.storage, x.elements, x.width, x.extent, x.slot is not None) for x in inputs]
 
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
-            again = Tensor(storage, elements, width, extent, Slot())
-            asked = again.slot
-            made = run(again)
-            del again
+            again = [Tensor(*each, Slot() if asked else None) for *each, asked in held]
+            slots = [each.slot for each in again]
+            made = run(*again)
+            again.clear()
             self.mark()
             slot = made.slot
             del made
@@ -155,9 +166,9 @@ class Tape:
             if slot is not None and gradient is not None:
                 found = self.backward([(slot, gradient.alias())])
             self.nodes, self.kind = outer, kind
-            return [found.get(asked)] if asked is not None else [None]
+            return [found.get(each) if each is not None else None for each in slots]
 
-        self.note("checkpoint", [out], [x], [x], derivative)
+        self.note("checkpoint", [out], inputs, inputs, derivative)
         return out
 
     # ---- backward ----
