@@ -24,7 +24,7 @@ class Stage(Struct, frozen=True, eq=False):
     """One pipeline stage: its rank, the layers of each kind that it holds, and the loose ops `before` and `after` them.
 
     `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are those of
-    vision and audio: they hold weights, and see images and sounds, not the tokens.
+    vision and audio: they hold weights, and see images and sounds, not the tokens. `order`: the layers as they run. `order`: the layers as they run.
     """
 
     rank: int
@@ -35,6 +35,7 @@ class Stage(Struct, frozen=True, eq=False):
     towers: tuple[tuple[Block, int], ...]
     tower_ops: tuple[Op, ...]
     is_last: bool
+    order: tuple[Block, ...] = ()
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -60,6 +61,7 @@ def stages(model: Model, pipeline: int) -> tuple[Stage, ...]:
 
 def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: int) -> Stage:
     layers = _counted(main, bounds[rank], bounds[rank + 1])
+    order: tuple[Block, ...] = tuple(main.blocks[kind] for kind in main.layers[bounds[rank] : bounds[rank + 1]])
     before: tuple[Op, ...] = ()
     after: tuple[Op, ...] = ()
     towers: list[Branch] = []
@@ -69,6 +71,7 @@ def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: i
         for branch in others:
             if branch not in towers:
                 layers += _counted(branch)
+                order = (*(branch.blocks[kind] for kind in branch.layers), *order)
                 before += branch.before + branch.after
         before += main.before
     if rank == pipeline - 1:
@@ -76,7 +79,7 @@ def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: i
     table = tuple(op for op in before if isinstance(op, Embedding)) if after and model.tied else ()
     held = tuple(pair for branch in towers for pair in _counted(branch))
     tower_ops = tuple(op for branch in towers for op in branch.before + branch.after)
-    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1)
+    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order)
 
 
 def _counted(branch: Branch, first: int = 0, end: int | None = None) -> tuple[tuple[Block, int], ...]:

@@ -1,22 +1,29 @@
-"""Memory of one training step: every pipeline stage, every phase. Branches on names happen here, never in a formula."""
+"""Memory of one training step: every pipeline stage, every moment at which memory can peak. Branches on names happen here."""
+
+from collections import Counter
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.architectures import Model
+from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
-from tonnage.estimate import _activations as act
+from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._rank import Shares, Stage, block_parameters, rank_parameters, stages
+from tonnage.estimate._rank import Shares, Stage, block_parameters, layer_count, op_parameters, rank_parameters, stages
+from tonnage.estimate._sizes import Sizes
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
-from tonnage.ops import Head, Kernels, Saved, SavedSplit
+from tonnage.ops import Embedding
 from tonnage.precisions import TRAINING_RECIPES
-from tonnage.runtimes import TrainingRuntime, training_runtime
+from tonnage.runtimes import training_runtime
 from tonnage.runtimes._base import Moment, State
 from tonnage.spec import Cluster, TrainingPlan
+from tonnage.tape import Account, Layer
+
+NOTHING = Term.sum("nothing", unit="parameters")
 
 
 class RankMemory(Struct, frozen=True, eq=False):
@@ -49,6 +56,25 @@ class TrainingMemory(Struct, frozen=True, eq=False):
         return Term.max("needed", *(phase for rank in self.ranks for phase in rank.phases)).value
 
 
+class Point(Struct, frozen=True, eq=False):
+    """A moment of the step on one stage.
+
+    `layers`: how many of each kind keep their tensors, of the micro-batch at work; `made`: how many of each kind have made their
+    gradients; `live`: what the unit at work holds; `extra`: named bytes beside it.
+    """
+
+    phase: str
+    moment: Moment
+    operation: str
+    layers: dict[Block, int]
+    made: dict[Block, int]
+    live: Account
+    head_made: bool = True
+    table_made: bool = False
+    at_work: bool = True
+    extra: tuple[Term, ...] = ()
+
+
 def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
     """Peak bytes of one training step, by pipeline stage and phase.
 
@@ -64,111 +90,213 @@ class _Step:
         self.model, self.plan, self.cluster = model, plan, cluster
         self.runtime = training_runtime(plan.runtime)
         self.recipe = TRAINING_RECIPES[plan.precision]
-        self.kernels = _kernels(self.runtime, plan)
         dense = plan.data_parallel_size * plan.context_parallel_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
         self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
         self.stages = stages(model, plan.pipeline_parallel_size)
-        running = {block for stage in self.stages for block, _ in stage.layers}
-        blocks = running | {block for block, _ in self.stages[0].towers}
+        running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
+        blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
         self.shard = {block: block_parameters(block, self.sharded) for block in blocks}
-        sequence_parallel = plan.sequence_parallel and self.runtime.sequence_parallel
-        self.batch = act.Batch(plan.sequence_length, plan.micro_batch_size, plan.context_parallel_size,
-                               plan.tensor_parallel_size, self.recipe.activation_bytes, sequence_parallel)  # fmt: skip
-        self.layers = {
-            block: act.layer_activations(block, self.batch, self.kernels, plan.recompute, model.hidden_size)
-            for block in running
-        }
+        self.sizes = Sizes(plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole)
+        self.setting = tapes.setting_of(model, self.runtime, self.recipe, plan)
+        self.layers = {block: self._layer(block) for block in running}
+        self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
+        self.scalar = not any(hasattr(getattr(plan, name), "ndim") for name in plan.__struct_fields__)
+
+    def _layer(self, block: Block) -> Layer:
+        window = tapes.window_of(block)
+        masked = window is not None and bool(_first(self.plan.sequence_length) > window)
+        hidden = next(branch.hidden_size for branch in self.model.branches if block in branch.blocks)
+        return tapes.block_layer(block, replace(self.setting, masked=masked), hidden)
 
     def walk(self) -> TrainingMemory:
-        return TrainingMemory(tuple(RankMemory(stage.rank, self.phases(stage)) for stage in self.stages))
+        return TrainingMemory(tuple(RankMemory(stage.rank, _Rank(self, stage).phases()) for stage in self.stages))
 
-    def phases(self, stage: Stage) -> tuple[Term, ...]:
-        """The four moments that can be the peak: the loss, the first and the last layer of backward, the optimizer's step."""
-        held = rank_parameters(stage, self.whole, self.held)
-        shard = rank_parameters(stage, self.sharded, self.shard)
-        weights = self._states("weights", self.runtime.weights, held, shard)
-        gradients = self._states("gradients", self.runtime.gradients, held, shard)
-        optimizer = self._optimizer(held, shard)
-        communication = Communication(self.runtime, self.recipe, self.plan, stage, self.held, self.whole)
-        carried = gradients if self.runtime.gradients_persist else self._carried(gradients)
-        kept, recomputed = self._kept(stage), act.brought_back(stage, self.layers)
-        cast = Term.sum("temporary", *self._casts(held), unit="bytes")
-        flowing = act.backward_gradients(stage, self.batch, self.kernels, self.model.hidden_size)
-        flowing = Term.sum("temporary", flowing, *self._casts(held))
-        moments: tuple[tuple[Moment, Term, list[Term], Term], ...] = (
-            ("loss", carried, [*kept, self._logits(stage)], cast),
-            ("first layer of backward", carried, [*kept, recomputed], flowing),
-            ("last layer of backward", gradients, [recomputed, self._one_layer(stage)], flowing),
-            ("optimizer step", gradients, [], communication.step(shard)),
-        )
-        return tuple(
-            self._phase(moment, weights, grads, optimizer, Term.sum("activations", *parts, unit="bytes"), temporary,
-                        communication.buffers(moment, held))
-            for moment, grads, parts, temporary in moments
-        )  # fmt: skip
 
-    def _phase(self, name: str, *parts: Term) -> Term:
+class _Rank:
+    """One pipeline stage of the step."""
+
+    def __init__(self, step: _Step, stage: Stage):
+        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
+        self.whole = rank_parameters(stage, step.whole, step.held)
+        self.shard = rank_parameters(stage, step.sharded, step.shard)
+        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
+        self.counts = dict(stage.layers)
+        self.in_flight = self._in_flight()
+        self.gradients_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.gradients)
+        table = [op for op in stage.before if isinstance(op, Embedding)][:1]
+        self.table = Term.sum("table", *(term for op in table for term in op_parameters(op, step.whole)), unit="parameters")
+        self.is_tied = bool(stage.table)
+
+    def phases(self) -> tuple[Term, ...]:
+        """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are given then."""
+        points = list(self._points())
+        if self.step.scalar:
+            best: dict[str, tuple[Number, Point]] = {}
+            for point in points:
+                size = self._size(point)
+                if point.phase not in best or size > best[point.phase][0]:
+                    best[point.phase] = size, point
+            points = [point for _, point in best.values()]
+        made = [self._phase(point) for point in points]
+        return (*made, self._step())
+
+    # ---- which moments there are ----
+
+    def _points(self) -> Iterator[Point]:
+        nothing = dict.fromkeys(self.counts, 0)
+        if self.stage.is_last and self.stage.after:
+            loss = self._loss()
+            for moment in loss.moments:
+                yield Point("loss", "loss", moment.name, self.counts, nothing, moment.live, head_made=False, at_work=False)
+        order = self.stage.order
+        for position in sorted(self._ends(order), reverse=True):
+            block = order[position]
+            below, above = Counter(order[:position]), Counter(order[position + 1 :])
+            name: str = "first layer of backward" if position == len(order) - 1 else "last layer of backward"
+            moment: Moment = "first layer of backward" if position else "last layer of backward"
+            if 0 < position < len(order) - 1:
+                name = f"backward of the {'last' if order.index(block) != position else 'first'} {block.name}"
+            for each in self.step.layers[block].moments:
+                yield Point(name, moment, each.name, dict(below), dict(above), each.live)
+        if self.stage.rank == 0 and self.table.children:
+            yield Point("embedding", "last layer of backward", "embed_tokens", nothing, self.counts, {}, table_made=True, at_work=False)  # fmt: skip
+
+    def _ends(self, order: tuple[Block, ...]) -> set[int]:
+        """The first and the last layer of each kind: between them memory moves one way."""
+        first: dict[Block, int] = {}
+        last: dict[Block, int] = {}
+        for position, block in enumerate(order):
+            first.setdefault(block, position)
+            last[block] = position
+        return {*first.values(), *last.values()}
+
+    def _loss(self) -> Layer:
+        chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
+        return tapes.loss_layer(self.stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+
+    # ---- what a moment holds ----
+
+    def _size(self, point: Point) -> Number:
+        """Bytes of a moment as far as moments of one phase differ."""
+        total = self.sizes.total(point.live)
+        if not self.gradients_sharded and not self._persists:
+            total = total + self.sizes.made(point.live) * self._gradient_width
+        return total
+
+    @property
+    def _persists(self) -> bool:
+        return self.runtime.gradients_persist
+
+    @property
+    def _gradient_width(self) -> float:
+        return sum(width_of(state.copy, self.step.recipe) for state in self.runtime.gradients)
+
+    def _phase(self, point: Point) -> Term:
+        weights = self._states("weights", self.runtime.weights)
+        activations = Term.sum("activations", *self._activations(point), unit="bytes")
+        temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
+        buffers = self.communication.buffers(point.moment, self.whole)
+        parts = (weights, self._gradients(point), self._optimizer(), activations, temporary, buffers)
+        return self._sum(point.phase, parts)
+
+    def _step(self) -> Term:
+        gradients = self._states("gradients", self.runtime.gradients)
+        parts = (self._states("weights", self.runtime.weights), gradients, self._optimizer(), Term.sum("activations", unit="bytes"),
+                 self.communication.step(self.shard), self.communication.buffers("optimizer step", self.whole))  # fmt: skip
+        return self._sum("optimizer step", parts)
+
+    def _sum(self, name: str, parts: tuple[Term, ...]) -> Term:
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.cluster))
+        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster))
 
-    def _states(self, name: str, states: tuple[State, ...], held: Term, shard: Term) -> Term:
-        parts = [self._state(state, held, shard) for state in states]
-        return Term.sum(name, *parts, unit="bytes")
+    def _activations(self, point: Point) -> list[Term]:
+        waiting = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
+                   for block, count in self.counts.items() if count]  # fmt: skip
+        if not point.at_work and point.layers == self.counts:
+            parts = [Term.sum("layers", *waiting, unit="bytes")]
+        else:
+            parts = [Term.sum("layers", *self._held(point), unit="bytes")]
+        name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
+        live = self.sizes.account(point.live, "activation")
+        return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
-    def _state(self, state: State, held: Term, shard: Term) -> Term:
-        parameters = shard if self.plan.zero_stage >= state.sharded_from else held
-        return copies(state.name, width_of(state.copy, self.recipe), parameters)
+    def _held(self, point: Point) -> list[Term]:
+        """The layers below the one at work, and those of the micro-batches that wait for their backward."""
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
+                 for block, count in point.layers.items() if count]  # fmt: skip
+        if self.plan.pipeline_parallel_size > 1:
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
+            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
+                      for block, count in self.counts.items() if count]  # fmt: skip
+        return parts
 
-    def _optimizer(self, held: Term, shard: Term) -> Term:
-        masters = self.runtime.masters if self.recipe.master_bytes else ()
-        is_sharded = self.plan.zero_stage >= self.runtime.optimizer_sharded_from
-        parts = [self._state(state, held, shard) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, self.recipe, self.model, shard if is_sharded else held)
+    def _temporary(self, point: Point) -> list[Term]:
+        parts = self.sizes.account(point.live, "temporary")
+        width = self.step.setting.types.parameter
+        if self.is_tied and point.phase != "loss":
+            parts.append(copies("gradient of the head, which waits for the embedding's", width, self.table))
+        if point.table_made:
+            parts.append(self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, width, tapes.TOKEN))
+            again = self.is_tied or self._persists or self.gradients_sharded
+            if again and not self.gradients_sharded:
+                parts.append(copies("gradient of the table before it is added", width, self.table))
+        return [*parts, *point.extra]
+
+    # ---- states ----
+
+    def _states(self, name: str, states: tuple[State, ...]) -> Term:
+        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
+
+    def _state(self, state: State) -> Term:
+        parameters = self.shard if self.plan.zero_stage >= state.sharded_from else self.whole
+        return copies(state.name, width_of(state.copy, self.step.recipe), parameters)
+
+    def _optimizer(self) -> Term:
+        recipe, plan = self.step.recipe, self.plan
+        masters = self.runtime.masters if recipe.master_bytes else ()
+        is_sharded = plan.zero_stage >= self.runtime.optimizer_sharded_from
+        parts = [self._state(state) for state in masters]
+        parts += optimizer_states(plan.optimizer, recipe, self.step.model, self.shard if is_sharded else self.whole)
         return Term.sum("optimizer", *parts, unit="bytes")
 
-    def _carried(self, gradients: Term) -> Term:
-        held = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=self.plan.num_microbatches)
-        return Term.product("gradients", "bytes", held, gradients)
+    def _gradients(self, point: Point) -> Term:
+        """All of them where they stay or are added to; else what backward has made so far."""
+        everything = self._states("gradients", self.runtime.gradients)
+        if self._persists:
+            return everything
+        count = self.plan.num_microbatches
+        carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)
+        whole = Term.product("gradients of earlier micro-batches", "bytes", carried, everything)
+        fresh = Term.of("none of earlier micro-batches", f.gradients_fresh, m=count)
+        made = Term.product("gradients made so far", "bytes", fresh, self._made(point))
+        if self.step.scalar:
+            return Term.sum("gradients", whole if count > 1 else made)
+        return Term.sum("gradients", whole, made)
 
-    def _kept(self, stage: Stage) -> list[Term]:
-        parts = [act.stage_activations(stage, self.layers, self._in_flight(stage))]
-        loose = act.loose_activations(stage, self.batch, self.kernels)
-        return [*parts, loose] if loose.children else parts
+    def _made(self, point: Point) -> Term:
+        step = self.step
+        if point.table_made:
+            return self._states("gradients", self.runtime.gradients)
+        shares, per_block = (step.sharded, step.shard) if self.gradients_sharded else (step.whole, step.held)
+        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block]) for block, count in point.made.items() if count]  # fmt: skip
+        if point.head_made:
+            parts += [term for op in self.stage.after for term in op_parameters(op, shares)]
+        if not self.gradients_sharded:
+            here = self.sizes.made(point.live)
+            parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
+        made = Term.sum("parameters", *parts, unit="parameters")
+        return Term.sum("gradients", *(copies(state.name, width_of(state.copy, step.recipe), made) for state in self.runtime.gradients))  # fmt: skip
 
-    def _in_flight(self, stage: Stage) -> Term:
+    def _in_flight(self) -> Term:
         p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
         if v > 1:
-            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=stage.rank, m=m, v=v)
-        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=stage.rank, m=m)
-
-    def _one_layer(self, stage: Stage) -> Term:
-        terms = [self.layers[block].kept for block, _ in stage.layers]
-        return Term.max("first layer", *terms) if terms else Term.sum("first layer", unit="bytes")
-
-    def _logits(self, stage: Stage) -> Term:
-        parts = []
-        head = next((op for op in stage.ops if isinstance(op, Head)), None) if stage.is_last else None
-        if head is not None:
-            split: SavedSplit = "tensor" if self.runtime.logits_split else "whole"
-            whole = act.Batch(self.batch.s, self.batch.b, self.batch.c, self.batch.t, self.batch.w, False)
-            chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-            for copy in self.runtime.logits:
-                saved = Saved(copy.name, head.vocab_size / chunks, split, copy.bytes_per_element)
-                parts.append(act.saved_term(saved, whole))
-            if chunks > 1:
-                for name, width in (("chunks of the hidden states", None), ("their gradients in fp32", 4)):
-                    parts.append(act.saved_term(Saved(name, self.model.hidden_size, bytes_per_element=width), whole))
-        return Term.sum("logits and loss", *parts, unit="bytes")
-
-    def _casts(self, held: Term) -> list[Term]:
-        if not self.runtime.casts or not self.recipe.master_bytes:
-            return []
-        return [copies("weights cast for the matrix products", self.recipe.compute_bytes, held)]
+            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)
+        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
 
 
-def _kernels(runtime: TrainingRuntime, plan: TrainingPlan) -> Kernels:
-    return replace(runtime.kernels, attention=plan.attention or runtime.kernels.attention,
-                   dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
+def _first(value: Number) -> Number:
+    """One entry of an array of plans that agree in what is asked."""
+    return value.flat[0] if hasattr(value, "flat") else value

@@ -1,6 +1,6 @@
 """Bytes, and the numbers that one rank holds."""
 
-from tonnage.formula import ceil_div, formula, minimum
+from tonnage.formula import ceil_div, formula, maximum, minimum
 
 # ---- the share of one rank ----
 
@@ -71,6 +71,18 @@ def mean_bytes_per_parameter(M, N):
 def gradients_carried(m):
     """1 when gradients of earlier micro-batches are held while another one runs, 0 with a single micro-batch."""
     return minimum(m - 1, 1)
+
+
+@formula(unit="", source="PyTorch, torch/_tensor.py: backward accumulates gradients in the leaves")
+def gradients_fresh(m):
+    """1 when no gradients of earlier micro-batches are held, 0 with several micro-batches."""
+    return 1 - minimum(m - 1, 1)
+
+
+@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1")
+def microbatches_waiting(x):
+    """Of x micro-batches' worth in flight those beside the one whose backward runs."""
+    return maximum(x - 1, 0)
 
 
 @formula(

@@ -51,14 +51,29 @@ class Style(Struct, frozen=True):
     upcasts_softmax: bool = True
 
 
+class Setting(Struct, frozen=True):
+    """All that decides what one layer keeps, beside its operations. `masked`: sequences are longer than its window."""
+
+    code: str = "eager"
+    types: Types = Types()
+    style: Style = Style()
+    kernels: Any = None
+    attention: Implementation = "sdpa"
+    dropout: bool = False
+    attention_dropout: bool = False
+    masked: bool = False
+    recompute: str = "none"
+
+
 class Code(Words):
     """The pieces of a layer in eager PyTorch."""
 
-    def __init__(self, types: Types, style: Style, kernels: Any, attention: Implementation = "sdpa", dropout: bool = False, attention_dropout: bool = False, masked: bool = False):  # fmt: skip
+    def __init__(self, setting: "Setting"):
         super().__init__()
-        self.kernels = kernels
-        self.types, self.style, self.implementation = types, style, attention
-        self.drops, self.drops_attention, self.masked = dropout, attention_dropout, masked
+        self.types, self.style, self.kernels = setting.types, setting.style, setting.kernels
+        self.implementation: Implementation = setting.attention
+        self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
+        self.masked, self.recompute = setting.masked, setting.recompute
         self.trains = True
 
     @contextmanager
@@ -171,16 +186,21 @@ class Code(Words):
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
-            return self._eager(q, k, v, heads, out)
+            return self.core(lambda q, k, v: self._eager(q, k, v, heads, out), q, k, v)
         mask = None
         if is_masked and self.implementation == "sdpa":
             mask = self.new(1, q.width, Extent("pair", "gathered"), "mask")  # as numbers, for every layer anew
             if k.elements != q.elements and kv_heads > 1:  # one head alone is seen as many without a copy
                 k, v = self.copy(k, q.elements), self.copy(v, out)
-        made = self.attention(q, k, v, heads, out, self._kernel(q.elements / heads, out / heads), mask)
+        kernel = self._kernel(q.elements / heads, out / heads)
+        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
         # what a view of a fused projection or a join gives is in order of heads, and so is the result: it is copied for the projection
         is_copied = self.style.rotary not in (0, 1) or (is_fused and self.style.rotary)
         return self.copy(made) if is_copied else made
+
+    def core(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """The inside of attention, which selective recomputation runs twice."""
+        return self.checkpoint(run, *inputs) if self.recompute == "selective" else run(*inputs)
 
     def _kernel(self, width: float, value_width: float) -> AttentionKernel:
         if self.implementation == "flash":
@@ -239,3 +259,13 @@ class Code(Words):
 
 
 WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")
+
+
+class Native(Code):
+    """PyTorch's own fused norm (torch.nn.RMSNorm), the rest as eager code."""
+
+    def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+
+
+CODES: dict[str, type[Code]] = {"eager": Code, "native": Native}

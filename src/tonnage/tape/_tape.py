@@ -5,7 +5,7 @@ one of the real model does.
 """
 
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -40,7 +40,8 @@ class Storage:
     __slots__ = ("bytes", "full", "key", "live", "name", "width")
 
     def __init__(self, tape: "Tape", name: str, key: Key, elements: float, width: float):
-        self.live, self.name, self.key, self.width = tape.live, name, key, width
+        self.live: Account = tape.live
+        self.name, self.key, self.width = name, key, width
         self.bytes = self.full = elements * width
         self.live[key] += self.bytes
         tape.grown = True
@@ -105,7 +106,7 @@ class Tape:
     """`live`: bytes now. `moments`: what was live whenever it stopped growing, with the operation that had just run."""
 
     def __init__(self) -> None:
-        self.live: Counter[Key] = Counter()
+        self.live: Account = defaultdict(float)
         self.nodes: list[Node] = []
         self.moments: list[tuple[str, Account]] = []
         self.grown = False
@@ -145,28 +146,25 @@ class Tape:
         return list(dict.fromkeys(storage for node in self.nodes for storage in node.saved))
 
     def checkpoint(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-        """Runs without keeping anything but its inputs, and once more when its gradient is asked for."""
+        """Runs without keeping anything but its inputs, and once more when their gradients are asked for."""
         records, self.records = self.records, False
         out = run(*inputs)
         self.records = records
-        held = [(x.storage, x.elements, x.width, x.extent, x.slot is not None) for x in inputs]
+        shapes = [(each.storage, each.elements, each.width, each.extent, each.slot is not None) for each in inputs]
 
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
-            again = [Tensor(*each, Slot() if asked else None) for *each, asked in held]
-            slots = [each.slot for each in again]
-            made = run(*again)
-            again.clear()
+            slots = [Slot() if shape[4] else None for shape in shapes]
+            made = run(*(Tensor(*shape[:4], slot) for shape, slot in zip(shapes, slots, strict=True)))
             self.mark()
-            slot = made.slot
+            slot, gradient = made.slot, gradients[0]
             del made
             found: dict[Slot, Tensor] = {}
-            gradient = gradients[0]
             if slot is not None and gradient is not None:
                 found = self.backward([(slot, gradient.alias())])
             self.nodes, self.kind = outer, kind
-            return [found.get(each) if each is not None else None for each in slots]
+            return [found.get(slot) if slot is not None else None for slot in slots]
 
         self.note("checkpoint", [out], inputs, inputs, derivative)
         return out
@@ -177,8 +175,9 @@ class Tape:
         """Runs all nodes from these gradients on; the gradients of slots that no node made are left over."""
         self.kind = "temporary"
         waiting: dict[Slot, Tensor] = {}
-        for slot, gradient in outputs:
-            self._deliver(waiting, slot, gradient)
+        for end, first in outputs:
+            self._deliver(waiting, end, first)
+            del first
         del outputs
         while self.nodes:
             node = self.nodes.pop()
@@ -193,9 +192,9 @@ class Tape:
             node.derivative = _done
             slots = node.inputs
             while slots:
-                slot, gradient = slots.pop(0), made.pop(0)
-                if slot is not None and gradient is not None:
-                    self._deliver(waiting, slot, gradient)
+                to, gradient = slots.pop(0), made.pop(0)
+                if to is not None and gradient is not None:
+                    self._deliver(waiting, to, gradient)
                 del gradient
         return waiting
 

@@ -206,6 +206,24 @@ class Words(Tape):
         self.note("layer_norm", [out], [x, *weights], [x, kept], derivative)
         return out
 
+    def log_softmax(self, x: Tensor) -> Tensor:
+        """Keeps its result."""
+        return self.mapped("log_softmax", x, saves="output")
+
+    def chosen(self, x: Tensor) -> Tensor:
+        """nll_loss: one number of each row; its gradient has the size of its input."""
+        out = self.new(0, 4, x.extent)
+        like = _shape(x)
+        self.note("nll_loss", [out], [x], [], lambda _: [self.new(*like)])
+        return out
+
+    def in_place(self, x: Tensor) -> Tensor:
+        """A loss that keeps its input and turns it into the gradient."""
+        out = self.new(0, 4, x.extent)
+        storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
+        self.note("loss", [out], [x], [x], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+        return out
+
     # ---- attention ----
 
     def attention(

@@ -1,0 +1,76 @@
+"""From coefficients to bytes: what a byte for each token, pair of tokens or parameter is on one rank of a plan."""
+
+from collections.abc import Callable, Mapping
+
+from tonnage.breakdown import Term
+from tonnage.estimate._rank import Group, Shares, share
+from tonnage.formula import Number
+from tonnage.formulas import memory as f
+from tonnage.tape import Account, Extent, Kept, Key
+from tonnage.spec import TrainingPlan
+
+NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", "tensor": "cut by tensor parallelism",
+         "expert": "of routed experts", "kv": "of keys and values", "vocab": "of the vocabulary", "replicated": "of whole weights"}  # fmt: skip
+
+
+class Sizes:
+    """The lengths and ranks of a plan; they may be arrays."""
+
+    def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares):
+        self.s, self.b, self.c, self.t = plan.sequence_length, plan.micro_batch_size, plan.context_parallel_size, plan.tensor_parallel_size
+        self.sequence_parallel, self.shares = sequence_parallel, shares
+        self._factors: dict[Extent, Number] = {}
+
+    def factor(self, extent: Extent) -> Number:
+        """Bytes on this rank for each byte of a coefficient."""
+        found = self._factors.get(extent)
+        if found is None:
+            found = self._factors[extent] = self.term("", 1, 1, extent).value
+        return found
+
+    def term(self, name: str, elements: float, width: float, extent: Extent) -> Term:
+        """A tensor, or a sum of tensors that are cut alike."""
+        if extent.unit in ("parameter", "gradient"):
+            held = share(Group(extent.split, extent.heads, 1), self.shares).value
+            return Term.of(name, f.state_bytes, N=elements * held, w=width)
+        sizes = {"x": elements, "w": width, "s": self.s, "b": self.b, "c": self.c}
+        if extent.unit == "pair":
+            return Term.of(name, f.saved_scores_bytes, **sizes, t=1 if extent.split == "gathered" else self.t)
+        if extent.split == "gathered" or (extent.split == "whole" and not self.sequence_parallel):
+            return Term.of(name, f.saved_bytes, **sizes)
+        return Term.of(name, f.saved_split_bytes, **sizes, t=self.t)
+
+    def total(self, live: Account, counts: Callable[[Key], bool] = lambda _: True) -> Number:
+        """All bytes of an account."""
+        total: Number = 0
+        for key, size in live.items():
+            if key.extent.unit != "gradient" and counts(key):
+                total = total + size * self.factor(key.extent)
+        return total
+
+    def made(self, live: Account) -> Number:
+        """Parameters whose gradients a layer has made."""
+        total: Number = 0
+        for key, count in live.items():
+            if key.extent.unit == "gradient":
+                total = total + count * self.factor(key.extent)
+        return total
+
+    def kept(self, name: str, tensors: tuple[Kept, ...]) -> Term:
+        """What one layer keeps, tensor by tensor."""
+        return Term.sum(name, *(self.term(each.name, each.elements, each.width, each.key.extent) for each in tensors), unit="bytes")
+
+    def account(self, live: Account, kind: str) -> list[Term]:
+        """A moment's bytes of one kind, by what cuts them."""
+        return [self.term(_name(key.extent), size, 1, key.extent) for key, size in live.items()
+                if key.kind == kind and key.extent.unit != "gradient"]  # fmt: skip
+
+
+def _name(extent: Extent) -> str:
+    what = {"pair": "for pairs of tokens, ", "parameter": "for parameters, "}.get(extent.unit, "")
+    return what + NAMES[extent.split]
+
+
+def without(live: Mapping[Key, float], unit: str) -> Account:
+    """An account without what grows with this unit."""
+    return {key: size for key, size in live.items() if key.extent.unit != unit}
