@@ -24,7 +24,7 @@ class Discarded:
         self.again: list[Tensor] = []
         self.slots: list[Slot | None] = []
         self.nodes: list[Node] = []
-        self.storages = [each.storage for each in self.outputs if each.storage is not None]
+        self.storages = [each.storage for each in self.outputs if each.storage is not None]  # all have one
         tape.note("recomputed", self.outputs, inputs, inputs, self._derivative)
 
     def drop(self, hook: Tensor) -> Tensor:
@@ -43,11 +43,10 @@ class Discarded:
         self.slots = [Slot() if shape[4] else None for shape in self.shapes]
         self.again = list(self.run(*(Tensor(*shape[:4], slot) for shape, slot in zip(self.shapes, self.slots, strict=True))))
         self.nodes, tape.nodes, tape.kind = tape.nodes, outer, kind
-        if self.shares:
-            for each in self.again:
-                each.storage = None
-        for storage in self.storages:
+        for each, storage in zip(self.again, self.storages, strict=True):
             storage.refill()
+            if self.shares:
+                each.storage = storage
         tape.grown = True
         tape.mark()
         self.storages.clear()
@@ -58,7 +57,7 @@ class Discarded:
         tape = self.tape
         outer, tape.nodes = tape.nodes, self.nodes
         pairs = [(made.slot, gradient.alias()) for made, gradient in zip(self.again, gradients, strict=True) if made.slot and gradient]
-        self.again, self.nodes = [], []
+        self.nodes = []
         found = tape.backward(pairs)
-        tape.nodes = outer
+        self.again, tape.nodes = [], outer
         return [found.get(slot) if slot is not None else None for slot in self.slots]
