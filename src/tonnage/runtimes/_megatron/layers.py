@@ -99,12 +99,14 @@ def _up(code: MegatronCode, op: LatentAttention, queries: Tensor, latent: Tensor
     """Queries, keys and values of every head."""
     nope, rope, name = op.qk_nope_head_dim, op.qk_rope_head_dim, op.name
     if op.q_lora_rank:
-        queries = code.normed(queries, "rms", op.held(f"{name}.q_a_layernorm"))
+        with code.inside("q_layernorm"):
+            queries = code.normed(queries, "rms", op.held(f"{name}.q_a_layernorm"))
         q = code.linear("linear_q_up_proj", queries, op.held(f"{name}.q_b_proj"), op.heads * (nope + rope), TENSOR)
     else:
         q = code.linear("linear_q_proj", queries, op.held(f"{name}.q_proj"), op.heads * (nope + rope), TENSOR)
     del queries
-    latent = code.normed(code.copy(latent), "rms", op.held(f"{name}.kv_a_layernorm"))  # made contiguous for the product
+    with code.inside("kv_layernorm"):  # made contiguous for the product
+        latent = code.normed(code.copy(latent), "rms", op.held(f"{name}.kv_a_layernorm"))
     both = code.linear("linear_kv_up_proj", latent, op.held(f"{name}.kv_b_proj"), op.heads * (nope + op.v_head_dim), TENSOR)
     del latent
     return _latent_rotary(code, op, q, both, key)
