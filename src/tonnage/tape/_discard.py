@@ -41,7 +41,9 @@ class Discarded:
         outer, tape.nodes = tape.nodes, []
         kind, tape.kind = tape.kind, "activation"
         self.slots = [Slot() if shape[4] else None for shape in self.shapes]
-        self.again = list(self.run(*(Tensor(*shape[:4], slot) for shape, slot in zip(self.shapes, self.slots, strict=True))))
+        self.again = list(
+            self.run(*(Tensor(*shape[:4], slot) for shape, slot in zip(self.shapes, self.slots, strict=True)))
+        )
         self.nodes, tape.nodes, tape.kind = tape.nodes, outer, kind
         for each, storage in zip(self.again, self.storages, strict=True):
             storage.refill()
@@ -56,7 +58,11 @@ class Discarded:
     def _derivative(self, gradients: Gradients) -> Gradients:
         tape = self.tape
         outer, tape.nodes = tape.nodes, self.nodes
-        pairs = [(made.slot, gradient.alias()) for made, gradient in zip(self.again, gradients, strict=True) if made.slot and gradient]
+        pairs = [
+            (made.slot, gradient.alias())
+            for made, gradient in zip(self.again, gradients, strict=True)
+            if made.slot and gradient
+        ]
         self.nodes = []
         found = tape.backward(pairs)
         self.again, tape.nodes = [], outer

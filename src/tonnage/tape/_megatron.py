@@ -61,7 +61,9 @@ class MegatronCode(Native):
         """Attention's last product: its input is kept by attention in 16 bit, and so by this one but under delayed scaling."""
         with self.inside("linear_proj"):
             shape = Shape(out, x.elements, "columns")
-            return self._product(x, weights, out, TOKEN, shape, gathers_gradient=True, original=self.setting.fp8 != "delayed")
+            return self._product(
+                x, weights, out, TOKEN, shape, gathers_gradient=True, original=self.setting.fp8 != "delayed"
+            )
 
     def grouped(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent) -> Tensor:
         """The products of a rank's experts (TEGroupedLinear): a gradient that is not contiguous is copied."""
@@ -134,7 +136,9 @@ class MegatronCode(Native):
         """Flash or cuDNN attention, or the one of separate products."""
         made = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
         own = self.setting.context_parallel
-        if own == "allgather" or (own == "a2a" and self.setting.has("attention keeps its output before the all-to-all")):
+        if own == "allgather" or (
+            own == "a2a" and self.setting.has("attention keeps its output before the all-to-all")
+        ):
             return self.mapped("all_to_all", made)  # the projection keeps what comes after, attention what was before
         return made
 

@@ -19,12 +19,24 @@ SINCE: dict[str, tuple[Literal["core", "engine"], Release]] = {
     "shared experts run before the router": ("core", (0, 15)),  # transformer/moe/moe_layer.py, custom_forward
     "experts' outputs are combined apart from their unpermutation": ("core", (0, 16)),  # moe_layer.py, postprocess
     "recomputed outputs share their storage": ("core", (0, 17)),  # tensor_parallel/random.py, _get_share_storage
-    "router multiplies in Transformer Engine": ("core", (0, 17)),  # transformer/moe/moe_utils.py with engine 2.10 or newer
-    "attention keeps its output before the all-to-all": ("engine", (2, 8)),  # attention/dot_product_attention/context_parallel.py
+    "router multiplies in Transformer Engine": (
+        "core",
+        (0, 17),
+    ),  # transformer/moe/moe_utils.py with engine 2.10 or newer
+    "attention keeps its output before the all-to-all": (
+        "engine",
+        (2, 8),
+    ),  # attention/dot_product_attention/context_parallel.py
     "dummy weight gradients persist": ("engine", (2, 4)),  # module/base.py, get_dummy_wgrad; 2.3 was not read
     "dummy weight gradients of grouped linears persist": ("engine", (2, 10)),  # module/grouped_linear.py
-    "the workspace of matrix products has 1024 bytes more": ("engine", (2, 8)),  # module/base.py, get_cublas_workspace_size_bytes
-    "the router lost its workspace": ("engine", (2, 10)),  # get_workspace is gone: core before 0.17 multiplies with torch
+    "the workspace of matrix products has 1024 bytes more": (
+        "engine",
+        (2, 8),
+    ),  # module/base.py, get_cublas_workspace_size_bytes
+    "the router lost its workspace": (
+        "engine",
+        (2, 10),
+    ),  # get_workspace is gone: core before 0.17 multiplies with torch
 }
 
 

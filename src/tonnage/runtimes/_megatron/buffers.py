@@ -14,7 +14,9 @@ THREADS = 2  # torch keeps a workspace for each thread's handle: the forward's a
 DUMMY = 2  # bytes of a dummy gradient's number
 
 
-def padded_vocabulary(vocab_size: int, tensor_parallel_size: int, multiple: int = 128, null_tokenizer: bool = False) -> int:
+def padded_vocabulary(
+    vocab_size: int, tensor_parallel_size: int, multiple: int = 128, null_tokenizer: bool = False
+) -> int:
     """Rows of the table: a multiple of --make-vocab-size-divisible-by times the tensor ranks. NullTokenizer has one token more.
 
     Source: Megatron-LM, megatron/training/tokenizer, _vocab_size_with_padding.
@@ -37,7 +39,10 @@ def dummy_weight_gradients(shapes: Iterable[Shape], setting: MegatronSetting, te
     transient = 0.0
     for shape in shapes:
         ranks = expert_tensor_parallel_size if shape.of == "expert" else tensor_parallel_size
-        rows, columns = (size / ranks if shape.cut == name else size for name, size in (("rows", shape.rows), ("columns", shape.columns)))
+        rows, columns = (
+            size / ranks if shape.cut == name else size
+            for name, size in (("rows", shape.rows), ("columns", shape.columns))
+        )
         if setting.has("dummy weight gradients persist") and (grouped or shape.of != "expert"):
             on_rank[rows, columns] = DUMMY * rows * columns
         else:

@@ -70,7 +70,9 @@ def _routed(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
         if s.capacity:
             kept.append(code.new(experts, 1, name="map of tokens that are not dropped"))
         if s.aux_loss:
-            kept.append(code.new(experts, x.width if sigmoid and not s.router_fp32 else 4, name="scores of the auxiliary loss"))
+            kept.append(
+                code.new(experts, x.width if sigmoid and not s.router_fp32 else 4, name="scores of the auxiliary loss")
+            )
         probs = code.new(experts, 4 if s.router_fp32 else x.width)  # the dispatcher names them until its next forward
         elements, width, extent = x.elements, x.width, x.extent
 
@@ -139,7 +141,9 @@ def _view(gradients: Gradients) -> Tensor:
 def _computed(code: MegatronCode, op: MoE, dispatched: Tensor, chosen: Tensor) -> Tensor:
     """Rows through the experts of this rank: the output is named in their order until that of ranks is made."""
     tokens, chosen = _sorted(code, _gathered(code, dispatched)), _sorted(code, _gathered(code, chosen))
-    gate, up, down = (f"{op.name}.{op.experts_name}.{name}" if op.name else f"{op.experts_name}.{name}" for name in op.expert_names)
+    gate, up, down = (
+        f"{op.name}.{op.experts_name}.{name}" if op.name else f"{op.experts_name}.{name}" for name in op.expert_names
+    )
     held = [*op.held(gate), *op.held(up)] if op.gated else op.held(up)
     width = op.latent_size or op.hidden_size
     with code.inside("experts"):
@@ -184,11 +188,15 @@ def _shared_forward(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     held = [*shared.held(gate), *shared.held(up)] if gated else shared.held(up)
     with code.inside("shared_experts"):
         into = _overlapped(code, x)
-        made = code.gated(code.linear("linear_fc1", into, held, op.shared_size * (2 if gated else 1), TENSOR), op.shared_size)
+        made = code.gated(
+            code.linear("linear_fc1", into, held, op.shared_size * (2 if gated else 1), TENSOR), op.shared_size
+        )
         out = code.linear("linear_fc2", made, shared.held(down), op.hidden_size)
         if not op.shared_gate:
             return out
-        gated_by = code.linear("gate", x, op.held(f"{op.name}.shared_expert_gate" if op.name else "shared_expert_gate"), 1)
+        gated_by = code.linear(
+            "gate", x, op.held(f"{op.name}.shared_expert_gate" if op.name else "shared_expert_gate"), 1
+        )
         return code.mul(out, code.mapped("sigmoid", gated_by, saves="output"))
 
 

@@ -27,7 +27,9 @@ class MegatronLayers(MegatronCode):
             return self.dropped(mixture(self, op, x))
         return op.forward(self, x)
 
-    def sublayer(self, before: Sequence[Op], mixers: Sequence[Op], run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def sublayer(
+        self, before: Sequence[Op], mixers: Sequence[Op], run: Callable[[Tensor], Tensor], x: Tensor
+    ) -> Tensor:
         """Norms before latent attention and before a mixture are modules of their own, and can be run again alone."""
         if self.setting.recomputes("mlp") and any(type(op) is MLP for op in mixers):
             return self.checkpoint(run, x)
@@ -81,7 +83,9 @@ def latent_attention(code: MegatronCode, op: LatentAttention, x: Tensor) -> Tens
         queries = x
         if op.q_lora_rank:
             queries = code.linear("linear_q_down_proj", x, op.held(f"{op.name}.q_a_proj"), op.q_lora_rank)
-        both = code.linear("linear_kv_down_proj", x, op.held(f"{op.name}.kv_a_proj_with_mqa"), op.kv_lora_rank + op.qk_rope_head_dim)
+        both = code.linear(
+            "linear_kv_down_proj", x, op.held(f"{op.name}.kv_a_proj_with_mqa"), op.kv_lora_rank + op.qk_rope_head_dim
+        )
         latent, key = code.parts(both, [op.kv_lora_rank, op.qk_rope_head_dim])
         del both, x
         if code.setting.recomputes("mla_up_proj"):
@@ -107,7 +111,9 @@ def _up(code: MegatronCode, op: LatentAttention, queries: Tensor, latent: Tensor
     del queries
     with code.inside("kv_layernorm"):  # made contiguous for the product
         latent = code.normed(code.copy(latent), "rms", op.held(f"{name}.kv_a_layernorm"))
-    both = code.linear("linear_kv_up_proj", latent, op.held(f"{name}.kv_b_proj"), op.heads * (nope + op.v_head_dim), TENSOR)
+    both = code.linear(
+        "linear_kv_up_proj", latent, op.held(f"{name}.kv_b_proj"), op.heads * (nope + op.v_head_dim), TENSOR
+    )
     del latent
     return _latent_rotary(code, op, q, both, key)
 

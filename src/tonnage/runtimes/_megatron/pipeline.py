@@ -75,7 +75,9 @@ def even_layout(layers: int, stages: int, virtual: int = 1, first: int | None = 
     ranks[0] = first if first is not None else each
     ranks[-1] = last if last is not None else ranks[-1]
     if any(count % virtual for count in ranks):
-        raise InvalidPlan(f"layers of a pipeline stage must be a multiple of virtual_pipeline_size {virtual}. Got {ranks}.")
+        raise InvalidPlan(
+            f"layers of a pipeline stage must be a multiple of virtual_pipeline_size {virtual}. Got {ranks}."
+        )
     rows: list[list[Chunk]] = [[] for _ in range(stages)]
     start = 0
     for index in range(stages * virtual):
@@ -103,5 +105,9 @@ def _expanded(text: str) -> str:
     text = text.replace(",", "").replace(" ", "")
     while found := re.search(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", text):
         inner, times, one, again = found.groups()
-        text = text[: found.start()] + (inner * int(times) if inner is not None else one * int(again)) + text[found.end() :]
+        text = (
+            text[: found.start()]
+            + (inner * int(times) if inner is not None else one * int(again))
+            + text[found.end() :]
+        )
     return text

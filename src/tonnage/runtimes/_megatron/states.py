@@ -66,7 +66,9 @@ class MegatronStates(Struct, frozen=True, kw_only=True):
         widened = 4 if self.main_bytes == 2 and self.main_params != "fp32" else 0
         return widened + sum(4 for width in self.moment_bytes if width < 4)
 
-    def shards(self, data: float, context: float = 1, tensor: float = 1, expert: float = 1, expert_tensor: float = 1) -> tuple[float, float]:
+    def shards(
+        self, data: float, context: float = 1, tensor: float = 1, expert: float = 1, expert_tensor: float = 1
+    ) -> tuple[float, float]:
         """Ranks that share the states of a dense parameter, and of an expert's."""
         if not self.distributed:
             return 1, 1
