@@ -10,7 +10,7 @@ from tonnage.runtimes import training_runtime
 from tonnage.runtimes._megatron import buffers, ends, pipeline
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.runtimes._megatron.states import MegatronStates
-from tonnage.tape import Style, layer
+from tonnage.tape import layer
 from tonnage.tape._megatron_setting import MegatronSetting
 
 

@@ -1,6 +1,7 @@
 """Ranks put together from layers on the tape, against what was measured: SimuMax, simumax/docs, B200, Megatron-core 0.14."""
 
 import pytest
+
 from tape.megatron_rank import Run, rank_peak, setting_of
 
 MIB = 2**20

@@ -155,6 +155,8 @@ class MegatronCode(Native):
         """Keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at most."""
         made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
         shapes, others = [_shape(each) for each in (q, k, v)], self._other_keys(k.elements + v.elements)
+        if self.setting.context_parallel in ("p2p", "allgather"):
+            self._ring(k.elements + v.elements, out, q)
 
         def derivative(_: Gradients) -> Gradients:
             gradients = [self.new(*shape) for shape in shapes]
@@ -165,6 +167,14 @@ class MegatronCode(Native):
 
         self.note("attention", [made], [q, k, v], [q, k, v, made, rows], derivative)
         return made
+
+    def _ring(self, own: float, out: float, q: Tensor) -> None:
+        """Forward: keys and values of all context ranks stay named, in a ring also the outputs of its steps, half of them of half length."""
+        ranks = self.setting.context_parallel_size
+        steps = (ranks + 1) / 2 * out if self.setting.context_parallel == "p2p" else 0
+        held = self.new(ranks * own + steps, q.width, q.extent)
+        self.moment("ring")
+        del held
 
     def _other_keys(self, own: float) -> float:
         """Keys and values of other context ranks, and their gradients: two more pairs in a ring, all of them when gathered."""

@@ -37,9 +37,10 @@ def _forward(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     del chosen
     # combine(output) exchanges and unpermutes while the caller still names what it gave; from core 0.16 on only the former
     if code.setting.has("experts' outputs are combined apart from their unpermutation"):
-        output = _exchanged(code, output)
+        combined = _exchanged(code, output)
         code.moment("combine")
-        out = _unpermuted(code, output, op)
+        del output
+        out = _unpermuted(code, combined, op)
     else:
         combined = _exchanged(code, output)
         out = _unpermuted(code, combined, op)
