@@ -8,6 +8,7 @@ from tonnage import read
 from tonnage.architectures import style_of, wiring
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes._megatron import buffers, ends, pipeline
+from tonnage.runtimes._megatron.experts import rows_at_experts
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.runtimes._megatron.states import MegatronStates
 from tonnage.tape import layer
@@ -85,21 +86,15 @@ def total_kept(tape, run, rows=0):
     return sum(each.bytes * size(each.key.extent, run, rows) for each in tape.kept)
 
 
-def rows_at_experts(op, run):
-    """Each expert's part of the tokens, rounded up: the capacity factor is 1 and inputs are padded to it."""
-    tokens = run.tokens // run.tensor
-    return -(-tokens * op.top_k // op.num_experts) * op.num_experts
-
-
 def rank_peak(run, rank, setting, states=None, null_tokenizer=True, blackwell_is_large=False):
-    """Bytes at the fullest moment, and which it is."""
+    """Bytes at the fullest moment, and which it is. Experts are padded to a capacity factor of 1."""
     model, states = model_of(run.model, run.kv_heads), states or MegatronStates()
     kinds = [model.decoder.blocks[index] for index in model.decoder.layers]
     chunk = pipeline.even_layout(run.layers, run.pipeline)[rank][0]
     blocks = [kinds[0] if chunk.first + each < run.dense else kinds[-1] for each in range(chunk.layers)]
     hidden, is_last, is_first = model.hidden_size, chunk.loss, chunk.embedding
     mixture = next((op for block in blocks for op in block.ops if hasattr(op, "num_experts")), None)
-    rows = rows_at_experts(mixture, run) if mixture else 0
+    rows = rows_at_experts(mixture, run.tokens // run.tensor, capacity_factor=1) if mixture else 0
     latent = [op for block in blocks for op in block.ops if hasattr(op, "kv_lora_rank")]
 
     padded = buffers.padded_vocabulary(model.vocab_size, run.tensor, null_tokenizer=null_tokenizer)
@@ -139,7 +134,7 @@ def rank_peak(run, rank, setting, states=None, null_tokenizer=True, blackwell_is
     for index, block in enumerate(blocks):
         below = steady + waiting * sum(kept) + sum(kept[:index])
         for each in tapes[block][0].moments:
-            beside = shard * (named.forward if each.is_forward else named.backward)
+            beside = shard * (named.forward if each.forward else named.backward)
             moments[f"layer {index} {each.name}"] = below + beside + total(each.live, run, rows)
     if is_first:
         end = ends.embedding_backward(hidden, padded, setting)
@@ -147,6 +142,6 @@ def rank_peak(run, rank, setting, states=None, null_tokenizer=True, blackwell_is
     if is_last:
         loss = ends.loss_layer(model.decoder.after, setting, hidden, padded)
         for each in loss.moments:
-            beside = shard * (named.forward if each.is_forward else named.backward)
+            beside = shard * (named.forward if each.forward else named.backward)
             moments[f"loss {each.name}"] = steady + (waiting + 1) * sum(kept) + beside + total(each.live, run)
     return max((value, name) for name, value in moments.items())

@@ -32,7 +32,7 @@ def kept(tape):
 
 def moment(tape, name, is_forward=False):
     """Bytes of the one moment of this name."""
-    (found,) = [each for each in tape.moments if each.name.endswith(name) and each.is_forward == is_forward]
+    (found,) = [each for each in tape.moments if each.name.endswith(name) and each.forward == is_forward]
     account = Counter()
     for key, amount in found.live.items():
         account[key.kind, key.extent.unit, key.extent.split] += amount
@@ -57,7 +57,7 @@ def test_without_sequence_parallelism_the_stream_stays_whole():
 def test_the_activation_s_backward_is_the_peak_of_a_dense_layer():
     """All that is kept up to the activation, its gradient and that of its input, and the gradient of the stream."""
     tape = made(LLAMA)
-    peak = max(total(each.live, LLAMA) for each in tape.moments if not each.is_forward)
+    peak = max(total(each.live, LLAMA) for each in tape.moments if not each.forward)
     assert peak / LLAMA.tokens == DENSE - 2 * F + 3 * 2 * F + 2 * H
 
 

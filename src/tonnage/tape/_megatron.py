@@ -49,7 +49,7 @@ class MegatronCode(Native):
 
     # ---- linear layers ----
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN) -> Tensor:
+    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
         """Column-parallel if it cuts its output, row-parallel if its input is cut, else on every rank (TELinear, duplicated)."""
         with self.inside(name):
             if extent.split == "tensor" and x.extent.split != "tensor":
@@ -101,7 +101,7 @@ class MegatronCode(Native):
             if gathers and spread and asked:
                 beside.append(self.new(elements, width, GATHERED))  # reduce-scattered into the shard
             of_input = self.new(elements, width, cut) if asked else None
-            of_weights = [self._weight_gradient(*each) for each in zip(held, is_bias, strict=True)]
+            of_weights = [self.weight_gradient(*each) for each in zip(held, is_bias, strict=True)]
             self.mark()
             del beside
             return [of_input, *of_weights]
@@ -109,7 +109,7 @@ class MegatronCode(Native):
         self.note("mm", [made], [x, *held], [kept], derivative)
         return made
 
-    def _weight_gradient(self, weight: Tensor, is_bias: bool) -> Tensor | None:
+    def weight_gradient(self, weight: Tensor, is_bias: bool) -> Tensor | None:
         """Fused with accumulation, it never is a tensor of its own."""
         if weight.slot is None:
             return None

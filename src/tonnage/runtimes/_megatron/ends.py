@@ -46,7 +46,7 @@ def output_layer(code: MegatronLayers, op: Head, x: Tensor, padded: int) -> Tens
         def derivative(_: Gradients) -> Gradients:
             beside = [code.new(elements, width, GATHERED)] if code.setting.sequence_parallel else []
             of_input = code.new(elements, width, extent)
-            of_weights = [code._weight_gradient(each, is_bias=False) for each in weights]
+            of_weights = [code.weight_gradient(each, is_bias=False) for each in weights]
             code.mark()
             del beside
             return [of_input, *of_weights]

@@ -15,6 +15,17 @@ from tonnage.tape._tape import Gradients
 INDEX = 8  # bytes of an index
 
 
+def rows_at_experts(op: MoE, tokens: float, *, capacity_factor: float | None = None, imbalance: float = 1, expert_tensor: int = 1) -> float:  # fmt: skip
+    """What one unit "row" of an extent counts: copies of tokens that arrive at the experts of a rank.
+
+    `tokens`: of the rank's shard of the sequence. `capacity_factor`: every expert is given as many as it has room for
+    (moe_utils.py, get_capacity), padded. `imbalance`: of the fullest rank over the mean.
+    """
+    if capacity_factor is not None:
+        return -(-tokens * op.top_k * capacity_factor // op.num_experts) * op.num_experts * expert_tensor
+    return tokens * op.top_k * imbalance * expert_tensor
+
+
 def mixture(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     """The layer, which can be run again as a whole."""
     with code.inside(op.name):

@@ -5,6 +5,7 @@ megatron/core/transformer/moe/{moe_layer,router,token_dispatcher,experts,shared_
 """
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from tonnage.ops import MLP, Attention, LatentAttention, MoE, Op
 from tonnage.runtimes._megatron.experts import mixture
@@ -61,7 +62,7 @@ def attention(code: MegatronCode, op: Attention, x: Tensor) -> Tensor:
         q, k, v = code.parts(mixed, sizes)
         del mixed
         if op.qk_norm:
-            kind = "layer" if op.qk_norm.startswith("layer") else "rms"
+            kind: Literal["layer", "rms"] = "layer" if op.qk_norm.startswith("layer") else "rms"
             each = not op.qk_norm.endswith("full")
             q_norm, k_norm = (f"{op.name}.{name}" for name in op.norm_names)
             q = code.normed(code.copy(q), kind, op.held(q_norm), op.heads if each else 1)
@@ -90,7 +91,8 @@ def latent_attention(code: MegatronCode, op: LatentAttention, x: Tensor) -> Tens
         del both, x
         if code.setting.recomputes("mla_up_proj"):
             ups = code.discarding(lambda *inputs: _up(code, op, *inputs), queries, latent, key)
-            made = ups.drop(code.attend(*ups.outputs, op.heads, op.heads * op.v_head_dim))
+            q, k, v = ups.outputs
+            made = ups.drop(code.attend(q, k, v, op.heads, op.heads * op.v_head_dim))
         else:
             q, k, v = _up(code, op, queries, latent, key)
             del queries, latent, key
