@@ -2,7 +2,10 @@
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.tape import CODES
 
+CODES["megatron"] = MegatronLayers
 TRAINING_RUNTIMES.add(
     "megatron",
     TrainingRuntime(
