@@ -4,27 +4,9 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from tonnage.architectures import Block, Model, style_of, wiring
-from tonnage.estimate._method import adapters_of
+from tonnage.architectures import Block, wiring
 from tonnage.ops import Head, Op
-from tonnage.precisions import Recipe
-from tonnage.runtimes import TrainingRuntime
-from tonnage.spec import TrainingPlan
-from tonnage.tape import CODES, TOKEN, Code, Extent, Held, Layer, Setting, Tensor, Types, layer
-
-
-def setting_of(model: Model, runtime: TrainingRuntime, recipe: Recipe, plan: TrainingPlan) -> Setting:
-    """How the layers of this run are written and cast."""
-    adapters = adapters_of(plan, recipe)
-    autocast = runtime.casts and bool(recipe.master_bytes)
-    parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
-    attention = plan.attention or runtime.kernels.attention
-    kernels = replace(
-        runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout
-    )
-    return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast), style=style_of(model),
-                   kernels=kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout,
-                   recompute=plan.recompute, adapters=adapters)  # fmt: skip
+from tonnage.tape import CODES, Code, Extent, Held, Layer, Setting, Tensor, layer
 
 
 def window_of(block: Block) -> int | None:
@@ -90,4 +72,3 @@ def _vocabulary_parallel(code: Code, logits: Tensor) -> Tensor:
 
 
 LOSSES = {"upcast": _upcast, "vocabulary-parallel": _vocabulary_parallel}
-__all__ = ["TOKEN", "block_layer", "loss_layer", "setting_of", "window_of"]

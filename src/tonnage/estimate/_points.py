@@ -9,7 +9,7 @@ from msgspec import Struct
 from tonnage.architectures import Block
 from tonnage.estimate._rank import Stage
 from tonnage.runtimes._base import Moment
-from tonnage.tape import Account, Extent, Layer, without
+from tonnage.tape import Account, Extent, Key, Layer, without
 
 
 class Point(Struct, frozen=True, eq=False):
@@ -33,12 +33,14 @@ class Point(Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=4096)
 def points(
-    stage: Stage, kinds: tuple[tuple[Block, Layer], ...], loss: Layer | None, frozen: int, gradients_count: bool, table: bool
+    stage: Stage, kinds: tuple[tuple[Block, Layer], ...], loss: Layer | None, frozen: int, gradients_count: bool,
+    table: tuple[tuple[Key, float], ...] | None,
 ) -> tuple[Point, ...]:  # fmt: skip
     """The moments at which a stage can be fullest.
 
     `kinds`: every kind of layer on the tape; `loss`: what comes after them, on the last stage; `frozen`: layers from the model's first
-    on that keep nothing; `gradients_count`: moments differ in the gradients that they have made; `table`: embeddings train here.
+    on that keep nothing; `gradients_count`: moments differ in the gradients that they have made; `table`: embeddings train here, and hold
+    this when their gradient is made.
     """
     return tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
 
@@ -49,7 +51,8 @@ def running(stage: Stage, frozen: int) -> tuple[Block, ...]:
 
 
 def _points(
-    stage: Stage, layers: dict[Block, Layer], loss: Layer | None, frozen: int, gradients_count: bool, table: bool
+    stage: Stage, layers: dict[Block, Layer], loss: Layer | None, frozen: int, gradients_count: bool,
+    table: tuple[tuple[Key, float], ...] | None,
 ) -> Iterator[Point]:  # fmt: skip
     order = running(stage, frozen)
     counts = Counter(order)
@@ -65,10 +68,13 @@ def _points(
         for forward, operation, live in _moments(layers[block], gradients_count):
             if not forward:
                 yield Point(name, moment, operation, below, above, live, _by_extent(live))
-            elif position == len(order) - 1:
+            else:
                 yield Point("forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False)
-    if table:
-        yield Point("embedding", "last layer of backward", "embed_tokens", {}, counts, {}, table_made=True)
+    if table is not None:
+        live = dict(table)
+        yield Point(
+            "embedding", "last layer of backward", "embed_tokens", {}, counts, live, _by_extent(live), table_made=True
+        )
 
 
 def _moments(layer: Layer | None, gradients_count: bool) -> Iterator[tuple[bool, str, Account]]:

@@ -16,14 +16,14 @@ NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", 
 class Sizes:
     """The lengths and ranks of a plan; they may be arrays."""
 
-    def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares):
+    def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares, rows: Number = 0):
         self.s, self.b, self.c, self.t = (
             plan.sequence_length,
             plan.micro_batch_size,
             plan.context_parallel_size,
             plan.tensor_parallel_size,
         )
-        self.sequence_parallel, self.shares = sequence_parallel, shares
+        self.sequence_parallel, self.shares, self.rows = sequence_parallel, shares, rows
         self._factors: dict[Extent, Number] = {}
 
     def factor(self, extent: Extent) -> Number:
@@ -35,6 +35,11 @@ class Sizes:
 
     def term(self, name: str, elements: float, width: float, extent: Extent) -> Term:
         """A tensor, or a sum of tensors that are cut alike."""
+        if extent.unit == "row":
+            cut = self.shares.q if extent.split == "expert" else 1
+            return Term.of(name, f.row_bytes, x=elements, w=width, Rx=self.rows, q=cut)
+        if extent.split == "expert tensor":
+            return Term.of(name, f.split_state_bytes, N=elements, w=width, t=self.shares.q)
         if extent.unit in ("parameter", "gradient"):
             held = share(Group(extent.split, extent.heads, 1), self.shares).value
             return Term.of(name, f.state_bytes, N=elements * held, w=width)
@@ -44,6 +49,10 @@ class Sizes:
         if extent.split == "gathered" or (extent.split == "whole" and not self.sequence_parallel):
             return Term.of(name, f.saved_bytes, **sizes)
         return Term.of(name, f.saved_split_bytes, **sizes, t=self.t)
+
+    def positions(self, name: str, elements: float, width: float) -> Term:
+        """Numbers for each position of a sequence, whatever the batch."""
+        return Term.of(name, f.saved_bytes, x=elements, w=width, s=self.s, b=1, c=self.c)
 
     def total(self, by_extent: Mapping[Extent, float]) -> Number:
         """Bytes of a moment, but for the gradients that it has made."""
@@ -74,5 +83,7 @@ class Sizes:
 
 
 def _name(extent: Extent) -> str:
-    what = {"pair": "for pairs of tokens, ", "parameter": "for parameters, "}.get(extent.unit, "")
+    what = {"pair": "for pairs of tokens, ", "parameter": "for parameters, ", "row": "at experts, "}.get(
+        extent.unit, ""
+    )
     return what + NAMES[extent.split]

@@ -34,7 +34,7 @@ class StageMemory:
         self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
         self.frozen = frozen_below(step.model, step.plan)
         self.counts = dict(Counter(running(stage, self.frozen)))
-        self.is_tied = bool(stage.table) and step.trains_all
+        self.is_tied = bool(stage.table) and step.trains_all and step.framework.adds_tied_gradients
         zero = self.plan.zero_stage
         self.gradients_sharded = any(zero >= state.sharded_from for state in self.runtime.gradients)
         self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
@@ -89,8 +89,9 @@ class StageMemory:
     def points(self) -> tuple[Point, ...]:
         step = self.step
         gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist)
-        table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
-        return points(self.stage, step.kinds, step.loss(self.stage), self.frozen, gradients_count, table)
+        has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
+        table = tuple(step.framework.embedding().items()) if has_table else None
+        return points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
 
     @cached_property
     def in_flight(self) -> Term:
@@ -106,13 +107,13 @@ class StageMemory:
         step = self.everything.value + self._step_copies.value + self._buffers("optimizer step").value
         for point in self.points:
             step = maximum(step, self._total(point))
-        largest = step + self.weights.value + self.optimizer.value
-        return largest + training_overhead(largest, self.plan, self.step.cluster).value
+        largest = step + self.weights.value + self.optimizer.value + self._lasting.value
+        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
         total = self._gradients_total(point) + self._kept_total(point) + self.sizes.total(point.bytes)
-        return total + self._buffers(point.moment).value + sum(term.value for term in self._waiting(point))
+        return total + self._buffers(point.moment).value + sum(term.value for term in self._beside(point))
 
     def _kept_total(self, point: Point) -> Number:
         return self._all_kept if point.everything else self._others_kept + self._below_kept(point)
@@ -165,16 +166,30 @@ class StageMemory:
     def _phase(self, point: Point) -> Term:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
-        return self._sum(point.phase, self._gradients(point), activations, temporary, self._buffers(point.moment))
+        passing = self.step.framework.passing(self, point)
+        buffers = Term.sum("communication buffers", *self._buffers(point.moment).children, *passing, unit="bytes")
+        return self._sum(point.phase, self._gradients(point), activations, temporary, buffers)
 
     def _optimizer_step(self) -> Term:
         activations = Term.sum("activations", unit="bytes")
         return self._sum("optimizer step", self.everything, activations, self._step_copies, self._buffers("optimizer step"))  # fmt: skip
 
     def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term) -> Term:
+        temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
         parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster))
+        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces))
+
+    @cached_property
+    def _lasting(self) -> Term:
+        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), unit="bytes")
+
+    @cached_property
+    def _workspaces(self) -> list[Term]:
+        return self.step.framework.workspaces(self)
+
+    def _beside(self, point: Point) -> list[Term]:
+        return [*self._waiting(point), *self.step.framework.passing(self, point)]
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
@@ -205,7 +220,7 @@ class StageMemory:
         """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
         if point.head_made and self.is_tied and not point.table_made:
             return [self._tied]
-        return self._of_table if point.table_made else []
+        return self._of_table if point.table_made and not point.live else []
 
     @cached_property
     def _tied(self) -> Term:

@@ -3,13 +3,13 @@
 from functools import cached_property, reduce
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
+from tonnage.estimate._framework import framework
 from tonnage.estimate._method import trained_parameters
-from tonnage.estimate._rank import Shares, Stage, block_parameters, stages
+from tonnage.estimate._rank import Shares, block_parameters, first_of, stages
 from tonnage.estimate._sizes import Sizes
 from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number, maximum
@@ -77,15 +77,21 @@ class Step:
         self.recipe = TRAINING_RECIPES[plan.precision]
         dense = plan.data_parallel_size * plan.context_parallel_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
-        self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
-        self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
+        self.framework = framework(plan.runtime)(self)
+        multiple = self.framework.vocabulary_multiple()
+        self.whole = Shares(
+            plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
+        )
+        self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
         self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
         self.shard = {block: block_parameters(block, self.sharded) for block in blocks}
-        self.sizes = Sizes(plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole)
-        self.setting = tapes.setting_of(model, self.runtime, self.recipe, plan)
+        self.setting = self.framework.setting()
+        self.sizes = Sizes(
+            plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole, self.framework.rows()
+        )
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (
@@ -104,9 +110,9 @@ class Step:
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)
-        masked = window is not None and bool(_first(self.plan.sequence_length) > window)
+        masked = window is not None and bool(first_of(self.plan.sequence_length) > window)
         hidden = next(branch.hidden_size for branch in self.model.branches if block in branch.blocks)
-        return tapes.block_layer(block, replace(self.setting, masked=masked), hidden)
+        return self.framework.layer(block, masked, hidden)
 
     def walk(self) -> TrainingMemory:
         ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
@@ -118,17 +124,3 @@ class Step:
     @cached_property
     def kinds(self) -> tuple[tuple[Block, Layer], ...]:
         return tuple(self.layers.items())
-
-    def loss(self, stage: Stage) -> Layer | None:
-        """What comes after the layers, on the last stage."""
-        if not (stage.is_last and stage.after):
-            return None
-        chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-        return tapes.loss_layer(
-            stage.after, self.setting, self.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split
-        )
-
-
-def _first(value: Number) -> Number:
-    """One entry of an array of plans that agree in what is asked."""
-    return value.flat[0] if hasattr(value, "flat") else value

@@ -23,7 +23,7 @@ TRAINING_RUNTIMES.add(
         # eager: ScaledUpperTriangMaskedSoftmax takes and gives 16 bit, and keeps its output alone
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True, upcast_softmax=False),
         gradients_persist=True,
-        code="native",
+        code="megatron",
         model_codes=("megatron",),
         loss="vocabulary-parallel",
         logits_split=True,
