@@ -18,6 +18,7 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._question import Question
+from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
@@ -27,7 +28,7 @@ from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
 from tonnage.units import counted
 
 DEFAULT_SEQUENCE_LENGTH = 4096
-LOSS = ("full", "chunked")
+LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "full")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 MODEL_CODES = {
@@ -71,6 +72,10 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None
+    recompute_modules: str | None = None
+    context_parallel_method: str | None = None
+    expert_capacity_factor: float | None = None
+    runtime_version: str | None = None
 
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -106,7 +111,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=_model_code(runtime, o, q), first_stage_layers=o.first_stage_layers,
-        last_stage_layers=o.last_stage_layers, **training_method(model, runtime, o, q),
+        last_stage_layers=o.last_stage_layers, **runtime_options(runtime, sizes, o, q), **training_method(model, runtime, o, q),
     )  # fmt: skip
 
 
@@ -131,7 +136,7 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
         name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
-    q.put("runtime_version", runtime.version, "runtime", runtime.source)
+    q.take("runtime_version", o.runtime_version, runtime.version, "runtime", runtime.source)
     return runtime
 
 
@@ -269,8 +274,11 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
     loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
-    if loss == "chunked" and not runtime.loss_chunks:
-        raise InvalidPlan(f"runtime {runtime.name} has no chunked loss: loss must be full. fsdp2 has it.")
+    if loss not in runtime.losses:
+        able = [name for name in TRAINING if loss in training_runtime(name).losses]
+        raise InvalidPlan(
+            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
+        )
     if loss == "chunked" and tokens % runtime.loss_chunks:
         raise InvalidPlan(
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "

@@ -23,6 +23,7 @@ TRAINING_RUNTIMES.add(
         code="native",
         model_codes=("torchtitan", "transformers"),
         logits_split=True,
+        losses=("full", "chunked"),
         loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
         gathers=2,
         stays_gathered=True,
