@@ -38,9 +38,14 @@ class Framework:
         parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
-        return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast),
+        return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
                        attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+
+    def _code(self) -> str:
+        """The flavour of the tape that the model's code is."""
+        own = self.plan.model_code in ("", self.runtime.model_codes[0])
+        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
@@ -78,6 +83,7 @@ class Framework:
         return cublas_workspaces(self.step.cluster)
 
 
+FLAVOURS = {"transformers": "eager", "torchtitan": "native", "megatron": "megatron"}
 FRAMEWORKS: dict[str, type[Framework]] = {}
 
 
