@@ -85,6 +85,14 @@ class Code(Words):
         finally:
             self.scope.pop()
 
+    def run(self, op: Any, x: Tensor) -> Tensor:
+        """One operation of a layer; a framework with modules of its own for it runs those."""
+        return op.forward(self, x)
+
+    def sublayer(self, before: Sequence[Any], mixers: Sequence[Any], run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """`run`: norms and what mixes, one after the other; a framework may run some of it again in backward."""
+        return run(x)
+
     def weight(self, elements: float, split: str, heads: int = 0) -> Tensor:
         return self.parameter(elements, self.types.parameter, split, heads, trains=self.trains)
 

@@ -22,10 +22,14 @@ class Kept(Struct, frozen=True):
 
 
 class Moment(Struct, frozen=True, eq=False):
-    """What is live when an operation has just run: bytes by key, what the layer still keeps included."""
+    """What is live when an operation has just run: bytes by key, what the layer still keeps included.
+
+    `is_forward`: it is one of the forward pass, which has no gradients, and other buffers of a pipeline beside it.
+    """
 
     name: str
     live: Account
+    is_forward: bool = False
 
 
 class Layer(Struct, frozen=True, eq=False):
@@ -45,14 +49,15 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept())
+    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept() if each.bytes)
+    forward, code.moments = code.moments, []
     code.kind, code.grown = "temporary", False
     if slot is not None:
         code.backward([(slot, code.new(*shape))])
-    return Layer(kept, tuple(_undominated(code.moments)))
+    return Layer(kept, (*_undominated(forward, is_forward=True), *_undominated(code.moments)))
 
 
-def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
+def _undominated(moments: list[tuple[str, Account]], is_forward: bool = False) -> list[Moment]:
     """The moments that no other exceeds in every key."""
     left: list[Moment] = []
     for name, account in moments:
@@ -60,7 +65,7 @@ def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
         if any(_covers(other.live, live) for other in left):
             continue
         left = [other for other in left if not _covers(live, other.live)]
-        left.append(Moment(name, live))
+        left.append(Moment(name, live, is_forward))
     return left
 
 

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-Unit = Literal["token", "pair", "parameter", "gradient"]
+# A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many there are.
+Unit = Literal["token", "row", "pair", "parameter", "gradient"]
 # What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered": nothing at all.
 Kind = Literal["activation", "temporary"]
 
@@ -36,14 +37,24 @@ Account = dict[Key, float]
 class Storage:
     """Bytes that are live as long as somebody holds this object."""
 
-    __slots__ = ("bytes", "key", "live", "name", "width")
+    __slots__ = ("bytes", "full", "key", "live", "name", "width")
 
     def __init__(self, tape: "Tape", name: str, key: Key, elements: float, width: float):
         self.live: Account = tape.live
         self.name, self.key, self.width = name, key, width
-        self.bytes = elements * width
+        self.bytes = self.full = elements * width
         self.live[key] += self.bytes
         tape.grown = True
+
+    def empty(self) -> None:
+        """The bytes go, the object stays (resize_(0))."""
+        self.live[self.key] -= self.bytes
+        self.bytes = 0
+
+    def refill(self) -> None:
+        """The bytes of an emptied storage are back."""
+        self.live[self.key] += self.full - self.bytes
+        self.bytes = self.full
 
     def __del__(self) -> None:
         self.live[self.key] -= self.bytes

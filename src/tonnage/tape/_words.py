@@ -278,4 +278,4 @@ def _larger(x: Tensor, y: Tensor) -> Tensor:
     return max(x, y, key=lambda each: (_ORDER.index(each.extent.unit), each.elements))
 
 
-_ORDER = ("gradient", "parameter", "token", "pair")
+_ORDER = ("gradient", "parameter", "token", "row", "pair")
