@@ -60,7 +60,7 @@ def _head(code: Code, op: Head, x: Tensor, chunks: int, logits_split: bool) -> T
     if op.tied:
         held = [Held(op.width * op.vocab_size, "vocab"), *held]
     extent = Extent("token", "tensor" if logits_split else "gathered")
-    return code.linear(op.name, x, held, op.vocab_size / chunks, extent)
+    return code.linear(op.name, x, held, op.vocab_size / chunks, extent, is_module=False)
 
 
 def _upcast(code: Code, logits: Tensor) -> Tensor:

@@ -161,7 +161,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         k, h = self.top_k, self.hidden_size
         router = self._at(self.router_name)
         with code.inside(self.name):
-            scores = code.softmax(code.to(code.linear(router, x, self.held(router), self.num_experts), 4))
+            scores = code.softmax(code.to(code.linear(router, x, self.held(router), self.num_experts, is_module=False), 4))
             chosen = code.to(code.gathered(scores, k, TOKEN, INDEX * k), code.types.compute)
             del scores
             tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
@@ -174,14 +174,14 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
         inner = self.top_k * self.intermediate_size
         if not self.gated:
-            hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT))
+            hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT, is_module=False))
         else:
-            both = code.linear("gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT)
+            both = code.linear("gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT, is_module=False)
             one, other = code.parts(both, [inner, inner])
             del both
             hidden = code.mul(code.activation(one), other)
             del one, other
-        return code.linear(down, hidden, self.held(down), self.top_k * self.hidden_size, EXPERT)
+        return code.linear(down, hidden, self.held(down), self.top_k * self.hidden_size, EXPERT, is_module=False)
 
     def _shared(self, code: Code, x: Tensor) -> Tensor:
         gated = self.gated if self.shared_gated is None else self.shared_gated

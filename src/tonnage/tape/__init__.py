@@ -7,6 +7,7 @@ coefficients that hold for every length, batch and number of ranks.
 
 from tonnage.tape._code import Code as Code
 from tonnage.tape._code import CODES as CODES
+from tonnage.tape._code import Adapters as Adapters
 from tonnage.tape._code import Held as Held
 from tonnage.tape._code import Setting as Setting
 from tonnage.tape._code import Style as Style

@@ -13,14 +13,27 @@ Implementation = Literal["flash", "sdpa", "eager"]
 
 
 class Types(Struct, frozen=True):
-    """Bytes of a number: of parameters, and of what is computed. `autocast`: parameters are cast where they are used."""
+    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given."""
 
     parameter: float = 2
     compute: float = 2
+    autocast: bool = False
 
-    @property
-    def autocast(self) -> bool:
-        return self.parameter != self.compute
+
+class Adapters(Struct, frozen=True):
+    """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
+
+    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised. `copies`: the result of a quantised layer is
+    cloned (peft, bnb.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
+    """
+
+    rank: int
+    targets: tuple[str, ...] = ()
+    dropout: bool = False
+    base: float = 0
+    copies: bool = False
+    magnitudes: bool = False
+    width: float = 4
 
 
 class Held(NamedTuple):
@@ -63,6 +76,8 @@ class Setting(Struct, frozen=True):
     attention_dropout: bool = False
     masked: bool = False
     recompute: str = "none"
+    adapters: Adapters | None = None
+    trains: bool = True
 
 
 class Code(Words):
@@ -74,7 +89,8 @@ class Code(Words):
         self.implementation: Implementation = setting.attention
         self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
         self.masked, self.recompute = setting.masked, setting.recompute
-        self.trains = True
+        self.adapters = setting.adapters
+        self.trains = setting.trains and setting.adapters is None
 
     @contextmanager
     def inside(self, name: str) -> Iterator[None]:
@@ -100,15 +116,82 @@ class Code(Words):
         """A tensor that all layers share: cosines and sines, a mask."""
         return Tensor(None, elements, self.types.compute if width is None else width, TOKEN)
 
-    def linear(self, name: str, x: Tensor, weights: Sequence["Held"], out: float, extent: Extent = TOKEN) -> Tensor:
-        """x times a weight, or several that are stored as one: under autocast all are cast first."""
+    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+        """x times a weight, or several that are stored as one. `is_module`: a layer that adapters and quantisers know."""
         with self.inside(name):
+            made = [self.weight(*each[:3]) for each in weights]
+            matrices = [each for each, held in zip(made, weights, strict=True) if not held.is_bias]
+            biases = [each for each, held in zip(made, weights, strict=True) if held.is_bias]
+            del made
+            adapters = self.adapters if is_module else None
+            if adapters is None:
+                return self.times(x, matrices, out, extent, biases)
+            last = name.rpartition(".")[2]
+            if adapters.base:
+                result = self.times_dequantised(x, matrices, out, extent, adapters)
+            else:
+                result = self.times(x, matrices, out, extent, biases)
+            if adapters.targets and last not in adapters.targets:
+                return result
+            return self._adapted(x, result, out, extent, adapters)
+
+    def times(self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:
+        """A product: autocast casts both first."""
+        if self.types.autocast:
             x = self.to(x, self.types.compute)
-            cast = [self.to(self.weight(*each[:3]), self.types.compute) for each in weights]
-            matrices = [each for each, held in zip(cast, weights, strict=True) if not held.is_bias]
-            biases = [each for each, held in zip(cast, weights, strict=True) if held.is_bias]
-            del cast
-            return self.product(x, matrices, out, extent, biases)
+            weights = [self.to(each, self.types.compute) for each in weights]
+            biases = [self.to(each, self.types.compute) for each in biases]
+        return self.product(x, weights, out, extent, biases)
+
+    def times_dequantised(self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
+        """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is kept."""
+        width = x.width
+        x = self.to(x, self.types.compute)
+        shapes = [(each.elements, adapters.base, each.extent) for each in weights]
+        whole = [self.new(*each) for each in shapes]
+        made = self.new(out, x.width, extent)
+        self.mark()
+        del whole
+        shape = x.elements, x.width, x.extent
+
+        def derivative(_: Gradients) -> Gradients:
+            again = [self.new(*each) for each in shapes]
+            of_input = self.new(*shape)
+            self.mark()
+            del again
+            return [of_input]
+
+        self.note("mm_4bit", [made], [x], [], derivative)
+        made = self.to(made, width)
+        return self.copy(made) if adapters.copies else made
+
+    def _adapted(self, x: Tensor, result: Tensor, out: float, extent: Extent, adapters: Adapters) -> Tensor:
+        """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
+        width, h = result.width, x.elements
+        x = self.to(x, adapters.width)
+        if adapters.dropout:
+            x = self.dropout(x)
+        with self.inside("lora_A"):
+            first = self.parameter(h * adapters.rank, adapters.width, "replicated" if x.extent == TOKEN else "tensor")
+            low = self.times(x, [first], adapters.rank)
+        with self.inside("lora_B"):
+            second = self.parameter(out * adapters.rank, adapters.width, "replicated" if extent == TOKEN else "tensor")
+            high = self.times(low, [second], out, extent)
+        if adapters.magnitudes:
+            return self._with_magnitudes(result, high, h, out, extent, adapters)
+        return self.to(self.add(result, self.mapped("mul", high)), width)
+
+    def _with_magnitudes(self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters) -> Tensor:
+        """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the whole weight, which is made for it."""
+        width = result.width
+        whole = [self.new(h * out, adapters.width, Extent("parameter", "replicated")) for _ in range(3)]
+        eye = self.new(h * h, adapters.width, Extent("parameter", "replicated"))
+        self.mark()
+        del whole, eye
+        scale = self.parameter(out, adapters.width, "replicated")
+        left = self.mul(self.mapped("sub", scale), result)
+        right = self.mapped("mul", self.mul(scale, high))
+        return self.to(self.add(result, self.add(left, right)), width)
 
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
         """LayerNorm; autocast runs it in fp32."""
