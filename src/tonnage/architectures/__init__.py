@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tonnage.architectures import _wiring as wiring  # noqa: F401
 from tonnage.architectures._config import Config as Config
 from tonnage.architectures._config import refuse_unread
-from tonnage.architectures import _wiring as wiring  # noqa: F401
 from tonnage.architectures._dropout import ATTENTION_DROPOUT as ATTENTION_DROPOUT
 from tonnage.architectures._dropout import HIDDEN_DROPOUT as HIDDEN_DROPOUT
 from tonnage.architectures._heads import class_name as class_name

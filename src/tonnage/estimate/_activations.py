@@ -11,5 +11,7 @@ def widest(block: Block, kernels: Kernels) -> float:
     """Numbers a token inside the widest operation of a layer: what it keeps that tensor parallelism cuts."""
     inner = 0.0
     for op in block.ops:
-        inner = max(inner, sum(saved.elements for saved in op.saved(kernels) if saved.split != "whole" and not saved.core))
+        inner = max(
+            inner, sum(saved.elements for saved in op.saved(kernels) if saved.split != "whole" and not saved.core)
+        )
     return inner

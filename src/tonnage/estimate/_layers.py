@@ -5,6 +5,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model, style_of, wiring
+from tonnage.estimate._method import adapters_of
 from tonnage.ops import Head, Op
 from tonnage.precisions import Recipe
 from tonnage.runtimes import TrainingRuntime
@@ -14,11 +15,16 @@ from tonnage.tape import CODES, TOKEN, Code, Extent, Held, Layer, Setting, Tenso
 
 def setting_of(model: Model, runtime: TrainingRuntime, recipe: Recipe, plan: TrainingPlan) -> Setting:
     """How the layers of this run are written and cast."""
-    parameter = recipe.update_bytes if runtime.casts and recipe.master_bytes else recipe.activation_bytes
+    adapters = adapters_of(plan, recipe)
+    autocast = runtime.casts and bool(recipe.master_bytes)
+    parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
     attention = plan.attention or runtime.kernels.attention
-    kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)
-    return Setting(code=runtime.code, types=Types(parameter, recipe.activation_bytes), style=style_of(model), kernels=kernels,
-                   attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout, recompute=plan.recompute)  # fmt: skip
+    kernels = replace(
+        runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout
+    )
+    return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast), style=style_of(model),
+                   kernels=kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout,
+                   recompute=plan.recompute, adapters=adapters)  # fmt: skip
 
 
 def window_of(block: Block) -> int | None:
@@ -40,8 +46,12 @@ def block_layer(block: Block, setting: Setting, hidden: int) -> Layer:
 
 
 @lru_cache(maxsize=1024)
-def loss_layer(after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: int, logits_split: bool) -> Layer:
-    """What comes after the layers: the final norm, the head, the loss."""
+def loss_layer(
+    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: int, logits_split: bool
+) -> Layer:
+    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
+    if setting.adapters is not None:
+        setting = replace(setting, adapters=None, trains=False)
     code = CODES[setting.code](setting)
 
     def run(x: Tensor) -> Tensor:

@@ -24,7 +24,9 @@ class Stage(Struct, frozen=True, eq=False):
     """One pipeline stage: its rank, the layers of each kind that it holds, and the loose ops `before` and `after` them.
 
     `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are those of
-    vision and audio: they hold weights, and see images and sounds, not the tokens. `order`: the layers as they run. `order`: the layers as they run.
+    vision and audio: they hold weights, and see images and sounds, not the tokens. `order`: the layers as they run,
+    `first_layer` the number of the first. `order`: the layers as they run,
+    `first_layer` the number of the first.
     """
 
     rank: int
@@ -36,26 +38,30 @@ class Stage(Struct, frozen=True, eq=False):
     tower_ops: tuple[Op, ...]
     is_last: bool
     order: tuple[Block, ...] = ()
+    first_layer: int = 0
 
     @property
     def ops(self) -> tuple[Op, ...]:
         return self.before + self.after
 
 
-def layer_bounds(num_layers: int, stages: int) -> list[int]:
-    """First layer of each stage, and the end: as even as can be, the earlier stages with one more."""
-    each, more = divmod(num_layers, stages)
+def layer_bounds(num_layers: int, stages: int, first: int | None = None, last: int | None = None) -> list[int]:
+    """First layer of each stage, and the end: as even as can be, the earlier stages with one more; `first`, `last`: of those stages."""
+    fixed = {0: first, stages - 1: last}
+    free = [rank for rank in range(stages) if fixed.get(rank) is None]
+    each, more = divmod(num_layers - sum(size or 0 for size in fixed.values()), len(free) or 1)
     bounds = [0]
     for rank in range(stages):
-        bounds.append(bounds[-1] + each + (1 if rank < more else 0))
+        size = fixed.get(rank)
+        bounds.append(bounds[-1] + (each + (1 if free.index(rank) < more else 0) if size is None else size))
     return bounds
 
 
 @lru_cache(maxsize=256)
-def stages(model: Model, pipeline: int) -> tuple[Stage, ...]:
+def stages(model: Model, pipeline: int, first: int | None = None, last: int | None = None) -> tuple[Stage, ...]:
     """The pipeline's stages. Towers and encoders other than the main branch run on the first."""
     main = model.decoder
-    bounds = layer_bounds(main.num_layers, pipeline)
+    bounds = layer_bounds(main.num_layers, pipeline, first, last)
     return tuple(_stage(model, main, rank, bounds, pipeline) for rank in range(pipeline))
 
 
@@ -79,7 +85,7 @@ def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: i
     table = tuple(op for op in before if isinstance(op, Embedding)) if after and model.tied else ()
     held = tuple(pair for branch in towers for pair in _counted(branch))
     tower_ops = tuple(op for branch in towers for op in branch.before + branch.after)
-    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order)
+    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order, bounds[rank])
 
 
 def _counted(branch: Branch, first: int = 0, end: int | None = None) -> tuple[tuple[Block, int], ...]:

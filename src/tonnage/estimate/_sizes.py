@@ -6,8 +6,8 @@ from tonnage.breakdown import Term
 from tonnage.estimate._rank import Group, Shares, share
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
-from tonnage.tape import Account, Extent, Kept, Key
 from tonnage.spec import TrainingPlan
+from tonnage.tape import Account, Extent, Kept, Key
 
 NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", "tensor": "cut by tensor parallelism",
          "expert": "of routed experts", "kv": "of keys and values", "vocab": "of the vocabulary", "replicated": "of whole weights"}  # fmt: skip
@@ -17,7 +17,12 @@ class Sizes:
     """The lengths and ranks of a plan; they may be arrays."""
 
     def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares):
-        self.s, self.b, self.c, self.t = plan.sequence_length, plan.micro_batch_size, plan.context_parallel_size, plan.tensor_parallel_size
+        self.s, self.b, self.c, self.t = (
+            plan.sequence_length,
+            plan.micro_batch_size,
+            plan.context_parallel_size,
+            plan.tensor_parallel_size,
+        )
         self.sequence_parallel, self.shares = sequence_parallel, shares
         self._factors: dict[Extent, Number] = {}
 
@@ -58,7 +63,9 @@ class Sizes:
 
     def kept(self, name: str, tensors: tuple[Kept, ...]) -> Term:
         """What one layer keeps, tensor by tensor."""
-        return Term.sum(name, *(self.term(each.name, each.elements, each.width, each.key.extent) for each in tensors), unit="bytes")
+        return Term.sum(
+            name, *(self.term(each.name, each.elements, each.width, each.key.extent) for each in tensors), unit="bytes"
+        )
 
     def account(self, live: Account, kind: str) -> list[Term]:
         """A moment's bytes of one kind, by what cuts them."""

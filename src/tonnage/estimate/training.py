@@ -10,7 +10,8 @@ from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._optimizer import optimizer_states
+from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below, trained_parameters
+from tonnage.estimate._optimizer import foreach_copies, optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._rank import Shares, Stage, block_parameters, layer_count, op_parameters, rank_parameters, stages
 from tonnage.estimate._sizes import Sizes
@@ -94,7 +95,7 @@ class _Step:
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
         self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
-        self.stages = stages(model, plan.pipeline_parallel_size)
+        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
@@ -102,6 +103,18 @@ class _Step:
         self.sizes = Sizes(plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole)
         self.setting = tapes.setting_of(model, self.runtime, self.recipe, plan)
         self.layers = {block: self._layer(block) for block in running}
+        self.trains_all = plan.method == "full"
+        self.updates = (
+            self.recipe if self.trains_all else TRAINING_RECIPES["fp32"] if plan.method != "freeze" else self.recipe
+        )
+        self.trained_held, self.trained_shard = self.held, self.shard
+        if plan.method in ("lora", "dora"):
+            self.trained_held = {
+                block: trained_parameters(layer.trained, self.whole) for block, layer in self.layers.items()
+            }
+            self.trained_shard = {
+                block: trained_parameters(layer.trained, self.sharded) for block, layer in self.layers.items()
+            }
         self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
         self.scalar = not any(hasattr(getattr(plan, name), "ndim") for name in plan.__struct_fields__)
 
@@ -123,12 +136,34 @@ class _Rank:
         self.whole = rank_parameters(stage, step.whole, step.held)
         self.shard = rank_parameters(stage, step.sharded, step.shard)
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
-        self.counts = dict(stage.layers)
+        self.order = self._running()
+        self.counts = dict(Counter(self.order))
+        self.trained, self.trained_shard = (
+            self._trained(step.whole, step.trained_held),
+            self._trained(step.sharded, step.trained_shard),
+        )
         self.in_flight = self._in_flight()
         self.gradients_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.gradients)
         table = [op for op in stage.before if isinstance(op, Embedding)][:1]
-        self.table = Term.sum("table", *(term for op in table for term in op_parameters(op, step.whole)), unit="parameters")
+        self.table = Term.sum(
+            "table", *(term for op in table for term in op_parameters(op, step.whole)), unit="parameters"
+        )
         self.is_tied = bool(stage.table)
+
+    def _running(self) -> tuple[Block, ...]:
+        """The layers that keep something for backward: all, but for those below the first that trains."""
+        frozen = frozen_below(self.step.model, self.plan) - self.stage.first_layer
+        return self.stage.order[max(frozen, 0) :]
+
+    def _trained(self, shares: Shares, per_block: dict[Block, Term]) -> Term:
+        """The parameters that this rank updates."""
+        if self.step.trains_all:
+            return self.whole if shares is self.step.whole else self.shard
+        parts = [
+            Term.product(block.name, "parameters", layer_count(count), per_block[block])
+            for block, count in self.counts.items()
+        ]
+        return Term.sum("parameters that train", *parts, unit="parameters")
 
     def phases(self) -> tuple[Term, ...]:
         """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are given then."""
@@ -147,11 +182,14 @@ class _Rank:
 
     def _points(self) -> Iterator[Point]:
         nothing = dict.fromkeys(self.counts, 0)
+        yield Point("forward", "loss", "the last layer", self.counts, nothing, {}, head_made=False, at_work=False)
         if self.stage.is_last and self.stage.after:
             loss = self._loss()
-            for moment in loss.moments:
-                yield Point("loss", "loss", moment.name, self.counts, nothing, moment.live, head_made=False, at_work=False)
-        order = self.stage.order
+            for one in loss.moments:
+                yield Point(
+                    "loss", "loss", one.name, self.counts, nothing, one.live, head_made=False, at_work=False
+                )
+        order = self.order
         for position in sorted(self._ends(order), reverse=True):
             block = order[position]
             below, above = Counter(order[:position]), Counter(order[position + 1 :])
@@ -160,8 +198,11 @@ class _Rank:
             if 0 < position < len(order) - 1:
                 name = f"backward of the {'last' if order.index(block) != position else 'first'} {block.name}"
             for each in self.step.layers[block].moments:
-                yield Point(name, moment, each.name, dict(below), dict(above), each.live)
-        if self.stage.rank == 0 and self.table.children:
+                if each.forward:
+                    yield Point("forward", "loss", each.name, dict(below), nothing, each.live, head_made=False)
+                else:
+                    yield Point(name, moment, each.name, dict(below), dict(above), each.live)
+        if self.stage.rank == 0 and self.table.children and self.step.trains_all:
             yield Point("embedding", "last layer of backward", "embed_tokens", nothing, self.counts, {}, table_made=True, at_work=False)  # fmt: skip
 
     def _ends(self, order: tuple[Block, ...]) -> set[int]:
@@ -192,10 +233,10 @@ class _Rank:
 
     @property
     def _gradient_width(self) -> float:
-        return sum(width_of(state.copy, self.step.recipe) for state in self.runtime.gradients)
+        return sum(width_of(state.copy, self.step.updates) for state in self.runtime.gradients)
 
     def _phase(self, point: Point) -> Term:
-        weights = self._states("weights", self.runtime.weights)
+        weights = self._weights()
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         buffers = self.communication.buffers(point.moment, self.whole)
@@ -204,8 +245,8 @@ class _Rank:
 
     def _step(self) -> Term:
         gradients = self._states("gradients", self.runtime.gradients)
-        parts = (self._states("weights", self.runtime.weights), gradients, self._optimizer(), Term.sum("activations", unit="bytes"),
-                 self.communication.step(self.shard), self.communication.buffers("optimizer step", self.whole))  # fmt: skip
+        parts = (self._weights(), gradients, self._optimizer(), Term.sum("activations", unit="bytes"),
+                 self._step_copies(), self.communication.buffers("optimizer step", self.whole))  # fmt: skip
         return self._sum("optimizer step", parts)
 
     def _sum(self, name: str, parts: tuple[Term, ...]) -> Term:
@@ -236,7 +277,7 @@ class _Rank:
     def _temporary(self, point: Point) -> list[Term]:
         parts = self.sizes.account(point.live, "temporary")
         width = self.step.setting.types.parameter
-        if self.is_tied and point.phase != "loss":
+        if self.is_tied and self.step.trains_all and point.phase != "loss":
             parts.append(copies("gradient of the head, which waits for the embedding's", width, self.table))
         if point.table_made:
             parts.append(self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, width, tapes.TOKEN))
@@ -251,16 +292,42 @@ class _Rank:
         return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
 
     def _state(self, state: State) -> Term:
-        parameters = self.shard if self.plan.zero_stage >= state.sharded_from else self.whole
-        return copies(state.name, width_of(state.copy, self.step.recipe), parameters)
+        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
+        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
+
+    def _weights(self) -> Term:
+        """The model's weights; beside a base that does not train, the adapters that do."""
+        if self.step.trains_all:
+            return self._states("weights", self.runtime.weights)
+        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
+        shares, whole = (self.step.sharded, self.shard) if is_sharded else (self.step.whole, self.whole)
+        base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, whole)
+        if self.plan.method == "freeze":
+            return Term.sum("weights", *base)
+        return Term.sum(
+            "weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained)
+        )
 
     def _optimizer(self) -> Term:
-        recipe, plan = self.step.recipe, self.plan
+        recipe, plan = self.step.updates, self.plan
         masters = self.runtime.masters if recipe.master_bytes else ()
         is_sharded = plan.zero_stage >= self.runtime.optimizer_sharded_from
         parts = [self._state(state) for state in masters]
-        parts += optimizer_states(plan.optimizer, recipe, self.step.model, self.shard if is_sharded else self.whole)
+        parts += optimizer_states(
+            plan.optimizer, recipe, self.step.model, self.trained_shard if is_sharded else self.trained
+        )
         return Term.sum("optimizer", *parts, unit="bytes")
+
+    def _step_copies(self) -> Term:
+        """What the optimizer's step makes besides."""
+        made = self.communication.step(self.trained_shard)
+        if self.plan.optimizer_implementation != "foreach":
+            return made
+        is_sharded = self.plan.zero_stage >= self.runtime.optimizer_sharded_from
+        more = foreach_copies(
+            self.plan.optimizer, self.step.updates, self.trained_shard if is_sharded else self.trained
+        )
+        return Term.sum("temporary", *made.children, *more, unit="bytes")
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
@@ -280,20 +347,24 @@ class _Rank:
         step = self.step
         if point.table_made:
             return self._states("gradients", self.runtime.gradients)
-        shares, per_block = (step.sharded, step.shard) if self.gradients_sharded else (step.whole, step.held)
+        shares, per_block = (
+            (step.sharded, step.trained_shard) if self.gradients_sharded else (step.whole, step.trained_held)
+        )
         parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block]) for block, count in point.made.items() if count]  # fmt: skip
         if point.head_made:
-            parts += [term for op in self.stage.after for term in op_parameters(op, shares)]
+            parts += [term for op in self.stage.after for term in op_parameters(op, shares)] if step.trains_all else []
         if not self.gradients_sharded:
             here = self.sizes.made(point.live)
             parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
         made = Term.sum("parameters", *parts, unit="parameters")
-        return Term.sum("gradients", *(copies(state.name, width_of(state.copy, step.recipe), made) for state in self.runtime.gradients))  # fmt: skip
+        return Term.sum("gradients", *(copies(state.name, width_of(state.copy, step.updates), made) for state in self.runtime.gradients))  # fmt: skip
 
     def _in_flight(self) -> Term:
         p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
         if v > 1:
-            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)
+            return Term.of(
+                "micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v
+            )
         return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
 
 

@@ -180,6 +180,12 @@ def state_cache_bytes(x, w, t, k):
     return x * w / minimum(t, k)
 
 
+@formula(unit="bytes", source="PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp")
+def workspace_bytes(M, n):
+    """A workspace of M bytes for each of n threads that multiply matrices."""
+    return M * n
+
+
 @formula(unit="bytes", source="PyTorch, torch/cuda/memory.py: memory_reserved, memory_allocated")
 def reserve_bytes(M, rho):
     """What the caching allocator holds beyond the tensors: rho of them."""

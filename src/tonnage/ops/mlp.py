@@ -161,7 +161,9 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         k, h = self.top_k, self.hidden_size
         router = self._at(self.router_name)
         with code.inside(self.name):
-            scores = code.softmax(code.to(code.linear(router, x, self.held(router), self.num_experts, is_module=False), 4))
+            scores = code.softmax(
+                code.to(code.linear(router, x, self.held(router), self.num_experts, is_module=False), 4)
+            )
             chosen = code.to(code.gathered(scores, k, TOKEN, INDEX * k), code.types.compute)
             del scores
             tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
@@ -176,7 +178,9 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         if not self.gated:
             hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT, is_module=False))
         else:
-            both = code.linear("gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT, is_module=False)
+            both = code.linear(
+                "gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT, is_module=False
+            )
             one, other = code.parts(both, [inner, inner])
             del both
             hidden = code.mul(code.activation(one), other)

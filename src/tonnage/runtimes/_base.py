@@ -56,7 +56,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them and
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
     fetched ahead); `stays_gathered`: under ZeRO-2 the
-    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `loss`: how the loss is, of
+    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `loss`: how the loss is, of
     estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none).
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
@@ -73,6 +73,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     zero_stages: tuple[int, ...]
     kernels: Kernels
     code: str = "eager"
+    model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool
     loss: str = "upcast"
     logits_split: bool

@@ -21,6 +21,7 @@ TRAINING_RUNTIMES.add(
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
         code="native",
+        model_codes=("torchtitan", "transformers"),
         logits_split=True,
         loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
         gathers=2,

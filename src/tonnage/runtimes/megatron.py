@@ -21,6 +21,7 @@ TRAINING_RUNTIMES.add(
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True, upcast_softmax=False),
         gradients_persist=True,
         code="native",
+        model_codes=("megatron",),
         loss="vocabulary-parallel",
         logits_split=True,
     ),

@@ -135,7 +135,9 @@ class Code(Words):
                 return result
             return self._adapted(x, result, out, extent, adapters)
 
-    def times(self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:
+    def times(
+        self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()
+    ) -> Tensor:
         """A product: autocast casts both first."""
         if self.types.autocast:
             x = self.to(x, self.types.compute)
@@ -143,7 +145,9 @@ class Code(Words):
             biases = [self.to(each, self.types.compute) for each in biases]
         return self.product(x, weights, out, extent, biases)
 
-    def times_dequantised(self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
+    def times_dequantised(
+        self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent, adapters: Adapters
+    ) -> Tensor:
         """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is kept."""
         width = x.width
         x = self.to(x, self.types.compute)
@@ -181,7 +185,9 @@ class Code(Words):
             return self._with_magnitudes(result, high, h, out, extent, adapters)
         return self.to(self.add(result, self.mapped("mul", high)), width)
 
-    def _with_magnitudes(self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters) -> Tensor:
+    def _with_magnitudes(
+        self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters
+    ) -> Tensor:
         """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the whole weight, which is made for it."""
         width = result.width
         whole = [self.new(h * out, adapters.width, Extent("parameter", "replicated")) for _ in range(3)]

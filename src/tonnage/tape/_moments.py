@@ -1,11 +1,11 @@
 """What is left of a tape: the tensors that a layer keeps, and the moments of its backward at which memory can peak."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from tonnage.tape._code import Code
-from tonnage.tape._tape import TOKEN, Account, Key, Slot, Tensor
+from tonnage.tape._tape import TOKEN, Account, Extent, Key, Slot, Tensor
 
 
 class Kept(Struct, frozen=True):
@@ -22,21 +22,22 @@ class Kept(Struct, frozen=True):
 
 
 class Moment(Struct, frozen=True, eq=False):
-    """What is live when an operation has just run: bytes by key, what the layer still keeps included.
-
-    `is_forward`: it is one of the forward pass, which has no gradients, and other buffers of a pipeline beside it.
-    """
+    """What is live when an operation has just run: bytes by key, what the layer still keeps included."""
 
     name: str
     live: Account
-    is_forward: bool = False
+    forward: bool = False
 
 
 class Layer(Struct, frozen=True, eq=False):
-    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects."""
+    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects.
+
+    `trained`: parameters that a gradient was made for, by what cuts them.
+    """
 
     kept: tuple[Kept, ...]
     moments: tuple[Moment, ...]
+    trained: Mapping[Extent, float] = {}
 
 
 def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float) -> Layer:
@@ -49,15 +50,17 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept() if each.bytes)
-    forward, code.moments = code.moments, []
+    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept())
     code.kind, code.grown = "temporary", False
+    forward = _undominated(code.moments, True)
+    code.moments.clear()
     if slot is not None:
         code.backward([(slot, code.new(*shape))])
-    return Layer(kept, (*_undominated(forward, is_forward=True), *_undominated(code.moments)))
+    trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
+    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained)
 
 
-def _undominated(moments: list[tuple[str, Account]], is_forward: bool = False) -> list[Moment]:
+def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Moment]:
     """The moments that no other exceeds in every key."""
     left: list[Moment] = []
     for name, account in moments:
@@ -65,7 +68,7 @@ def _undominated(moments: list[tuple[str, Account]], is_forward: bool = False) -
         if any(_covers(other.live, live) for other in left):
             continue
         left = [other for other in left if not _covers(live, other.live)]
-        left.append(Moment(name, live, is_forward))
+        left.append(Moment(name, live, forward))
     return left
 
 
