@@ -21,7 +21,7 @@ OPTIONS = (
     Option("expert_tensor_parallel_size", "ranks that share an expert", whole, ("--etp",), "ranks", "tensor_parallel_size, or 1 with experts spread"),
     Option("data_parallel_size", "replicas that see different sequences", whole, ("--dp",), "ranks", "the rest of the cluster"),
     Option("zero_stage", "what data-parallel ranks shard: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights", whole, ("--zero",), "stage", "the runtime's own"),
-    Option("recompute", "activations: none, selective (attention's core) or full are recomputed", word, unit="policy", default="none"),
+    Option("recompute", "activations: none, selective (attention's core), selective-op (torchtitan's, by operation) or full are recomputed", word, unit="policy", default="none"),
     Option("attention", "kernel: flash, sdpa or eager", word, unit="kernel", default="the runtime's own"),
     Option("dropout", "dropout after attention and feed-forward layers, and inside attention", default="as the model's config says"),
     Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2)", word, unit="kind", default="full"),
@@ -37,6 +37,14 @@ OPTIONS = (
     Option("first_stage_layers", "layers of the first pipeline stage", whole, unit="layers", default="as even as can be"),
     Option("last_stage_layers", "layers of the last pipeline stage", whole, unit="layers", default="as even as can be"),
     Option("model_code", "whose code the layers are: transformers, torchtitan or megatron", word, unit="name", default="the runtime's own"),
+    Option("compile", "torch.compile of layers and loss (fsdp2 with torchtitan's code, torchtune)", default="off"),
+    Option("float8", "scales of float8 products (fsdp2): none, tensorwise or rowwise", word, unit="kind", default="none"),
+    Option("float8_all_gather", "gather weights in float8 (with float8 tensorwise)", default="off"),
+    Option("async_tensor_parallel", "overlap of products and collectives in symmetric memory (fsdp2, compiled)", default="off"),
+    Option("replicate_size", "groups of ranks that shard on their own (HSDP)", whole, ("--hsdp",), "groups", "1"),
+    Option("optimizer_in_backward", "the optimizer steps as gradients come (torchtune)", default="off"),
+    Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2)", default="on, as torchtitan runs"),
+    Option("runtime_version", "a version of the runtime, such as 0.1 of torchtitan", word, unit="version", default="the newest"),
     Option("runtime", "fsdp2, megatron, transformers, ddp or deepspeed", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 

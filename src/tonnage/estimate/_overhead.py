@@ -28,9 +28,9 @@ WORKSPACE_SOURCE = (
 MEASURED_VENDORS = frozenset({"NVIDIA"})
 
 
-def training_overhead(tensors: Number, plan: TrainingPlan, cluster: Cluster | None) -> Term:
-    """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors."""
-    parts = [
+def training_overhead(tensors: Number, plan: TrainingPlan, cluster: Cluster | None, reserve: list[Term] | None = None) -> Term:
+    """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors; `reserve`: where it is known."""
+    parts = reserve or [
         Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=tensors, rho=RESERVE)
     ]
     if cluster is None or cluster.accelerator.vendor in MEASURED_VENDORS:

@@ -15,6 +15,7 @@ from tonnage.estimate._optimizer import foreach_copies, optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._rank import Shares, Stage, block_parameters, layer_count, op_parameters, rank_parameters, stages
 from tonnage.estimate._sizes import Sizes
+from tonnage.estimate._units import Buffers, Units
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import Embedding
@@ -22,7 +23,7 @@ from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes._base import Moment, State
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.tape import Account, Layer
+from tonnage.tape import Account, Extent, Layer
 
 NOTHING = Term.sum("nothing", unit="parameters")
 
@@ -61,7 +62,8 @@ class Point(Struct, frozen=True, eq=False):
     """A moment of the step on one stage.
 
     `layers`: how many of each kind keep their tensors, of the micro-batch at work; `made`: how many of each kind have made their
-    gradients; `live`: what the unit at work holds; `extra`: named bytes beside it.
+    gradients; `live`: what the unit at work holds; `extra`: named bytes beside it. `buffers`: what FSDP2 holds; `is_later`: the
+    backward of a first micro-batch is over.
     """
 
     phase: str
@@ -74,6 +76,8 @@ class Point(Struct, frozen=True, eq=False):
     table_made: bool = False
     at_work: bool = True
     extra: tuple[Term, ...] = ()
+    buffers: Buffers | None = None
+    is_later: bool = False
 
 
 def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
@@ -89,13 +93,13 @@ class _Step:
 
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
         self.model, self.plan, self.cluster = model, plan, cluster
-        self.runtime = training_runtime(plan.runtime)
+        self.runtime = training_runtime(plan.runtime, plan.runtime_version)
         self.recipe = TRAINING_RECIPES[plan.precision]
-        dense = plan.data_parallel_size * plan.context_parallel_size
+        dense = plan.data_parallel_size * plan.context_parallel_size / plan.replicate_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
         self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
-        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers)
+        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
@@ -149,6 +153,7 @@ class _Rank:
             "table", *(term for op in table for term in op_parameters(op, step.whole)), unit="parameters"
         )
         self.is_tied = bool(stage.table)
+        self.units = Units(self) if self.runtime.shards_units else None
 
     def _running(self) -> tuple[Block, ...]:
         """The layers that keep something for backward: all, but for those below the first that trains."""
@@ -180,7 +185,43 @@ class _Rank:
 
     # ---- which moments there are ----
 
+    def _unit_points(self, units: Units) -> Iterator[Point]:
+        """Under FSDP2: beside the moments of the layers those at which their gradients are copied to be reduced."""
+        nothing = dict.fromkeys(self.counts, 0)
+        one_head = bool(units.head.children)
+        last: list[Point] = []
+        if self.stage.is_last and self.stage.after:
+            buffers = units.loss()
+            for one in self._loss().moments:
+                last.append(Point("loss", "loss", one.name, self.counts, nothing, one.live, head_made=False, at_work=False, buffers=buffers))
+        else:
+            last.append(Point("forward", "loss", "the last layer", self.counts, nothing, {}, head_made=False, at_work=False, buffers=units.loss()))
+        yield from last
+        order = self.order
+        for position in sorted(self._ends(order), reverse=True):
+            block = order[position]
+            below, above = dict(Counter(order[:position])), dict(Counter(order[position + 1 :]))
+            moment: Moment = "first layer of backward" if position else "last layer of backward"
+            name: str = "first layer of backward" if position == len(order) - 1 else "last layer of backward"
+            if 0 < position < len(order) - 1:
+                name = f"backward of the {'last' if order.index(block) != position else 'first'} {block.name}"
+            buffers, reduction = units.at_layer(position), units.reduction(position)
+            for later in (False, True) if units.accumulates else (False,):
+                for each in self.step.layers[block].moments:
+                    if not each.forward:
+                        yield Point(name, moment, each.name, below, above, each.live, head_made=one_head, buffers=buffers, is_later=later)
+                yield Point(name, moment, "the reduction of its gradients", below, above, {}, head_made=one_head, buffers=reduction, is_later=later)
+        if self.stage.rank == 0 and self.table.children and self.step.trains_all:
+            gradient = self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, self.step.setting.types.parameter, tapes.TOKEN)
+            yield Point("embedding", "last layer of backward", "embed_tokens", nothing, self.counts, {}, head_made=one_head,
+                        extra=(gradient,), buffers=units.embedding(), is_later=units.accumulates)  # fmt: skip
+            yield Point("embedding", "last layer of backward", "the last reduction", nothing, self.counts, {}, head_made=one_head,
+                        buffers=units.end(), is_later=units.accumulates)  # fmt: skip
+
     def _points(self) -> Iterator[Point]:
+        if self.units is not None:
+            yield from self._unit_points(self.units)
+            return
         nothing = dict.fromkeys(self.counts, 0)
         yield Point("forward", "loss", "the last layer", self.counts, nothing, {}, head_made=False, at_work=False)
         if self.stage.is_last and self.stage.after:
@@ -216,13 +257,18 @@ class _Rank:
 
     def _loss(self) -> Layer:
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-        return tapes.loss_layer(self.stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+        kind = tapes.loss_of(self.runtime, self.plan, self.step.setting.own)
+        return tapes.loss_layer(self.stage.after, self.step.setting, self.step.model.hidden_size, kind, chunks, self.runtime.logits_split)  # fmt: skip
 
     # ---- what a moment holds ----
 
     def _size(self, point: Point) -> Number:
         """Bytes of a moment as far as moments of one phase differ."""
         total = self.sizes.total(point.live)
+        if self.units is not None and point.buffers is not None:
+            extra = sum(term.value for term in point.extra)
+            held = sum(term.value for term in (self._gradients(point), *self._held(point))) if self.units.accumulates else 0
+            return total + point.buffers.bytes + self.sizes.made(point.live) * self.units.compute + extra + held
         if not self.gradients_sharded and not self._persists:
             total = total + self.sizes.made(point.live) * self._gradient_width
         return total
@@ -239,19 +285,57 @@ class _Rank:
         weights = self._weights()
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
-        buffers = self.communication.buffers(point.moment, self.whole)
-        parts = (weights, self._gradients(point), self._optimizer(), activations, temporary, buffers)
-        return self._sum(point.phase, parts)
+        if point.buffers is not None:
+            buffers = Term.sum("communication buffers", *point.buffers.communication, unit="bytes")
+        else:
+            buffers = self.communication.buffers(point.moment, self.whole)
+        gradients = self._gradients(point)
+        parts = (weights, gradients, self._optimizer(), activations, temporary, buffers)
+        return self._sum(point.phase, parts, self._reserve(point, gradients))
+
+    def _reserve(self, point: Point | None, gradients: Term) -> list[Term] | None:
+        """What the allocator keeps in the pools of FSDP2's streams, and around the logits; None: as a part of all tensors."""
+        units = self.units
+        if units is None:
+            return None
+        ahead = point.buffers.ahead if point is not None and point.buffers is not None else None
+        shards = self._states("gradients", self.runtime.gradients)
+        live = 0 if units.accumulates and point is not None else gradients.value
+        made = [
+            Term.of("reserve of the all-gather's stream", f.pool_reserve_bytes, M=units.pool().value, x=ahead.value if ahead else 0),
+            Term.of("reserve of the reduce-scatter's stream", f.pool_reserve_bytes, M=shards.value, x=live),
+        ]
+        if point is not None and point.phase == "loss":
+            made += self._holes()
+        return made
+
+    def _holes(self) -> list[Term]:
+        """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
+        are too small for logits, unless the allocator expands them."""
+        made = []
+        kind = tapes.loss_of(self.runtime, self.plan, self.step.setting.own)
+        if kind in ("upcast", "cross-entropy", "loss-parallel") and self.plan.loss != "chunked":
+            split = "tensor" if self.step.setting.own is not None else "gathered"
+            size = self.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
+            made.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
+        if not self.plan.expandable_segments:
+            block = self.order[-1]
+            live = [self.sizes.total(each.live) for each in self.step.layers[block].moments]
+            most = Term.max("most", *(Term.of("bytes", f.fixed_bytes, M=size) for size in live)).value
+            made.append(Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value))
+        return made
 
     def _step(self) -> Term:
         gradients = self._states("gradients", self.runtime.gradients)
-        parts = (self._weights(), gradients, self._optimizer(), Term.sum("activations", unit="bytes"),
-                 self._step_copies(), self.communication.buffers("optimizer step", self.whole))  # fmt: skip
-        return self._sum("optimizer step", parts)
+        buffers = self.communication.buffers("optimizer step", self.whole)
+        if self.units is not None and self.units.accumulates:  # nothing is resharded before the next step
+            buffers = Term.sum("communication buffers", *self.units.end().gathered, unit="bytes")
+        parts = (self._weights(), gradients, self._optimizer(), Term.sum("activations", unit="bytes"), self._step_copies(), buffers)  # fmt: skip
+        return self._sum("optimizer step", parts, self._reserve(None, gradients))
 
-    def _sum(self, name: str, parts: tuple[Term, ...]) -> Term:
+    def _sum(self, name: str, parts: tuple[Term, ...], reserve: list[Term] | None = None) -> Term:
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster))
+        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, reserve))
 
     def _activations(self, point: Point) -> list[Term]:
         waiting = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
@@ -269,13 +353,19 @@ class _Rank:
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
                  for block, count in point.layers.items() if count]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
+            flight = self.in_flight
+            if point.is_later:
+                flight = Term.of("micro-batches in flight", f.microbatches_after_the_first, x=flight.value, m=self.plan.num_microbatches)
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
                       for block, count in self.counts.items() if count]  # fmt: skip
         return parts
 
     def _temporary(self, point: Point) -> list[Term]:
         parts = self.sizes.account(point.live, "temporary")
+        if self.units is not None and point.buffers is not None:
+            made = self.units.made(self.sizes.made(point.live))
+            return [*parts, made, *point.buffers.gradients, *self.units.edges(self.in_flight), *point.extra]
         width = self.step.setting.types.parameter
         if self.is_tied and self.step.trains_all and point.phase != "loss":
             parts.append(copies("gradient of the head, which waits for the embedding's", width, self.table))
@@ -334,6 +424,11 @@ class _Rank:
         everything = self._states("gradients", self.runtime.gradients)
         if self._persists:
             return everything
+        if self.units is not None and self.units.accumulates:
+            if point.is_later:
+                return Term.sum("gradients", self.units.accumulated())
+            above = [Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block]) for block, count in point.made.items() if count]  # fmt: skip
+            return Term.sum("gradients", copies("gradients summed before they are reduced", self.units.reduce, Term.sum("parameters", *above, unit="parameters")))  # fmt: skip
         count = self.plan.num_microbatches
         carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)
         whole = Term.product("gradients of earlier micro-batches", "bytes", carried, everything)
