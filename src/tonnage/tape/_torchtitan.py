@@ -72,6 +72,7 @@ class TitanCode(Code):
     def gather(self, x: Tensor) -> Tensor:
         """Every rank's part of the sequence; the gradient is summed over the ranks and cut again."""
         out = self.new(x.elements, min(x.width, self.own.gathered_bytes), GATHERED)
+        out.width = x.width  # cast to float8 on the way, and its gradient is not
         shape = x.elements, x.width, x.extent
         self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)])
         return out
