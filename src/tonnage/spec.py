@@ -170,6 +170,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None
+    recompute_modules: tuple[str, ...] = ()
+    expert_capacity_factor: float | None = None
     runtime_version: str = ""
     replicate_size: Number = 1
     compile: bool = False

@@ -28,17 +28,24 @@ WORKSPACE_SOURCE = (
 MEASURED_VENDORS = frozenset({"NVIDIA"})
 
 
-def training_overhead(tensors: Number, plan: TrainingPlan, cluster: Cluster | None, reserve: list[Term] | None = None) -> Term:
+def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
+    """Those of PyTorch's matrix products."""
+    if cluster is not None and cluster.accelerator.vendor != "NVIDIA":
+        return []
+    generation = cluster.accelerator.generation if cluster is not None else LARGE_GENERATIONS[0]
+    size = LARGE_WORKSPACE if generation.startswith(LARGE_GENERATIONS) else WORKSPACE
+    return [Term.of("cuBLAS workspaces", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=WORKSPACE_THREADS)]
+
+
+def training_overhead(
+    tensors: Number, plan: TrainingPlan, cluster: Cluster | None, workspaces: list[Term], reserve: list[Term] | None = None
+) -> Term:
     """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors; `reserve`: where it is known."""
-    parts = reserve or [
+    parts = reserve if reserve is not None else [
         Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=tensors, rho=RESERVE)
     ]
+    parts = [*parts, *workspaces]
     if cluster is None or cluster.accelerator.vendor in MEASURED_VENDORS:
-        generation = cluster.accelerator.generation if cluster is not None else LARGE_GENERATIONS[0]
-        size = LARGE_WORKSPACE if generation.startswith(LARGE_GENERATIONS) else WORKSPACE
-        parts.append(
-            Term.of("cuBLAS workspaces", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=WORKSPACE_THREADS)
-        )
         parts.append(Term.of("accelerator context", f.fixed_bytes, basis="measured", source=CONTEXT_SOURCE, M=CONTEXT))
         parts.append(
             Term.of(

@@ -145,13 +145,14 @@ def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
 
 
 class Shares(Struct, frozen=True, eq=False):
-    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts."""
+    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts; `multiple`: of rows of a table on one rank."""
 
     t: Number = 1
     e: Number = 1
     q: Number = 1
     z: Number = 1
     ze: Number = 1
+    multiple: int = 1
 
 
 _NAMES = {
@@ -186,7 +187,15 @@ def op_parameters(op: Op, shares: Shares) -> list[Term]:
     for weight in op.weights():
         if weight.split == "vocab" and weight.columns > 1:
             made.append(
-                Term.of(weight.name, f.vocabulary_parameters, V=weight.rows, h=weight.columns, t=shares.t, z=shares.z)
+                Term.of(
+                    weight.name,
+                    f.vocabulary_parameters,
+                    V=weight.rows,
+                    h=weight.columns,
+                    t=shares.t,
+                    z=shares.z,
+                    mu=shares.multiple,
+                )
             )
         else:
             split = "tensor" if weight.split == "vocab" else weight.split
@@ -212,3 +221,8 @@ def repeated(name: str, count: Number, one: Term) -> Term:
 def layer_count(count: Number) -> Term:
     """A leaf that says how many layers."""
     return Term.of("layers on this rank", f.layers_on_rank, l=count)
+
+
+def first_of(value: Number) -> Number:
+    """One entry of an array of plans that agree in what is asked."""
+    return value.flat[0] if hasattr(value, "flat") else value

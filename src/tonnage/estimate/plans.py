@@ -234,7 +234,9 @@ def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int
 
 def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     """The first and the last stage must leave the others a layer each."""
-    given = {name: size for name in ("first_stage_layers", "last_stage_layers") if (size := getattr(o, name)) is not None}
+    given = {
+        name: size for name in ("first_stage_layers", "last_stage_layers") if (size := getattr(o, name)) is not None
+    }
     rest, others = model.num_layers - sum(given.values()), p - len(given)
     for name, size in given.items():
         if p == 1 or rest < others or (others == 0 and rest):

@@ -27,10 +27,14 @@ def kv_parameters(N, t, k, z):
     return N / (minimum(t, k) * z)
 
 
-@formula(unit="parameters", source="Shoeybi2019, sec. 3 and 5.1", assumes="rows padded to a multiple of the ranks")
-def vocabulary_parameters(V, h, t, z):
+@formula(
+    unit="parameters",
+    source="Shoeybi2019, sec. 3 and 5.1",
+    assumes="rows padded to a multiple of the ranks, and of what the runtime asks of each",
+)
+def vocabulary_parameters(V, h, t, z, mu):
     """A token table or a head, cut over the vocabulary."""
-    return ceil_div(V, t) * h / z
+    return ceil_div(V, t * mu) * mu * h / z
 
 
 @formula(unit="parameters", source="Lepikhin2020, sec. 3", assumes="every expert rank holds the same number of experts")
@@ -132,6 +136,20 @@ def saved_bytes(x, w, s, b, c):
 def saved_split_bytes(x, w, s, b, c, t):
     """A tensor kept for backward, cut over tensor-parallel ranks (by features, or by tokens: sequence parallelism)."""
     return x * w * s * b / (c * t)
+
+
+@formula(
+    unit="bytes", source="Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py: MoEAlltoAllTokenDispatcher"
+)
+def row_bytes(x, w, Rx, q):
+    """Rx copies of tokens that arrive at a rank's experts: x numbers each, cut over the ranks inside an expert."""
+    return x * w * Rx / q
+
+
+@formula(unit="bytes", source="Shoeybi2019, sec. 3")
+def split_state_bytes(N, w, t):
+    """N numbers of w bytes, cut over t ranks."""
+    return N * w / t
 
 
 @formula(

@@ -2,7 +2,10 @@
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.tape import CODES
 
+CODES["megatron"] = MegatronLayers
 TRAINING_RUNTIMES.add(
     "megatron",
     TrainingRuntime(
@@ -20,7 +23,7 @@ TRAINING_RUNTIMES.add(
         # eager: ScaledUpperTriangMaskedSoftmax takes and gives 16 bit, and keeps its output alone
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True, upcast_softmax=False),
         gradients_persist=True,
-        code="native",
+        code="megatron",
         model_codes=("megatron",),
         loss="vocabulary-parallel",
         logits_split=True,

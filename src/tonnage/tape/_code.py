@@ -109,7 +109,9 @@ class Code(Words):
         """One operation of a layer; a framework with modules of its own for it runs those."""
         return op.forward(self, x)
 
-    def sublayer(self, before: Sequence[Any], mixers: Sequence[Any], run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def sublayer(
+        self, before: Sequence[Any], mixers: Sequence[Any], run: Callable[[Tensor], Tensor], x: Tensor
+    ) -> Tensor:
         """`run`: norms and what mixes, one after the other; a framework may run some of it again in backward."""
         return run(x)
 

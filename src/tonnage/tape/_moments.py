@@ -50,7 +50,7 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept())
+    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept() if each.bytes)
     code.kind, code.grown = "temporary", False
     forward = _undominated(code.moments, True)
     code.moments.clear()

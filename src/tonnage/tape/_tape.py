@@ -34,6 +34,11 @@ TOKEN, TENSOR = Extent("token", "whole"), Extent("token", "tensor")
 Account = dict[Key, float]
 
 
+def without(live: Account, unit: str) -> Account:
+    """An account without what grows with this unit."""
+    return {key: size for key, size in live.items() if key.extent.unit != unit}
+
+
 class Storage:
     """Bytes that are live as long as somebody holds this object."""
 
