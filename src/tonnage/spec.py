@@ -172,6 +172,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     last_stage_layers: int | None = None
     recompute_modules: tuple[str, ...] = ()
     expert_capacity_factor: float | None = None
+    context_parallel_method: str = ""
     runtime_version: str = ""
     replicate_size: Number = 1
     compile: bool = False

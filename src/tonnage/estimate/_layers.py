@@ -38,8 +38,8 @@ def loss_layer(
     """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
     if setting.adapters is not None:
         setting = replace(setting, adapters=None, trains=False)
-    if isinstance(setting.own, Titan):  # the layers are compiled, one by one
-        setting = replace(setting, own=replace(setting.own, compiled=False))
+    if isinstance(setting.own, Titan):  # the layers are compiled, one by one, and the head stays in 16 bit
+        setting = replace(setting, own=replace(setting.own, compiled=False, float8=False))
     code = CODES[setting.code](setting)
 
     def run(x: Tensor) -> Tensor:

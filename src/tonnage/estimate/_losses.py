@@ -1,21 +1,6 @@
 """How frameworks write the cross entropy of the logits, in the words of a tape."""
 
-from tonnage.runtimes import TrainingRuntime
-from tonnage.spec import TrainingPlan
-from tonnage.tape import TOKEN, Code, Extent, Tensor, Titan
-
-BY_FRAMEWORK = "by framework"  # torchtitan chooses by compilation and tensor parallelism
-
-
-def loss_of(runtime: TrainingRuntime, plan: TrainingPlan, own: Titan | None) -> str:
-    """The kind of loss of a run."""
-    if runtime.loss != BY_FRAMEWORK:
-        return runtime.loss
-    if own is None:
-        return "upcast"  # transformers' code has its own
-    if own.compiled and own.compiles_loss:
-        return "compiled"
-    return "loss-parallel" if own.tensor_parallel else "cross-entropy"
+from tonnage.tape import TOKEN, Code, Extent, Tensor
 
 
 def upcast(code: Code, logits: Tensor) -> Tensor:

@@ -14,9 +14,10 @@ from tonnage.formulas import memory as f
 from tonnage.ops import LatentAttention, MoE, Op
 from tonnage.runtimes._megatron import buffers, ends, pipeline
 from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.spec import TrainingPlan
 from tonnage.tape import Account, Extent, Layer, Types, layer
 from tonnage.tape._megatron import Shape
-from tonnage.tape._megatron_setting import MegatronSetting
+from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
@@ -46,7 +47,7 @@ class Megatron(Framework):
             kernels=runtime.kernels, attention=plan.attention or runtime.kernels.attention, dropout=plan.dropout,
             attention_dropout=plan.attention_dropout, recompute=plan.recompute, recompute_modules=plan.recompute_modules or ("core_attn",),
             sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
-            context_parallel="p2p" if first_of(plan.context_parallel_size) > 1 else "", expert_parallel=experts > 1,
+            context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "", expert_parallel=experts > 1,
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
             cross_entropy="te" if plan.loss == "fused" else "unfused", capacity=plan.expert_capacity_factor is not None,
@@ -168,6 +169,10 @@ class Megatron(Framework):
                 )
             )
         return made
+
+
+def _method(plan: TrainingPlan) -> ContextParallel:
+    return cast(ContextParallel, plan.context_parallel_method or "p2p")
 
 
 @lru_cache(maxsize=1024)

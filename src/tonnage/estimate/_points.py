@@ -70,9 +70,9 @@ def _points(
         name = _name(order, position)
         for forward, operation, live in _moments(layers[block], gradients_count):
             if not forward:
-                yield Point(name, moment, operation, below, above, live, _by_extent(live))
+                yield Point(name, moment, operation, below, above, live, _by_extent(live), position=position)
             else:
-                yield Point("forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False)
+                yield Point("forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False, position=position)
     if table is not None:
         live = dict(table)
         yield Point(

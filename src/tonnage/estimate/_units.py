@@ -7,22 +7,65 @@ input of a reduce-scatter is held until the next one begins.
 """
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
+from tonnage.estimate._points import Point, running
 from tonnage.estimate._rank import op_parameters, repeated
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
-    from tonnage.estimate.training import _Rank
+    from tonnage.estimate._stage import StageMemory
 
 NOTHING = Term.sum("nothing", unit="parameters")
+REDUCTION, END = "the reduction of its gradients", "the last reduction"
+
+
+def role_of(point: Point) -> str:
+    """Which kind of moment this is."""
+    if point.operation in (REDUCTION, END):
+        return point.operation
+    if point.phase == "embedding":
+        return "embedding"
+    if point.moment == "loss":
+        return "forward" if point.position >= 0 else "loss"
+    return "layer"
+
+
+@lru_cache(maxsize=1024)
+def unit_points(plain: tuple[Point, ...], head_reduced: bool, accumulates: bool) -> tuple[Point, ...]:
+    """The moments of a stage, and those at which gradients are copied to be reduced.
+
+    `head_reduced`: the head is a unit of its own. `accumulates`: gradients of micro-batches are summed whole, so that moments differ
+    before and after the backward of the first one.
+    """
+    made: list[Point] = []
+    seen: set[int] = set()
+    for point in plain:
+        if point.phase == "embedding":
+            at = {"head_made": head_reduced, "table_made": False, "is_later": accumulates}
+            made += [replace(point, **at), replace(point, operation=END, live={}, bytes={}, **at)]
+            continue
+        if point.moment == "loss":
+            made.append(point)
+            continue
+        of_layer = [replace(point, head_made=head_reduced)]
+        if point.position not in seen:
+            seen.add(point.position)
+            of_layer.append(replace(point, operation=REDUCTION, live={}, bytes={}, head_made=head_reduced))
+        made += of_layer
+        if accumulates:
+            made += [replace(each, is_later=True) for each in of_layer]
+    return tuple(made)
 
 
 class Buffers(Struct, frozen=True, eq=False):
@@ -34,20 +77,17 @@ class Buffers(Struct, frozen=True, eq=False):
     gradients: tuple[Term, ...] = ()
 
     @property
-    def bytes(self) -> Number:
-        return sum(term.value for term in (*self.communication, *self.gradients))
-
-    @property
-    def communication(self) -> tuple[Term, ...]:
-        return (*self.gathered, *((self.ahead,) if self.ahead is not None else ()), *self.reduced)
+    def buffers(self) -> Term:
+        parts = (*self.gathered, *((self.ahead,) if self.ahead is not None else ()), *self.reduced)
+        return Term.sum("communication buffers", *parts, unit="bytes")
 
 
 class Units:
     """The units of a stage: the layers, and the root of all that is outside of them, or table and head on their own."""
 
-    def __init__(self, rank: "_Rank"):
+    def __init__(self, rank: "StageMemory"):
         self.rank, step, stage = rank, rank.step, rank.stage
-        self.plan, self.order = step.plan, rank.order
+        self.plan, self.order = step.plan, running(stage, rank.frozen)
         self.compute, self.reduce = step.recipe.compute_bytes, step.recipe.reduce_bytes
         self.is_theirs = step.setting.own is None  # transformers' code, whose loss is inside the root
         before = _unit("table", stage.before, step.whole)
@@ -62,6 +102,18 @@ class Units:
         self.accumulates = step.plan.pipeline_parallel_size > 1 and self.reduce != self.compute
         self.trains = step.trains_all
         self.shards = step.sharded.z
+        self._found: dict[tuple[str, int], Buffers] = {}
+
+    def at(self, point: Point) -> Buffers:
+        """What is held at a moment; that of one layer is made once for all its moments."""
+        key = (role_of(point), point.position)
+        if key not in self._found:
+            make: dict[str, Callable[[], Buffers]] = {
+                "loss": self.loss, "forward": lambda: self.forward(point.position), "layer": lambda: self.at_layer(point.position),
+                REDUCTION: lambda: self.reduction(point.position), "embedding": self.embedding, END: self.end,
+            }  # fmt: skip
+            self._found[key] = make[key[0]]()
+        return self._found[key]
 
     # ---- widths ----
 
@@ -93,6 +145,14 @@ class Units:
         if self.plan.loss == "chunked" and self.head_gradient.children and self.trains and not self.is_theirs:
             gradients = (copies("gradient of the head, summed over chunks", self.reduce, self.head_gradient),)
         return Buffers(gathered, ahead, (), gradients)
+
+    def forward(self, position: int) -> Buffers:
+        """Forward of a layer: the one before it is resharded, the next one is fetched."""
+        if not self.reshards:
+            return Buffers(self._all(len(self.order)))
+        after = self.order[position + 1] if position + 1 < len(self.order) else None
+        ahead = self.layer("gathered ahead: the next layer", after) if after is not None else None
+        return Buffers((*self._outside(), self.layer("gathered: the layer at work", self.order[position])), ahead)
 
     def at_layer(self, position: int) -> Buffers:
         """Backward of the layer at this position."""
@@ -159,12 +219,20 @@ class Units:
             return ()
         return (copies("gradients of the head, which wait for the table's", self.compute, self.head_gradient),)
 
+    @cached_property
+    def after_step(self) -> Term:
+        """In the optimizer's step nothing is gathered, but where nothing is resharded before the next one."""
+        gathered = self._all(len(self.order)) if self.accumulates else ()
+        return Term.sum("communication buffers", *gathered, unit="bytes")
+
+    @cached_property
     def accumulated(self) -> Term:
         """Under a pipeline gradients of earlier micro-batches are held whole, in the type of the reduction."""
         carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=self.plan.num_microbatches)
         return Term.product("gradients summed before they are reduced", "bytes", carried, copies("whole gradients", self.reduce, self.rank.whole))
 
-    def edges(self, flight: Term) -> tuple[Term, ...]:
+    @cached_property
+    def edges(self) -> tuple[Term, ...]:
         """What the stages of a pipeline hand on: results until their backward, and buffers to receive in, for every micro-batch."""
         if self.plan.pipeline_parallel_size == 1:
             return ()
@@ -173,7 +241,7 @@ class Units:
         every = Term.of("micro-batches", f.microbatches_in_flight, p=self.plan.num_microbatches, i=0, m=self.plan.num_microbatches)
         made: tuple[Term, ...] = ()
         if not stage.is_last:
-            made += (Term.product("results handed on", "bytes", flight, one), Term.product("gradients to receive", "bytes", every, one))
+            made += (Term.product("results handed on", "bytes", self.rank.in_flight, one), Term.product("gradients to receive", "bytes", every, one))
         if stage.rank:
             made += (Term.product("hidden states to receive", "bytes", every, one),)
         return made
@@ -183,6 +251,7 @@ class Units:
 
     # ---- the allocator ----
 
+    @cached_property
     def pool(self) -> Term:
         """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the larger."""
         sizes = [copies("table", self.compute, unit) for unit in (self.root, self.table) if unit.children]

@@ -19,6 +19,7 @@ from tonnage.estimate._checks import (
 from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._question import Question
 from tonnage.estimate._framework_options import framework_options
+from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
@@ -29,7 +30,7 @@ from tonnage.tape import Titan
 from tonnage.units import counted
 
 DEFAULT_SEQUENCE_LENGTH = 4096
-LOSS = ("full", "chunked")
+LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 MODEL_CODES = {
@@ -64,7 +65,6 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     optimizer: str | None = None
     optimizer_implementation: str | None = None
     runtime: str | None = None
-    runtime_version: str | None = None
     replicate_size: int | None = None
     compile: bool | None = None
     float8: str | None = None
@@ -81,6 +81,10 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None
+    recompute_modules: str | None = None
+    context_parallel_method: str | None = None
+    expert_capacity_factor: float | None = None
+    runtime_version: str | None = None
 
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -116,8 +120,9 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
-        runtime=runtime.name, model_code=model_code, **framework_options(runtime, sizes, model_code, o, q), first_stage_layers=o.first_stage_layers,
-        last_stage_layers=o.last_stage_layers, **training_method(model, runtime, o, q),
+        runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
+        **(runtime_options(runtime, sizes, o, q) | framework_options(runtime, sizes, model_code, o, q)),
+        **training_method(model, runtime, o, q),
     )  # fmt: skip
 
 
@@ -142,9 +147,11 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
         name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
-    if o.runtime_version is not None:
+    if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
-    q.put("runtime_version", runtime.version, "runtime", runtime.source)
+        q.put("runtime_version", runtime.version, "given", runtime.source)
+    else:
+        q.take("runtime_version", o.runtime_version, runtime.version, "runtime", runtime.source)
     return runtime
 
 
@@ -309,8 +316,11 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
     loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
-    if loss == "chunked" and not runtime.loss_chunks:
-        raise InvalidPlan(f"runtime {runtime.name} has no chunked loss: loss must be full. fsdp2 has it.")
+    if loss not in runtime.losses:
+        able = [name for name in TRAINING if loss in training_runtime(name).losses]
+        raise InvalidPlan(
+            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
+        )
     if loss == "chunked" and tokens % runtime.loss_chunks:
         raise InvalidPlan(
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "

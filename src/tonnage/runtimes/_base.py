@@ -60,7 +60,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them and
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
     fetched ahead); `stays_gathered`: under ZeRO-2 the
-    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `loss`: how the loss is, of
+    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
     estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none).
     `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `counts_gradients`: moments differ in the gradients
@@ -96,6 +96,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool
     loss: str = "upcast"
+    losses: tuple[str, ...] = ("full",)
     logits_split: bool
     loss_chunks: int = 0
     gathers: int = 0

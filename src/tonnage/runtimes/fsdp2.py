@@ -32,16 +32,18 @@ NEWEST = TrainingRuntime(
     model_codes=("torchtitan", "transformers"),
     own=Titan(),
     loss="by framework",
+    losses=("full", "chunked"),
     logits_split=True,
     loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
     shards_units=True,
+    counts_gradients=True,
     replicates=True,
     compiles=True,
     float8=("none", "tensorwise", "rowwise"),
     split="ends weigh",
 )
 V02 = replace(
-    NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), loss_chunks=0,
+    NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), losses=("full",), loss_chunks=0,
     own=Titan(fuses_projections=False, repeats_heads=True, keeps_cudnn=False, prefers_cudnn=False, decomposes_norm=False),
 )  # fmt: skip
 V01 = replace(V02, version="torchtitan 0.1.0", root_unit=True, keeps_last=True, own=replace(V02.own, decomposes_norm=True))

@@ -26,6 +26,7 @@ TRAINING_RUNTIMES.add(
         code="megatron",
         model_codes=("megatron",),
         loss="vocabulary-parallel",
+        losses=("full", "fused"),
         logits_split=True,
     ),
 )

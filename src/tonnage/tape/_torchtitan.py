@@ -17,13 +17,13 @@ GATHERED = Extent("token", "gathered")
 
 
 class Own(Struct, frozen=True, kw_only=True):
-    """What a framework's own layers are told by the plan. `gathered_bytes`: of a number that tensor ranks gather; `ring`: context ranks pass
-    keys and values round."""
+    """What a framework's own layers are told by the plan. `ring`: context ranks pass
+    keys and values round; `float8`: operands of products are cast."""
 
     compiled: bool = False
     tensor_parallel: bool = False
     ring: bool = False
-    gathered_bytes: float = 2
+    float8: bool = False
 
 
 class Titan(Own, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class TitanCode(Code):
 
     def gather(self, x: Tensor) -> Tensor:
         """Every rank's part of the sequence; the gradient is summed over the ranks and cut again."""
-        out = self.new(x.elements, min(x.width, self.own.gathered_bytes), GATHERED)
+        out = self.new(x.elements, 1 if self.own.float8 else x.width, GATHERED)
         out.width = x.width  # cast to float8 on the way, and its gradient is not
         shape = x.elements, x.width, x.extent
         self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)])
@@ -95,6 +95,24 @@ class TitanCode(Code):
             self.is_summed = False
             return self.scatter(partial)
         return super().linear(name, x, weights, out, extent, is_module=is_module)
+
+    def product(self, x: Tensor, weights: Sequence[Tensor], elements: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:  # fmt: skip
+        """In float8 backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
+        out = super().product(x, weights, elements, extent, biases)
+        if not self.own.float8 or out.slot is None:
+            return out
+        node, cast = self.nodes[-1], [(elements, extent), (x.elements, x.extent), *((each.elements, each.extent) for each in weights)]
+        plain = node.derivative
+
+        def derivative(gradients: Gradients) -> Gradients:
+            held = [self.new(count, 1, cut) for count, cut in cast]
+            made = plain(gradients)
+            self.mark()
+            del held
+            return made
+
+        node.derivative = derivative
+        return out
 
     # ---- attention ----
 
