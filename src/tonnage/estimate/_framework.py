@@ -85,6 +85,12 @@ class Framework:
         """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
         return None
 
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
+        reserve = self.reserve(rank, point, gradients) or ()
+        terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
+        return rank.buffers_at(point).value + sum(term.value for term in terms)
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []

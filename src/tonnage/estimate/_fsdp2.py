@@ -103,6 +103,17 @@ class Fsdp2(Compiled):
         ]
         return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
 
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        units = self.units(rank)
+        key = (units.key(point), point.is_later)
+        fixed = units.fixed.get(key)
+        if fixed is None:
+            held = units.at(point)
+            fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
+            fixed = units.fixed[key] = fixed + sum(term.value for term in self.reserve(rank, point, 0))
+        made = rank.sizes.made(point.bytes) * units.compute + fixed
+        return made if units.accumulates else made - gradients  # which lie in the pool that is counted whole
+
     def _holes(self, rank: "StageMemory") -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
         are too small for logits, unless the allocator expands them."""

@@ -124,8 +124,10 @@ class StageMemory:
         """Tensors of a moment, but for weights and optimizer."""
         gradients = self._gradients_total(point)
         total = gradients + self._kept_total(point) + self.sizes.total(point.bytes)
-        reserve = self.step.framework.reserve(self, point, gradients) or ()
-        return total + self._buffers_at(point).value + sum(term.value for term in (*self._beside(point), *reserve))
+        waiting = self._waiting(point)
+        if waiting:
+            total = total + sum(term.value for term in waiting)
+        return total + self.step.framework.beside(self, point, gradients)
 
     def _kept_total(self, point: Point) -> Number:
         if point.everything:
@@ -189,7 +191,7 @@ class StageMemory:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self._buffers_at(point).children, *passing, unit="bytes")
+        buffers = Term.sum("communication buffers", *self.buffers_at(point).children, *passing, unit="bytes")
         gradients = self._gradients(point)
         reserve = self.step.framework.reserve(self, point, gradients.value)
         return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
@@ -203,7 +205,7 @@ class StageMemory:
     def _step_buffers(self) -> Term:
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
-    def _buffers_at(self, point: Point) -> Term:
+    def buffers_at(self, point: Point) -> Term:
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
     def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip
@@ -219,10 +221,6 @@ class StageMemory:
     @cached_property
     def _workspaces(self) -> list[Term]:
         return self.step.framework.workspaces(self)
-
-    def _beside(self, point: Point) -> list[Term]:
-        framework = self.step.framework
-        return [*self._waiting(point), *framework.temporary(self, point), *framework.passing(self, point)]
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]

@@ -103,10 +103,16 @@ class Units:
         self.trains = step.trains_all
         self.shards = step.sharded.z
         self._found: dict[tuple[str, int], Buffers] = {}
+        self.fixed: dict[tuple[tuple[str, int], bool], Number] = {}
+
+    @staticmethod
+    def key(point: Point) -> tuple[str, int]:
+        """Moments alike in this hold the same."""
+        return role_of(point), -1 if point.everything else point.position
 
     def at(self, point: Point) -> Buffers:
         """What is held at a moment; that of one layer is made once for all its moments."""
-        key = (role_of(point), point.position)
+        key = self.key(point)
         if key not in self._found:
             make: dict[str, Callable[[], Buffers]] = {
                 "loss": self.loss, "forward": lambda: self.forward(point.position), "layer": lambda: self.at_layer(point.position),

@@ -37,14 +37,16 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
     needed = np.empty(stages.shape)
     # A pipeline's stages are a loop, and a layer that ranks share is another layer, so plans alike in that are walked together;
     # integers stay below 2**53.
-    alike = [stages, chunks, *(plans[name] > 1 for name in LAYER_SIZES if name in plans)]
-    shapes, groups = np.unique(np.stack(alike), axis=1, return_inverse=True)
-    for number, shape in enumerate(shapes.T):
-        chosen = np.flatnonzero(groups.reshape(-1) == number)
+    key = stages * (int(chunks.max()) + 1) + chunks
+    for name in LAYER_SIZES:
+        if name in plans:
+            key = 2 * key + (plans[name] > 1)
+    for number in np.unique(key):
+        chosen = np.flatnonzero(key == number)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
             plan = TrainingPlan(
-                **sizes, pipeline_parallel_size=int(shape[0]), virtual_pipeline_size=int(shape[1]), **names
+                **sizes, pipeline_parallel_size=int(stages[chosen[0]]), virtual_pipeline_size=int(chunks[chosen[0]]), **names
             )
             needed[part] = training_memory(model, plan, cluster).needed
     return needed
