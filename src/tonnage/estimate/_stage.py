@@ -114,11 +114,15 @@ class StageMemory:
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
             step = step + sum(term.value for term in pools)
-        for point in self.points:
-            step = maximum(step, self._total(point))
+        for size in self._totals if self.step.scalar else map(self._total, self.points):
+            step = maximum(step, size)
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
         reserve = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
+
+    @cached_property
+    def _totals(self) -> list[Number]:
+        return [self._total(point) for point in self.points]
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
@@ -180,8 +184,7 @@ class StageMemory:
         chosen = list(self.points)
         if self.step.scalar:
             best: dict[str, tuple[Number, Point]] = {}
-            for point in self.points:
-                size = self._total(point)
+            for point, size in zip(self.points, self._totals, strict=True):
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]

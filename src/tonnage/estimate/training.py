@@ -48,7 +48,7 @@ class TrainingMemory(Struct, frozen=True, eq=False):
 
     @property
     def fullest(self) -> RankMemory:
-        return max(self.candidates, key=lambda rank: rank.needed)
+        return self.candidates[0] if len(self.candidates) == 1 else max(self.candidates, key=lambda rank: rank.needed)
 
     @property
     def memory(self) -> Term:
