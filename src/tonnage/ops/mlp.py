@@ -176,7 +176,8 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         if not self.gated:
             hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT))
         else:
-            both = code.linear("gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT)
+            held = self.held(up) if gate == up else [*self.held(gate), *self.held(up)]
+            both = code.linear("gate_up_proj", tokens, held, 2 * inner, EXPERT)
             one, other = code.parts(both, [inner, inner])
             del both
             hidden = code.mul(code.activation(one), other)

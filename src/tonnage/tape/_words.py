@@ -63,6 +63,18 @@ class Words(Tape):
         self.note("add", [out], [x, y], [], derivative)
         return out
 
+    def sub(self, x: Tensor, y: Tensor) -> Tensor:
+        """The second gradient is the incoming one negated."""
+        out = self.like(_larger(x, y), max(x.width, y.width))
+        asked = x.slot is not None, y.slot is not None
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            return [g.alias() if asked[0] else None, self.like(g) if asked[1] else None]
+
+        self.note("sub", [out], [x, y], [], derivative)
+        return out
+
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """A product saves what the other's gradient needs; the gradient of a smaller factor is summed from a whole product."""
         out = self.like(_larger(x, y), max(x.width, y.width))
@@ -71,18 +83,30 @@ class Words(Tape):
 
         def derivative(gradients: Gradients) -> Gradients:
             g = _one(gradients)
-            return [self._factor(g, *shape) if a else None for shape, a in zip(shapes, asked, strict=True)]
+            wholes = [self.like(g) if a else None for a in asked]  # all of them before any is summed or cast
+            self.mark()
+            return [self._reduced(wholes, i, *shape) for i, shape in enumerate(shapes)]
 
         self.note("mul", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
         return out
 
-    def _factor(self, g: Tensor, elements: float, width: float, extent: Extent) -> Tensor:
-        whole = self.like(g)
-        if (elements, extent) == (g.elements, g.extent):
-            return whole if whole.width == width else self.like(whole, width)
-        summed = self.new(elements, width, extent)
-        self.mark()
-        return summed
+    def _reduced(
+        self, wholes: list[Tensor | None], at: int, elements: float, width: float, extent: Extent
+    ) -> Tensor | None:
+        """Takes a gradient from the list: summed to the shape that its factor has, then cast."""
+        made, wholes[at] = wholes[at], None
+        if made is None:
+            return None
+        if (elements, extent) != (made.elements, made.extent):
+            summed = self.new(elements, made.width, extent)
+            self.mark()
+            made = summed
+            del summed
+        if made.width != width:
+            cast = self.like(made, width)
+            self.mark()
+            made = cast
+        return made
 
     def square(self, x: Tensor) -> Tensor:
         """pow(x, 2): its derivative takes a power, scales it and multiplies."""
@@ -132,6 +156,33 @@ class Words(Tape):
         like = _shape(x)
         expanded = out.elements != x.elements
         self.note("copy", [out], [x], [], lambda g: [self.new(*like) if expanded else _one(g).alias(is_view=True)])
+        return out
+
+    def expanded(self, x: Tensor, elements: float) -> Tensor:
+        """A view that shows the same numbers several times: its gradient is summed."""
+        out = x.alias(elements=elements)
+        like = _shape(x)
+        self.note("expand", [out], [x], [], lambda _: [self.new(*like)])
+        return out
+
+    def filled(self, parts: Sequence[Tensor]) -> Tensor:
+        """An empty tensor, and parts copied into it one after the other: each copy's derivative copies the whole gradient."""
+        out = self.new(sum(part.elements for part in parts), parts[0].width, parts[0].extent)
+        for part in parts:
+            out = self._filled(out, part)
+        return out
+
+    def _filled(self, base: Tensor, part: Tensor) -> Tensor:
+        out, like, asked = base.alias(), _shape(part), base.slot is not None
+
+        def derivative(gradients: Gradients) -> Gradients:
+            rest, of_part = self.like(_one(gradients)), self.new(*like)
+            zeros = self.new(*like) if asked else None
+            self.mark()
+            del zeros
+            return [rest if asked else None, of_part]
+
+        self.note("copy", [out], [base, part], [], derivative)
         return out
 
     def reordered(self, x: Tensor) -> Tensor:
