@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.architectures._model import Model
-from tonnage.tape import Style
+from tonnage.tape import Router, Style
 
 ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation")
 # Where the config of a family does not say: what its code has.
@@ -35,23 +35,52 @@ UNTURNED = (
 )  # positions are learned, or biases of the scores
 NARROW_SOFTMAX = ("gpt2", "gpt3", "opt")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
-FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view", "falcon": "view"}
+FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view"}
+# How rotary positions are written, by model_type: pairs of neighbours in fp32, each half apart, complex numbers.
+TURNS = {
+    **dict.fromkeys(("cohere", "cohere2", "ernie4_5", "ernie4_5_moe"), "pairs"),
+    **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe_lite", "longcat_flash", "gpt_oss", "youtu"), "apart"),
+    **dict.fromkeys(("deepseek_v2", "llama4", "llama4_text"), "complex"),
+}
+SIGMOID = Router(wide=True, scores="sigmoid", stays_wide=True)
+MIXTRAL = Router(stays_wide=True)
+ROUTERS = {
+    **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe", "glm4v_moe", "glm4_moe_lite", "dots1", "mimo_v2_flash", "nemotron_h"), SIGMOID),
+    **dict.fromkeys(("mixtral", "minimax", "phimoe"), MIXTRAL),
+    **dict.fromkeys(("qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), Router(shared_first=True)),
+    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "gpt_oss"), Router(chosen_first=True)),
+    "deepseek_v2": Router(wide=True, stays_wide=True),
+    "minimax_m2": Router(wide=True, scores="sigmoid", stays_wide=True),
+    "hunyuan_v1_moe": Router(wide=True, stays_wide=True, shared_first=True),
+    "ernie4_5_moe": Router(wide=True, shared_first=True),
+}
 
 
 def style_of(model: Model) -> Style:
     """The style of the code that transformers has for this model."""
     text = model.config.get("text_config")
     config: Mapping[str, Any] = {**model.config, **text} if isinstance(text, Mapping) else model.config
+    kind = config.get("model_type", "")
     activation = next(
         (config[name] for name in ACTIVATIONS if isinstance(config.get(name), str)),
         ACTIVATION.get(model.family, "silu"),
     )
     norm = "wide" if model.architecture in WIDE else NORMS.get(model.family, "")
     return Style(activation=activation, norm=norm, rotary=_rotary(model.family, config),
-                 soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")), fused=FUSED.get(model.family, "split"),  # type: ignore[arg-type]
+                 soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")), fused=_fused(model.family, config),
                  query_scaled=model.family == "opt", eager_alone=model.family == "bloom",
                  upcasts_softmax=model.family not in NARROW_SOFTMAX,
-                 residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1)  # fmt: skip
+                 residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1,
+                 turns=TURNS.get(kind, "halves"), turns_whole=kind == "gpt_oss", router=ROUTERS.get(kind, Router()),
+                 shares_openly=model.family == "falcon", always_masked=model.family == "falcon")  # fmt: skip
+
+
+def _fused(family: str, config: Mapping[str, Any]) -> Any:
+    if family != "falcon":
+        return FUSED.get(family, "split")
+    if config.get("new_decoder_architecture"):
+        return "spread"
+    return "picked" if config.get("multi_query", True) else "view"
 
 
 def _rotary(family: str, config: Mapping[str, Any]) -> float:

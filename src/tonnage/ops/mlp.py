@@ -151,24 +151,40 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
     def forward(self, code: Code, x: Tensor) -> Tensor:
         if self.latent_size or self.extra_router:
             return super().forward(code, x)
+        first = code.style.router.shared_first
+        shared = self._shared(code, x) if self.shared_size and first else None
         out = self._routed(code, x)
         if self.shared_size:
-            out = code.add(out, self._shared(code, x))
+            out = code.add(out, self._gated_share(code, x, shared or self._shared(code, x)))
         return code.dropped(out)
 
     def _routed(self, code: Code, x: Tensor) -> Tensor:
         """Tokens sorted by expert, grouped products, and back."""
-        k, h = self.top_k, self.hidden_size
-        router = self._at(self.router_name)
+        k, h, width = self.top_k, self.hidden_size, x.width
         with code.inside(self.name):
-            scores = code.softmax(code.to(code.linear(router, x, self.held(router), self.num_experts), 4))
-            chosen = code.to(code.gathered(scores, k, TOKEN, INDEX * k), code.types.compute)
-            del scores
+            chosen = self._scores(code, x)
             tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
             chosen = code.gathered(chosen, k, EXPERT, 0)
             mixed = code.mul(self._experts_of(code, tokens), chosen)
-            del tokens
-            return code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN)
+            del tokens, chosen
+            return code.to(code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN), width)
+
+    def _scores(self, code: Code, x: Tensor) -> Tensor:
+        """What weighs the chosen experts' outputs."""
+        style, k = code.style.router, self.top_k
+        name = self._at(self.router_name)
+        if style.wide:
+            logits = code.wide_linear(name, x, self.held(name), self.num_experts)
+        else:
+            logits = code.linear(name, x, self.held(name), self.num_experts)
+        scores = code.to(logits, 4)
+        del logits
+        if style.chosen_first:
+            scores = code.gathered(scores, k, TOKEN, INDEX * k)
+        scores = code.mapped(style.scores, scores, saves="output")
+        if not style.chosen_first:
+            scores = code.gathered(scores, k, TOKEN, INDEX * k)
+        return scores if style.stays_wide else code.to(scores, code.types.compute)
 
     def _experts_of(self, code: Code, tokens: Tensor) -> Tensor:
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
@@ -188,7 +204,9 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         gated = self.gated if self.shared_gated is None else self.shared_gated
         shared = MLP(name=self._at(self.shared_name), hidden_size=self.hidden_size, intermediate_size=self.shared_size, gated=gated,
                      names=self.shared_names, bias=self.shared_bias)  # fmt: skip
-        out = shared.forward(code, x)
+        return shared.forward(code, x)
+
+    def _gated_share(self, code: Code, x: Tensor, out: Tensor) -> Tensor:
         if not self.shared_gate:
             return out
         name = self._at("shared_expert_gate")

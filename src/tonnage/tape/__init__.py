@@ -7,6 +7,7 @@ coefficients that hold for every length, batch and number of ranks.
 
 from tonnage.tape._code import Code as Code
 from tonnage.tape._code import Held as Held
+from tonnage.tape._code import Router as Router
 from tonnage.tape._code import Style as Style
 from tonnage.tape._code import Types as Types
 from tonnage.tape._moments import Layer as Layer

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
-from tonnage.tape._words import AttentionKernel, Words
+from tonnage.tape._kernels import chosen_kernel, shows_shared_heads
+from tonnage.tape._words import Words
 
 Implementation = Literal["flash", "sdpa", "eager"]
 
@@ -32,23 +33,43 @@ class Held(NamedTuple):
     is_bias: bool = False
 
 
+class Router(Struct, frozen=True):
+    """How a mixture's router is written. `wide`: its product in fp32; `chosen_first`: the largest logits are chosen, and scored alone;
+    `stays_wide`: what weighs the experts' outputs stays in fp32, and so makes their sum fp32. `shared_first`: shared experts run before it.
+    """
+
+    wide: bool = False
+    scores: Literal["softmax", "sigmoid"] = "softmax"
+    chosen_first: bool = False
+    stays_wide: bool = False
+    shared_first: bool = False
+
+
 class Style(Struct, frozen=True):
     """How a model's own code writes what its config leaves open.
 
     `norm`: "" as Llama, "wide" or "gemma" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
     of the attention scores. `fused`: how a fused projection is taken apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`: it has no other attention;
-    `upcasts_softmax`: eager attention takes it in fp32.
+    `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
+    positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32 ("pairs"), each half apart (`turns_whole`: taken from one
+    split), or as complex numbers. `shares_openly`: calls sdpa itself, with one head of keys for all queries;
+    `always_masked`: with a mask.
     """
 
     activation: str = "silu"
     norm: str = ""
     rotary: float = 1
     soft_capped: bool = False
-    fused: Literal["split", "slice", "view"] = "split"
+    fused: Literal["split", "slice", "view", "picked", "spread"] = "split"
     residual_scaled: bool = False
     query_scaled: bool = False
     eager_alone: bool = False
     upcasts_softmax: bool = True
+    shares_openly: bool = False
+    always_masked: bool = False
+    turns: Literal["halves", "pairs", "apart", "complex"] = "halves"
+    turns_whole: bool = False
+    router: Router = Router()
 
 
 class Code(Words):
@@ -87,6 +108,13 @@ class Code(Words):
             del cast
             return self.product(x, matrices, out, extent, biases)
 
+    def wide_linear(self, name: str, x: Tensor, weights: Sequence["Held"], out: float) -> Tensor:
+        """A linear layer of fp32 copies of x and of its weights; autocast makes it an ordinary one."""
+        if self.types.autocast:
+            return self.linear(name, x, weights, out)
+        with self.inside(name):
+            return self.product(self.to(x, 4), [self.to(self.weight(*each[:3]), 4) for each in weights], out)
+
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
         """LayerNorm; autocast runs it in fp32."""
         x = self.to(x, 4) if self.types.autocast else x
@@ -122,24 +150,50 @@ class Code(Words):
 
     def taken_apart(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one projection."""
-        q, k, v = self.parts(x, sizes, whole=self.style.fused != "slice")
+        if self.style.fused in ("picked", "spread"):  # keys and values are picked by an index, which copies them
+            q = self.parts(x, sizes[:1], whole=False)[0]
+            k, v = (self.gathered(x, size, x.extent, 0) for size in sizes[1:])
+            if self.style.fused == "spread":  # and shown to each query head of their group
+                q, k, v = self.copy(q), self.copy(k, q.elements), self.copy(v, q.elements)
+        else:
+            q, k, v = self.parts(x, sizes, whole=self.style.fused != "slice")
         return self.turned_heads(q), self.turned_heads(k), v
 
     def rotary(self, x: Tensor, of: float) -> Tensor:
-        """x * cos + rotate_half(x) * sin on the turned part of the `of` numbers of each head."""
+        """Positions on the turned part of the `of` numbers of each head."""
         part = self.style.rotary
         if not part:
             return x
         if part != 1:
             turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], whole=False)
-            return self.cat([self._turned(turned, of * part), passed])
-        return self._turned(x, of)
+            return self.cat([self.turned(turned, of * part), passed])
+        return self.turned(x, of)
 
-    def _turned(self, x: Tensor, of: float) -> Tensor:
+    def turned(self, x: Tensor, of: float) -> Tensor:
+        """Positions on all numbers of each head, `of` of them."""
+        kind, width = self.style.turns, x.width
+        if kind == "complex":
+            return self.to(self.mul(self.to(x, 4), self.constant(of, 4)), width)
+        if kind == "pairs":
+            return self.to(self._rotated(self.to(x, 4), of), width)
+        if kind == "apart":
+            return self._turned_apart(x, of)
+        return self._rotated(x, of)
+
+    def _rotated(self, x: Tensor, of: float) -> Tensor:
+        """x * cos + rotate_half(x) * sin."""
         cosines = self.constant(of)
         straight = self.mul(x, cosines)
         first, second = self.parts(x, [x.elements / 2] * 2, whole=False)
         return self.add(straight, self.mul(self.cat([self.mapped("neg", second), first]), cosines))
+
+    def _turned_apart(self, x: Tensor, of: float) -> Tensor:
+        """Both halves, or even and odd numbers, turned into each other and joined."""
+        cosines = self.constant(of / 2)
+        first, second = self.parts(x, [x.elements / 2] * 2, whole=self.style.turns_whole)
+        one = self.sub(self.mul(first, cosines), self.mul(second, cosines))
+        other = self.add(self.mul(second, cosines), self.mul(first, cosines))
+        return self.cat([one, other])
 
     def activation(self, x: Tensor) -> Tensor:
         """The activation function of the model, between the products of a feed-forward."""
@@ -158,26 +212,58 @@ class Code(Words):
         del cube
         return self.mul(half, self.mapped("add", self.mapped("tanh", inner, saves="output")))
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, is_fused: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
-        """The inside of attention, by the implementation that was chosen."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+        """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of heads."""
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
             return self._eager(q, k, v, heads, out)
-        mask = None
-        if is_masked and self.implementation == "sdpa":
-            mask = self.new(1, q.width, Extent("pair", "gathered"), "mask")  # as numbers, for every layer anew
-            if k.elements != q.elements and kv_heads > 1:  # one head alone is seen as many without a copy
-                k, v = self.copy(k, q.elements), self.copy(v, out)
-        made = self.attention(q, k, v, heads, out, self._kernel(q.elements / heads, out / heads), mask)
-        # what a view of a fused projection or a join gives is in order of heads, and so is the result: it is copied for the projection
-        is_copied = self.style.rotary not in (0, 1) or (is_fused and self.style.rotary)
+        q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
+        # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is copied for the projection
+        is_copied = by_heads or self.style.rotary not in (0, 1)
+        if self.implementation == "flash":
+            made = self._flash(q, k, v, heads, out)
+        else:
+            made = self._sdpa(q, k, v, heads, out, kv_heads, is_masked)
         return self.copy(made) if is_copied else made
 
-    def _kernel(self, width: float, value_width: float) -> AttentionKernel:
-        if self.implementation == "flash":
-            return "flash"
-        return "cudnn"
+    def _flash(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        """flash_attention_2: narrower values are padded to the width of the queries, and the result is cut."""
+        if out == q.elements:
+            return self.attention(q, k, v, heads, out, "flash")
+        v = self.padded(v, v.elements * q.elements / out)
+        made = self.attention(q, k, v, heads, q.elements, "flash")
+        return self.copy(self.parts(made, [out], whole=False)[0])
+
+    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool) -> Tensor:
+        is_masked = is_masked or self.style.always_masked
+        width, value_width = q.elements / heads, out / heads
+        is_shared = k.elements != q.elements
+        if is_shared and not self.style.shares_openly and not shows_shared_heads(width, value_width, is_masked):
+            # one head alone is seen as many without a copy
+            repeat = self.copy if kv_heads > 1 else self.expanded
+            k, v, is_shared = repeat(k, q.elements), repeat(v, out), False
+        kernel = chosen_kernel(width, value_width, q.width, is_shared=is_shared, is_masked=is_masked)
+        if kernel == "math" or (is_shared and self.style.shares_openly):
+            return self._math(q, k, v, heads, out)
+        # a mask is made into numbers, for every layer anew
+        mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
+        return self.attention(q, k, v, heads, out, kernel, mask)
+
+    def _math(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        """aten's _scaled_dot_product_attention_math: in fp32, with queries and keys scaled before their product."""
+        width, wide = q.width, q.elements
+        if k.elements != wide and not self.style.shares_openly:  # repeat_interleave
+            k, v = self.copy(k, wide), self.copy(v, out)
+        q, k, v = (self.to(each, 4) for each in (q, k, v))
+        q, k = self.mapped("mul", q), self.mapped("mul", k)
+        if k.elements != wide:  # shown to all queries by the product
+            k, v = self.expanded(k, wide), self.expanded(v, out)
+        scores = self.softmax(self.add(self.pairs(q, k, heads, Extent("pair", "tensor")), self.constant(1)))
+        del q, k
+        if self.drops_attention:
+            scores = self.dropout(scores)
+        return self.copy(self.to(self.pairs(scores, v, out, TENSOR), width))
 
     def _eager(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         if k.elements != q.elements:

@@ -6,9 +6,9 @@ What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocat
 from collections.abc import Sequence
 from typing import Literal
 
+from tonnage.tape._kernels import AttentionKernel
 from tonnage.tape._tape import TOKEN, Extent, Gradients, Slot, Tape, Tensor
 
-AttentionKernel = Literal["flash", "cudnn", "efficient"]
 FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
 
 
@@ -189,6 +189,13 @@ class Words(Tape):
         """A view whose gradient arrives in another order and is copied."""
         out = x.alias()
         self.note("view", [out], [x], [], lambda g: [self.like(_one(g))])
+        return out
+
+    def padded(self, x: Tensor, elements: float) -> Tensor:
+        """A copy with zeros beside it; the gradient of the zeros is cut off by a view."""
+        out = self.new(elements, x.width, x.extent)
+        size = x.elements
+        self.note("pad", [out], [x], [], lambda g: [_one(g).alias(elements=size, is_view=True)])
         return out
 
     def gathered(self, x: Tensor, elements: float, extent: Extent, index: float) -> Tensor:
