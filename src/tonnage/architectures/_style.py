@@ -56,6 +56,13 @@ ROUTERS = {
 }
 
 
+NORM_KINDS = {"gpt_oss": "wide", "gemma4": "gemma4", "gemma4_text": "gemma4", "glm4": ""}
+LATE_NORMS = ("gemma3", "gemma3_text", "hunyuan_v1_dense", "hunyuan_v1_moe")
+TABLES = {"ernie4_5": 1, "ernie4_5_moe": 1, "glm": 1, "glm4": 1, "gptj": 2}
+LAYER_NORMS = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}
+EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has no other attention for them
+
+
 def style_of(model: Model) -> Style:
     """The style of the code that transformers has for this model."""
     text = model.config.get("text_config")
@@ -65,14 +72,17 @@ def style_of(model: Model) -> Style:
         (config[name] for name in ACTIVATIONS if isinstance(config.get(name), str)),
         ACTIVATION.get(model.family, "silu"),
     )
-    norm = "wide" if model.architecture in WIDE else NORMS.get(model.family, "")
+    norm = "wide" if model.architecture in WIDE else NORM_KINDS.get(kind, NORMS.get(model.family, ""))
+    own_scores = kind in ("gpt_oss", "mimo_v2_flash")
     return Style(activation=activation, norm=norm, rotary=_rotary(model.family, config),
                  soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")), fused=_fused(model.family, config),
-                 query_scaled=model.family == "opt", eager_alone=model.family == "bloom",
-                 upcasts_softmax=model.family not in NARROW_SOFTMAX,
+                 query_scaled=model.family == "opt", eager_alone=kind in EAGER,
+                 upcasts_softmax=model.family not in NARROW_SOFTMAX and not own_scores, subtracts_max=own_scores,
                  residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1,
                  turns=TURNS.get(kind, "halves"), turns_whole=kind == "gpt_oss", router=ROUTERS.get(kind, Router()),
-                 shares_openly=model.family == "falcon", always_masked=model.family == "falcon")  # fmt: skip
+                 shares_openly=model.family == "falcon", always_masked=model.family == "falcon",
+                 norms_late=kind in LATE_NORMS, values_normed=kind.startswith("gemma4"), values_scaled=kind == "mimo_v2_flash",
+                 tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj")  # type: ignore[arg-type]  # fmt: skip
 
 
 def _fused(family: str, config: Mapping[str, Any]) -> Any:

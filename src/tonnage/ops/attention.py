@@ -124,33 +124,63 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         return made
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
-        if not self.has_kv or self.gate or self.gate_name or self.sinks or self.memory_width or self.memory_tokens:
+        if self.memory_width or self.memory_tokens:
             return super().forward(code, x)
-        return self._projected(code, self._attended(code, *self._inputs(code, x)))
+        q, k, v, gate = self._inputs(code, x)
+        made = self._attended(code, q, k, v)
+        del q, k, v
+        return self._projected(code, self._gated(code, x, made, gate))
 
-    def _inputs(self, code: Code, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _inputs(self, code: Code, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys, values, and the gate that comes with the queries."""
         q, k, v, _ = (f"{self.name}.{name}" for name in self.names)
         sizes = (self.query_width, self.key_width, self.value_width)
         if self.fused:
             name = f"{self.name}.{self.fused}"
-            return code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes)
-        queries = code.turned_heads(code.linear(q, x, self.held(q), sizes[0], TENSOR))
-        keys = code.turned_heads(code.linear(k, x, self.held(k), sizes[1], TENSOR))
-        return queries, keys, code.linear(v, x, self.held(v), sizes[2], TENSOR)
+            return (*code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes), None)
+        gate = None
+        queries = code.linear(q, x, self.held(q), sizes[0] * (2 if self.gate else 1), TENSOR)
+        if self.gate:  # a head's gate lies beside it
+            queries, gate = code.parts(queries, sizes[:1] * 2)
+            gate = code.copy(gate)
+        queries = code.turned_heads(self._normed(code, queries, 0))
+        if not self.has_kv:
+            return queries, code.given(sizes[1]), code.given(sizes[2]), gate
+        keys = code.linear(k, x, self.held(k), sizes[1], TENSOR)
+        values = keys if self.key_is_value else None
+        keys = code.turned_heads(self._normed(code, keys, 1))
+        return queries, keys, values or code.linear(v, x, self.held(v), sizes[2], TENSOR), gate
+
+    def _normed(self, code: Code, x: Tensor, which: int, *, late: bool = False) -> Tensor:
+        """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all three."""
+        if not self.qk_norm or late != (code.style.norms_late or bool(self.fused)):
+            return x
+        kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else "rms"
+        name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]
+        with code.inside(name):
+            return code.normed(x, kind, self.held(name), 1 if self.qk_norm.endswith("full") else heads)
 
     def _attended(self, code: Code, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        if self.qk_norm:
-            kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else "rms"
-            each = not self.qk_norm.endswith("full")
-            names = [f"{self.name}.{name}" for name in self.norm_names]
-            with code.inside(names[0]):
-                q = code.normed(q, kind, self.held(names[0]), self.heads if each else 1)
-            with code.inside(names[1]):
-                k = code.normed(k, kind, self.held(names[1]), self.kv_heads if each else 1)
+        q = self._normed(code, q, 0, late=True)
+        if self.has_kv:
+            k = self._normed(code, k, 1, late=True)
         with code.inside(self.name):
-            q, k = code.rotary(q, self.head_dim), code.rotary(k, self.head_dim)
-            return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=bool(self.fused and code.style.rotary and code.style.fused != "spread"),
-                               is_masked=self.window is not None and code.masked)  # fmt: skip
+            tables = code.tables(self.head_dim)
+            q = code.rotary(q, self.head_dim, tables)
+            if self.has_kv:
+                k = code.rotary(k, self.head_dim, tables)
+                v = code.values(v, self.kv_heads)
+            by_heads = bool(self.fused and code.style.rotary and code.style.fused != "spread")
+            return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
+                               is_masked=self.window is not None and code.masked, sinks=self.sinks)  # fmt: skip
+
+    def _gated(self, code: Code, x: Tensor, made: Tensor, gate: Tensor | None) -> Tensor:
+        if self.gate_name:
+            name = f"{self.name}.{self.gate_name}"
+            gate = code.linear(name, x, self.held(name), self.gate_width or self.out_width, TENSOR)
+        if gate is None:
+            return made
+        return code.mul(made, code.mapped("sigmoid", gate, saves="output"))
 
     def _projected(self, code: Code, x: Tensor) -> Tensor:
         name = f"{self.name}.{self.names[3]}"

@@ -117,7 +117,8 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         latent, key = code.parts(both, [self.kv_lora_rank, rope])
         with code.inside(f"{n}.kv_a_layernorm"):
             latent = code.normed(latent, "rms", self.held(f"{n}.kv_a_layernorm"))
-        turned, key = code.turned(turned, rope), code.turned(key, rope)
+        tables = code.tables(rope)
+        turned, key = code.turned(turned, tables), code.turned(key, tables)
         queries = code.cat([passed, turned])
         rebuilt = code.linear(f"{n}.kv_b_proj", latent, self.held(f"{n}.kv_b_proj"), self.heads * (nope + self.v_head_dim), TENSOR)
         keys, values = code.parts(code.reordered(rebuilt), [self.heads * nope, self.heads * self.v_head_dim])

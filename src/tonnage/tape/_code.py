@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
+from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
 from tonnage.tape._kernels import chosen_kernel, shows_shared_heads
 from tonnage.tape._words import Words
 
@@ -48,12 +48,15 @@ class Router(Struct, frozen=True):
 class Style(Struct, frozen=True):
     """How a model's own code writes what its config leaves open.
 
-    `norm`: "" as Llama, "wide" or "gemma" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
+    `norm`: "" as Llama, "wide", "gemma" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
     of the attention scores. `fused`: how a fused projection is taken apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`: it has no other attention;
     `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
     positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32 ("pairs"), each half apart (`turns_whole`: taken from one
     split), or as complex numbers. `shares_openly`: calls sdpa itself, with one head of keys for all queries;
-    `always_masked`: with a mask.
+    `always_masked`: with a mask. `norms_late`: queries and keys are normalised behind all projections, not each behind its own;
+    `values_normed`, `values_scaled`: so are values, or multiplied by a number. `tables`: 1: a layer makes cosines and sines anew; 2: for
+    queries and for keys. `layer_norm`: "wide": in fp32 and cast, "written out": in single operations. `wide_scores`: eager attention casts
+    queries and keys to fp32; `subtracts_max`: it subtracts each row's largest score.
     """
 
     activation: str = "silu"
@@ -67,6 +70,13 @@ class Style(Struct, frozen=True):
     upcasts_softmax: bool = True
     shares_openly: bool = False
     always_masked: bool = False
+    norms_late: bool = False
+    values_normed: bool = False
+    values_scaled: bool = False
+    tables: int = 0
+    layer_norm: Literal["", "wide", "written out"] = ""
+    wide_scores: bool = False
+    subtracts_max: bool = False
     turns: Literal["halves", "pairs", "apart", "complex"] = "halves"
     turns_whole: bool = False
     router: Router = Router()
@@ -117,20 +127,42 @@ class Code(Words):
 
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
         """LayerNorm; autocast runs it in fp32."""
-        x = self.to(x, 4) if self.types.autocast else x
-        return self.layer_norm(x, [self.weight(*each[:3]) for each in weights], statistics=2 * groups)
+        width, kind = x.width, self.style.layer_norm
+        held = [self.weight(*each[:3]) for each in weights]
+        if kind == "written out":
+            return self._layer_norm_written_out(x, held, groups)
+        if self.types.autocast or kind == "wide":
+            x = self.to(x, 4)
+        made = self.layer_norm(x, held, statistics=groups)
+        return self.to(made, width) if kind == "wide" else made
+
+    def _layer_norm_written_out(self, x: Tensor, weights: Sequence[Tensor], groups: float) -> Tensor:
+        """As CohereLayerNorm: the mean is subtracted twice."""
+        width, h = x.width, self.to(x, 4)
+        mean = self.mean(h, groups)
+        scale = self.mapped("rsqrt", self.mean(self.square(self.sub(h, mean)), groups), saves="output")
+        h = self.mul(self.sub(h, mean), scale)
+        del mean, scale
+        for weight in weights[:1]:
+            h = self.mul(self.to(weight, 4), h)
+        return self.to(h, width)
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
-        """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added to the weight too.
+        """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added to the weight too;
+        "gemma4": the weight is cast, and the root is a power.
 
         `groups`: norms a token, as many as heads where each is normalised alone.
         """
         width = x.width
         h = self.to(x, 4)
-        scale = self.mapped("rsqrt", self.mean(self.square(h), groups), saves="output")
+        spread = self.mean(self.square(h), groups)
+        scale = self.mapped("rsqrt", spread, saves="input" if self.style.norm == "gemma4" else "output")
         h = self.mul(h, scale)
+        del spread, scale
         if weight is None:
             return self.to(h, width)
+        if self.style.norm == "gemma4":
+            return self.to(self.mul(h, self.to(weight, 4)), width)
         if self.style.norm == "gemma":
             weight = self.mapped("add", self.to(weight, 4))
             return self.to(self.mul(h, weight), width)
@@ -159,40 +191,60 @@ class Code(Words):
             q, k, v = self.parts(x, sizes, whole=self.style.fused != "slice")
         return self.turned_heads(q), self.turned_heads(k), v
 
-    def rotary(self, x: Tensor, of: float) -> Tensor:
+    def given(self, elements: float) -> Tensor:
+        """A tensor that another layer made and keeps: its gradient flows there."""
+        return Tensor(None, elements, self.types.compute, TENSOR, Slot(), True)
+
+    def values(self, v: Tensor, heads: int) -> Tensor:
+        """What is done to values alone."""
+        if self.style.values_normed:
+            with self.inside("v_norm"):
+                v = self.rms_norm(v, None, heads)
+        return self.mapped("mul", v) if self.style.values_scaled else v
+
+    def tables(self, of: float) -> tuple[Tensor, Tensor]:
+        """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's own."""
+        of *= self.style.rotary
+        if not self.style.tables:
+            return self.constant(of), self.constant(of)
+        width = 4 if self.style.turns == "pairs" else self.types.compute
+        return self.new(of, width, TOKEN, "cosines"), self.new(of, width, TOKEN, "sines")
+
+    def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Positions on the turned part of the `of` numbers of each head."""
         part = self.style.rotary
         if not part:
             return x
+        if tables is None or self.style.tables == 2:
+            tables = self.tables(of)
         if part != 1:
             turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], whole=False)
-            return self.cat([self.turned(turned, of * part), passed])
-        return self.turned(x, of)
+            return self.cat([self.turned(turned, tables), passed])
+        return self.turned(x, tables)
 
-    def turned(self, x: Tensor, of: float) -> Tensor:
-        """Positions on all numbers of each head, `of` of them."""
+    def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+        """Positions on all of these numbers."""
         kind, width = self.style.turns, x.width
         if kind == "complex":
-            return self.to(self.mul(self.to(x, 4), self.constant(of, 4)), width)
+            return self.to(self.mul(self.to(x, 4), self.constant(1, 4)), width)
         if kind == "pairs":
-            return self.to(self._rotated(self.to(x, 4), of), width)
+            return self.to(self._rotated(self.to(x, 4), tables), width)
         if kind == "apart":
-            return self._turned_apart(x, of)
-        return self._rotated(x, of)
+            return self._turned_apart(x, tables)
+        return self._rotated(x, tables)
 
-    def _rotated(self, x: Tensor, of: float) -> Tensor:
+    def _rotated(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
         """x * cos + rotate_half(x) * sin."""
-        cosines = self.constant(of)
-        straight = self.mul(x, cosines)
+        straight = self.mul(x, tables[0])
         first, second = self.parts(x, [x.elements / 2] * 2, whole=False)
-        return self.add(straight, self.mul(self.cat([self.mapped("neg", second), first]), cosines))
+        return self.add(straight, self.mul(self.cat([self.mapped("neg", second), first]), tables[1]))
 
-    def _turned_apart(self, x: Tensor, of: float) -> Tensor:
+    def _turned_apart(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
         """Both halves, or even and odd numbers, turned into each other and joined."""
-        cosines = self.constant(of / 2)
+        cosines, sines = tables
         first, second = self.parts(x, [x.elements / 2] * 2, whole=self.style.turns_whole)
-        one = self.sub(self.mul(first, cosines), self.mul(second, cosines))
-        other = self.add(self.mul(second, cosines), self.mul(first, cosines))
+        one = self.sub(self.mul(first, cosines), self.mul(second, sines))
+        other = self.add(self.mul(second, cosines), self.mul(first, sines))
         return self.cat([one, other])
 
     def activation(self, x: Tensor) -> Tensor:
@@ -212,12 +264,12 @@ class Code(Words):
         del cube
         return self.mul(half, self.mapped("add", self.mapped("tanh", inner, saves="output")))
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False, sinks: bool = False) -> Tensor:  # fmt: skip
         """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of heads."""
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
-            return self._eager(q, k, v, heads, out)
+            return self._eager(q, k, v, heads, out, sinks)
         q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
         # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is copied for the projection
         is_copied = by_heads or self.style.rotary not in (0, 1)
@@ -258,27 +310,38 @@ class Code(Words):
         q, k, v = (self.to(each, 4) for each in (q, k, v))
         q, k = self.mapped("mul", q), self.mapped("mul", k)
         if k.elements != wide:  # shown to all queries by the product
-            k, v = self.expanded(k, wide), self.expanded(v, out)
+            k = self.expanded(k, wide)
         scores = self.softmax(self.add(self.pairs(q, k, heads, Extent("pair", "tensor")), self.constant(1)))
         del q, k
+        if v.elements != out:
+            v = self.expanded(v, out)
         if self.drops_attention:
             scores = self.dropout(scores)
         return self.copy(self.to(self.pairs(scores, v, out, TENSOR), width))
 
-    def _eager(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+    def _eager(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, sinks: bool) -> Tensor:
         if k.elements != q.elements:
             k = self.copy(k, q.elements)
             v = self.copy(v, out)
+        width = v.width
+        if self.style.wide_scores:
+            q, k = self.to(q, 4), self.to(k, 4)
         scores = self.mapped("scale", self.pairs(q, k, heads, Extent("pair", "tensor")))
         if self.style.soft_capped:
             scores = self.mapped("div", scores)
             scores = self.mapped("tanh", scores, saves="output")
             scores = self.mapped("mul", scores)
-        width = scores.width
         scores = self.add(scores, self.constant(1))
+        if sinks:  # a column more, which is left out here
+            scores = self.cat([scores])
+        if self.style.subtracts_max:
+            scores = self.sub(scores, self.largest(scores, heads))
         if self.style.upcasts_softmax:
             scores = self.to(scores, 4)
-        scores = self.to(self.softmax(scores), width)
+        scores = self.softmax(scores)
+        if sinks:
+            scores = self.parts(scores, [scores.elements], whole=False)[0]
+        scores = self.to(scores, width)
         if self.drops_attention:
             scores = self.dropout(scores)
         return self.copy(self.pairs(scores, v, out, TENSOR))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tonnage.tape._kernels import AttentionKernel
-from tonnage.tape._tape import TOKEN, Extent, Gradients, Slot, Tape, Tensor
+from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tape, Tensor
 
 FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
 
@@ -66,11 +66,14 @@ class Words(Tape):
     def sub(self, x: Tensor, y: Tensor) -> Tensor:
         """The second gradient is the incoming one negated."""
         out = self.like(_larger(x, y), max(x.width, y.width))
+        shapes = _shape(x), _shape(y)
         asked = x.slot is not None, y.slot is not None
 
         def derivative(gradients: Gradients) -> Gradients:
             g = _one(gradients)
-            return [g.alias() if asked[0] else None, self.like(g) if asked[1] else None]
+            made = [g.alias() if asked[0] else None, self.like(g) if asked[1] else None]
+            self.mark()
+            return [self._reduced(made, i, *shape) for i, shape in enumerate(shapes)]
 
         self.note("sub", [out], [x, y], [], derivative)
         return out
@@ -118,6 +121,19 @@ class Words(Tape):
         whole = _shape(x)
         self.note("mean", [out], [x], [], lambda _: [self.new(*whole)])
         return out
+
+    def largest(self, x: Tensor, elements: float) -> Tensor:
+        """The largest of each row, which keeps where it stands; its gradient is put into zeros."""
+        out, where = self.new(elements, x.width, TENSOR), self.new(elements, 8, TENSOR)
+        like = _shape(x)
+        self.note("max", [out], [x], [where], lambda _: [self._into_zeros(*like)])
+        return out
+
+    def _into_zeros(self, elements: float, width: float, extent: Extent) -> Tensor:
+        zeros, made = self.new(elements, width, extent), self.new(elements, width, extent)
+        self.mark()
+        del zeros
+        return made
 
     def softmax(self, x: Tensor) -> Tensor:
         """Keeps its result."""
@@ -203,11 +219,11 @@ class Words(Tape):
         out, kept = self.new(elements, x.width, extent), self.new(index, 1, extent)
         like = _shape(x)
 
-        def derivative(_: Gradients) -> Gradients:
-            zeros = self.new(*like)
-            made = self.new(*like)
-            self.mark()
-            del zeros
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            values = self.like(g) if g.storage is not None and g.storage.bytes < g.elements * g.width else None
+            made = self._into_zeros(*like)
+            del values
             return [made]
 
         self.note("index", [out], [x], [kept], derivative)
@@ -251,17 +267,17 @@ class Words(Tape):
         self.note("bmm", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
         return out
 
-    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 2) -> Tensor:
-        """native_layer_norm: keeps its input and fp32 statistics; the weights' gradients are made in the same call."""
+    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1) -> Tensor:
+        """native_layer_norm: keeps its input, mean and root in fp32; the weights' gradients are made in the same call."""
         out = self.like(x)
-        kept = self.new(statistics, 4, x.extent)
+        mean, root = self.new(statistics, 4, x.extent), self.new(statistics, 4, x.extent)
         shapes = [_shape(each) if each.slot else None for each in weights]
 
         def derivative(gradients: Gradients) -> Gradients:
             made: list[Tensor | None] = [self.like(_one(gradients))]
             return [*made, *(self.new(*shape) if shape else None for shape in shapes)]
 
-        self.note("layer_norm", [out], [x, *weights], [x, kept], derivative)
+        self.note("layer_norm", [out], [x, *weights], [x, mean, root], derivative)
         return out
 
     # ---- attention ----
