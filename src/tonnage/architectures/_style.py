@@ -35,10 +35,16 @@ UNTURNED = (
 )  # positions are learned, or biases of the scores
 NARROW_SOFTMAX = ("gpt2", "gpt3", "opt")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
+# Where the config does not say: the defaults of the classes' configurations.
+PART = {
+    **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "stablelm", "gpt_neox"), 0.25),
+    **dict.fromkeys(("glm", "glm4", "glm4_moe", "phi", "persimmon", "nemotron", "recurrent_gemma", "bamba"), 0.5),
+}
 FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view"}
 # How rotary positions are written, by model_type: pairs of neighbours in fp32, each half apart, complex numbers.
 TURNS = {
-    **dict.fromkeys(("cohere", "cohere2", "ernie4_5", "ernie4_5_moe"), "pairs"),
+    **dict.fromkeys(("cohere", "cohere2"), "pairs in fp32"),
+    **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), "pairs cast"),
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe_lite", "longcat_flash", "gpt_oss", "youtu"), "apart"),
     **dict.fromkeys(("deepseek_v2", "llama4", "llama4_text"), "complex"),
 }
@@ -60,6 +66,7 @@ NORM_KINDS = {"gpt_oss": "wide", "gemma4": "gemma4", "gemma4_text": "gemma4", "g
 LATE_NORMS = ("gemma3", "gemma3_text", "hunyuan_v1_dense", "hunyuan_v1_moe")
 TABLES = {"ernie4_5": 1, "ernie4_5_moe": 1, "glm": 1, "glm4": 1, "gptj": 2}
 LAYER_NORMS = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}
+LAYER_NORMED_HEADS = ("stablelm", "cohere", "phi", "persimmon")
 EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has no other attention for them
 
 
@@ -82,7 +89,8 @@ def style_of(model: Model) -> Style:
                  turns=TURNS.get(kind, "halves"), turns_whole=kind == "gpt_oss", router=ROUTERS.get(kind, Router()),
                  shares_openly=model.family == "falcon", always_masked=model.family == "falcon",
                  norms_late=kind in LATE_NORMS, values_normed=kind.startswith("gemma4"), values_scaled=kind == "mimo_v2_flash",
-                 tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj")  # type: ignore[arg-type]  # fmt: skip
+                 tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj",
+                 head_norm="layer" if kind in LAYER_NORMED_HEADS else "", clamped_experts=kind == "gpt_oss")  # type: ignore[arg-type]  # fmt: skip
 
 
 def _fused(family: str, config: Mapping[str, Any]) -> Any:
@@ -101,4 +109,7 @@ def _rotary(family: str, config: Mapping[str, Any]) -> float:
         for name in PARTS:
             if isinstance(where.get(name), int | float):
                 return float(where[name])
-    return 1
+    if isinstance(config.get("rotary_dim"), int):
+        width = config.get("head_dim") or config.get("n_embd", 0) / config.get("n_head", 1)
+        return min(1.0, config["rotary_dim"] / width) if width else 1
+    return PART.get(config.get("model_type", ""), 1)

@@ -155,7 +155,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all three."""
         if not self.qk_norm or late != (code.style.norms_late or bool(self.fused)):
             return x
-        kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else "rms"
+        kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
         name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]
         with code.inside(name):
             return code.normed(x, kind, self.held(name), 1 if self.qk_norm.endswith("full") else heads)

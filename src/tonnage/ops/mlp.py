@@ -194,10 +194,8 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         else:
             held = self.held(up) if gate == up else [*self.held(gate), *self.held(up)]
             both = code.linear("gate_up_proj", tokens, held, 2 * inner, EXPERT)
-            one, other = code.parts(both, [inner, inner])
+            hidden = code.gated(both, inner)
             del both
-            hidden = code.mul(code.activation(one), other)
-            del one, other
         return code.linear(down, hidden, self.held(down), self.top_k * self.hidden_size, EXPERT)
 
     def _shared(self, code: Code, x: Tensor) -> Tensor:

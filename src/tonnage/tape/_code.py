@@ -51,12 +51,14 @@ class Style(Struct, frozen=True):
     `norm`: "" as Llama, "wide", "gemma" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
     of the attention scores. `fused`: how a fused projection is taken apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`: it has no other attention;
     `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
-    positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32 ("pairs"), each half apart (`turns_whole`: taken from one
+    positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32, or with both
+    factors cast to it, each half apart (`turns_whole`: taken from one
     split), or as complex numbers. `shares_openly`: calls sdpa itself, with one head of keys for all queries;
     `always_masked`: with a mask. `norms_late`: queries and keys are normalised behind all projections, not each behind its own;
     `values_normed`, `values_scaled`: so are values, or multiplied by a number. `tables`: 1: a layer makes cosines and sines anew; 2: for
     queries and for keys. `layer_norm`: "wide": in fp32 and cast, "written out": in single operations. `wide_scores`: eager attention casts
-    queries and keys to fp32; `subtracts_max`: it subtracts each row's largest score.
+    queries and keys to fp32; `subtracts_max`: it subtracts each row's largest score. `head_norm`: what normalises queries and keys where it is not the layer's kind;
+    `clamped_experts`: gates and ups are clamped (gpt-oss).
     """
 
     activation: str = "silu"
@@ -77,7 +79,9 @@ class Style(Struct, frozen=True):
     layer_norm: Literal["", "wide", "written out"] = ""
     wide_scores: bool = False
     subtracts_max: bool = False
-    turns: Literal["halves", "pairs", "apart", "complex"] = "halves"
+    head_norm: Literal["", "layer"] = ""
+    clamped_experts: bool = False
+    turns: Literal["halves", "pairs in fp32", "pairs cast", "apart", "complex"] = "halves"
     turns_whole: bool = False
     router: Router = Router()
 
@@ -207,7 +211,7 @@ class Code(Words):
         of *= self.style.rotary
         if not self.style.tables:
             return self.constant(of), self.constant(of)
-        width = 4 if self.style.turns == "pairs" else self.types.compute
+        width = 4 if self.style.turns.startswith("pairs") else self.types.compute
         return self.new(of, width, TOKEN, "cosines"), self.new(of, width, TOKEN, "sines")
 
     def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -227,7 +231,7 @@ class Code(Words):
         kind, width = self.style.turns, x.width
         if kind == "complex":
             return self.to(self.mul(self.to(x, 4), self.constant(1, 4)), width)
-        if kind == "pairs":
+        if kind == "pairs in fp32":
             return self.to(self._rotated(self.to(x, 4), tables), width)
         if kind == "apart":
             return self._turned_apart(x, tables)
@@ -235,9 +239,11 @@ class Code(Words):
 
     def _rotated(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
         """x * cos + rotate_half(x) * sin."""
-        straight = self.mul(x, tables[0])
+        width = 4 if self.style.turns == "pairs cast" else x.width
+        straight = self.mul(self.to(x, width), tables[0])
         first, second = self.parts(x, [x.elements / 2] * 2, whole=False)
-        return self.add(straight, self.mul(self.cat([self.mapped("neg", second), first]), tables[1]))
+        crossed = self.to(self.cat([self.mapped("neg", second), first]), width)
+        return self.to(self.add(straight, self.mul(crossed, tables[1])), x.width)
 
     def _turned_apart(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
         """Both halves, or even and odd numbers, turned into each other and joined."""
@@ -246,6 +252,16 @@ class Code(Words):
         one = self.sub(self.mul(first, cosines), self.mul(second, sines))
         other = self.add(self.mul(second, cosines), self.mul(first, sines))
         return self.cat([one, other])
+
+    def gated(self, both: Tensor, inner: float) -> Tensor:
+        """What experts make of gates and ups that come from one product."""
+        gate, up = self.parts(both, [inner, inner], whole=not self.style.clamped_experts)
+        del both
+        if not self.style.clamped_experts:
+            return self.mul(self.activation(gate), up)
+        gate, up = self.clamped(gate, sides=1), self.clamped(up, sides=2)
+        glu = self.mul(gate, self.mapped("sigmoid", self.mapped("mul", gate), saves="output"))
+        return self.mul(self.mapped("add", up), glu)
 
     def activation(self, x: Tensor) -> Tensor:
         """The activation function of the model, between the products of a feed-forward."""

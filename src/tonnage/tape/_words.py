@@ -50,6 +50,20 @@ class Words(Tape):
         self.note(name, [out], [x], kept, derivative)
         return out
 
+    def clamped(self, x: Tensor, *, sides: int) -> Tensor:
+        """Its derivative makes a mask of one byte a number for each side."""
+        out = self.like(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            masks = [self.like(_one(gradients), 1) for _ in range(sides)]
+            made = self.like(_one(gradients))
+            self.mark()
+            del masks
+            return [made]
+
+        self.note("clamp", [out], [x], [x], derivative)
+        return out
+
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """The incoming gradient goes on both ways as it is, but for a cast."""
         out = self.like(_larger(x, y), max(x.width, y.width))
