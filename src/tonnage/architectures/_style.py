@@ -9,11 +9,11 @@ from typing import Any
 from tonnage.architectures._model import Model
 from tonnage.tape import Router, Style
 
-ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation")
+ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation", "mlp_hidden_act")
 # Where the config of a family does not say: what its code has.
 ACTIVATION = {"gpt2": "gelu_new", "gpt_bigcode": "gelu_pytorch_tanh", "gptj": "gelu_new", "gpt_neo": "gelu_new", "phi": "gelu_new",
               "opt": "relu", "falcon": "gelu", "bloom": "bloom_gelu", "mpt": "gelu", "gpt_neox": "gelu", "starcoder2": "gelu_pytorch_tanh",
-              "gemma": "gelu_pytorch_tanh", "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "nemotron": "relu2"}  # fmt: skip
+              "gemma": "gelu_pytorch_tanh", "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "nemotron": "relu2", "modernbert": "gelu", "apertus": "xielu"}  # fmt: skip
 NORMS = {
     "gemma": "gemma",
     "gemma2": "gemma",
@@ -32,6 +32,8 @@ UNTURNED = (
     "gpt_bigcode",
     "gpt_neo",
     "baichuan",
+    "nemotron_h",
+    "jamba",
 )  # positions are learned, or biases of the scores
 NARROW_SOFTMAX = ("gpt2", "gpt3", "opt")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
@@ -40,10 +42,10 @@ PART = {
     **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "stablelm", "gpt_neox"), 0.25),
     **dict.fromkeys(("glm", "glm4", "glm4_moe", "phi", "persimmon", "nemotron", "recurrent_gemma", "bamba"), 0.5),
 }
-FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view"}
+FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view", "modernbert": "in order"}
 # How rotary positions are written, by model_type: pairs of neighbours in fp32, each half apart, complex numbers.
 TURNS = {
-    **dict.fromkeys(("cohere", "cohere2"), "pairs in fp32"),
+    **dict.fromkeys(("cohere", "cohere2", "modernbert"), "pairs in fp32"),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), "pairs cast"),
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe_lite", "longcat_flash", "gpt_oss", "youtu"), "apart"),
     **dict.fromkeys(("deepseek_v2", "llama4", "llama4_text"), "complex"),
@@ -52,17 +54,17 @@ SIGMOID = Router(wide=True, scores="sigmoid", stays_wide=True)
 MIXTRAL = Router(stays_wide=True)
 ROUTERS = {
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe", "glm4v_moe", "glm4_moe_lite", "dots1", "mimo_v2_flash", "nemotron_h"), SIGMOID),
-    **dict.fromkeys(("mixtral", "minimax", "phimoe"), MIXTRAL),
+    **dict.fromkeys(("mixtral", "minimax"), MIXTRAL),
     **dict.fromkeys(("qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), Router(shared_first=True)),
     **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "gpt_oss"), Router(chosen_first=True)),
     "deepseek_v2": Router(wide=True, stays_wide=True),
-    "minimax_m2": Router(wide=True, scores="sigmoid", stays_wide=True),
-    "hunyuan_v1_moe": Router(wide=True, stays_wide=True, shared_first=True),
+    "minimax_m2": Router(scores="sigmoid", stays_wide=True),
+    "hunyuan_v1_moe": Router(wide=True, held_wide=True, stays_wide=True, shared_first=True),
     "ernie4_5_moe": Router(wide=True, shared_first=True),
 }
 
 
-NORM_KINDS = {"gpt_oss": "wide", "gemma4": "gemma4", "gemma4_text": "gemma4", "glm4": ""}
+NORM_KINDS = {"gpt_oss": "wide", "nemotron_h": "cast", "gemma4": "gemma4", "gemma4_text": "gemma4", "glm4": ""}
 LATE_NORMS = ("gemma3", "gemma3_text", "hunyuan_v1_dense", "hunyuan_v1_moe")
 TABLES = {"ernie4_5": 1, "ernie4_5_moe": 1, "glm": 1, "glm4": 1, "gptj": 2}
 LAYER_NORMS = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}

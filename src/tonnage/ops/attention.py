@@ -158,7 +158,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
         name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]
         with code.inside(name):
-            return code.normed(x, kind, self.held(name), 1 if self.qk_norm.endswith("full") else heads)
+            return code.normed(x, kind, self.held(name), 1 if self.qk_norm.endswith("full") and not code.style.head_norm else heads)
 
     def _attended(self, code: Code, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q = self._normed(code, q, 0, late=True)
@@ -170,7 +170,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
             if self.has_kv:
                 k = code.rotary(k, self.head_dim, tables)
                 v = code.values(v, self.kv_heads)
-            by_heads = bool(self.fused and code.style.rotary and code.style.fused != "spread")
+            by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
             return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
                                is_masked=self.window is not None and code.masked, sinks=self.sinks)  # fmt: skip
 

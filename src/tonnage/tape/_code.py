@@ -34,11 +34,12 @@ class Held(NamedTuple):
 
 
 class Router(Struct, frozen=True):
-    """How a mixture's router is written. `wide`: its product in fp32; `chosen_first`: the largest logits are chosen, and scored alone;
+    """How a mixture's router is written. `wide`: its product in fp32, `held_wide`: so is its weight; `chosen_first`: the largest logits are chosen, and scored alone;
     `stays_wide`: what weighs the experts' outputs stays in fp32, and so makes their sum fp32. `shared_first`: shared experts run before it.
     """
 
     wide: bool = False
+    held_wide: bool = False
     scores: Literal["softmax", "sigmoid"] = "softmax"
     chosen_first: bool = False
     stays_wide: bool = False
@@ -48,7 +49,7 @@ class Router(Struct, frozen=True):
 class Style(Struct, frozen=True):
     """How a model's own code writes what its config leaves open.
 
-    `norm`: "" as Llama, "wide", "gemma" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
+    `norm`: "" as Llama, "wide", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
     of the attention scores. `fused`: how a fused projection is taken apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`: it has no other attention;
     `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
     positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32, or with both
@@ -65,7 +66,7 @@ class Style(Struct, frozen=True):
     norm: str = ""
     rotary: float = 1
     soft_capped: bool = False
-    fused: Literal["split", "slice", "view", "picked", "spread"] = "split"
+    fused: Literal["split", "slice", "view", "picked", "spread", "in order"] = "split"
     residual_scaled: bool = False
     query_scaled: bool = False
     eager_alone: bool = False
@@ -127,7 +128,9 @@ class Code(Words):
         if self.types.autocast:
             return self.linear(name, x, weights, out)
         with self.inside(name):
-            return self.product(self.to(x, 4), [self.to(self.weight(*each[:3]), 4) for each in weights], out)
+            held = [self.parameter(each.elements, 4, each.split, trains=self.trains) if self.style.router.held_wide
+                    else self.to(self.weight(*each[:3]), 4) for each in weights]  # fmt: skip
+            return self.product(self.to(x, 4), held, out)
 
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
         """LayerNorm; autocast runs it in fp32."""
@@ -153,7 +156,7 @@ class Code(Words):
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
         """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added to the weight too;
-        "gemma4": the weight is cast, and the root is a power.
+        "cast": the weight is cast, "gemma4": and the root is a power.
 
         `groups`: norms a token, as many as heads where each is normalised alone.
         """
@@ -165,7 +168,7 @@ class Code(Words):
         del spread, scale
         if weight is None:
             return self.to(h, width)
-        if self.style.norm == "gemma4":
+        if self.style.norm in ("gemma4", "cast"):
             return self.to(self.mul(h, self.to(weight, 4)), width)
         if self.style.norm == "gemma":
             weight = self.mapped("add", self.to(weight, 4))
@@ -268,9 +271,22 @@ class Code(Words):
         name = self.style.activation
         if name in WRITTEN_OUT:
             return self._gelu_written_out(x)
+        if name == "xielu":
+            return self._xielu(x)
+        if name == "bloom_gelu":
+            return self.mapped(name, x, saves="input", temporaries=4)
         if name == "relu2":
             return self.mapped("square", self.mapped("relu", x, saves="output"), saves="input", temporaries=2)
         return self.mapped(name, x, saves="output" if name in ("relu", "tanh", "sigmoid") else "input")
+
+    def _xielu(self, x: Tensor) -> Tensor:
+        """where(x > 0, p * x * x + b * x, (expm1(min(x, e)) - x) * n + b * x), with p and n learned."""
+        p, n = self.weight(1, "replicated"), self.weight(1, "replicated")
+        positive = self.add(self.mul(self.mul(p, x), x), self.mapped("mul", x))
+        low = self.mapped("expm1", self.smaller(x), saves="output")
+        negative = self.add(self.mul(self.sub(low, x), n), self.mapped("mul", x))
+        del low
+        return self.either(positive, negative)
 
     def _gelu_written_out(self, x: Tensor) -> Tensor:
         """0.5 * x * (1 + tanh(c * (x + 0.044715 * x**3))): each step is an operation of its own."""

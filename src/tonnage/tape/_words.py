@@ -64,6 +64,26 @@ class Words(Tape):
         self.note("clamp", [out], [x], [x], derivative)
         return out
 
+    def smaller(self, x: Tensor) -> Tensor:
+        """min(x, a number): keeps x; its derivative makes a mask and a masked gradient for each side."""
+        out = self.like(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            mask, made = self.like(g, 1), self.like(g)
+            self.mark()
+            del mask
+            return [made]
+
+        self.note("min", [out], [x], [x], derivative)
+        return out
+
+    def either(self, x: Tensor, y: Tensor) -> Tensor:
+        """A choice by a mask of one byte a number, which is kept."""
+        out, mask = self.like(x), self.like(x, 1)
+        self.note("where", [out], [x, y], [mask], lambda g: [self.like(_one(g)), self.like(_one(g))])
+        return out
+
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """The incoming gradient goes on both ways as it is, but for a cast."""
         out = self.like(_larger(x, y), max(x.width, y.width))
