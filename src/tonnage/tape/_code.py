@@ -116,8 +116,8 @@ class Code(Words):
     def linear(self, name: str, x: Tensor, weights: Sequence["Held"], out: float, extent: Extent = TOKEN) -> Tensor:
         """x times a weight, or several that are stored as one: under autocast all are cast first."""
         with self.inside(name):
-            x = self.to(x, self.types.compute)
-            cast = [self.to(self.weight(*each[:3]), self.types.compute) for each in weights]
+            cast = self.cast([self.weight(*each[:3]) for each in weights], self.types.compute)
+            x = self.to(x, self.types.compute)  # the last argument is cast first
             matrices = [each for each, held in zip(cast, weights, strict=True) if not held.is_bias]
             biases = [each for each, held in zip(cast, weights, strict=True) if held.is_bias]
             del cast
@@ -213,8 +213,8 @@ class Code(Words):
         """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's own."""
         of *= self.style.rotary
         if not self.style.tables:
-            return self.constant(of), self.constant(of)
-        width = 4 if self.style.turns.startswith("pairs") else self.types.compute
+            return self.constant(of, self.types.parameter), self.constant(of, self.types.parameter)
+        width = 4 if self.style.turns.startswith("pairs") else self.types.parameter
         return self.new(of, width, TOKEN, "cosines"), self.new(of, width, TOKEN, "sines")
 
     def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -276,8 +276,12 @@ class Code(Words):
         if name == "bloom_gelu":
             return self.mapped(name, x, saves="input", temporaries=4)
         if name == "relu2":
-            return self.mapped("square", self.mapped("relu", x, saves="output"), saves="input", temporaries=2)
+            return self.mapped("square", self.powered(self.mapped("relu", x, saves="output")), saves="input", temporaries=2)
         return self.mapped(name, x, saves="output" if name in ("relu", "tanh", "sigmoid") else "input")
+
+    def powered(self, x: Tensor) -> Tensor:
+        """What a power is taken of: autocast casts it to fp32."""
+        return self.to(x, 4) if self.types.autocast else x
 
     def _xielu(self, x: Tensor) -> Tensor:
         """where(x > 0, p * x * x + b * x, (expm1(min(x, e)) - x) * n + b * x), with p and n learned."""
@@ -291,7 +295,7 @@ class Code(Words):
     def _gelu_written_out(self, x: Tensor) -> Tensor:
         """0.5 * x * (1 + tanh(c * (x + 0.044715 * x**3))): each step is an operation of its own."""
         half = self.mapped("mul", x)
-        cube = self.mapped("mul", self.mapped("pow", x, saves="input", temporaries=2))
+        cube = self.mapped("mul", self.mapped("pow", self.powered(x), saves="input", temporaries=2))
         inner = self.mapped("mul", self.add(x, cube))
         del cube
         return self.mul(half, self.mapped("add", self.mapped("tanh", inner, saves="output")))
@@ -307,9 +311,8 @@ class Code(Words):
         is_copied = by_heads or self.style.rotary not in (0, 1)
         if self.implementation == "flash":
             made = self._flash(q, k, v, heads, out)
-        else:
-            made = self._sdpa(q, k, v, heads, out, kv_heads, is_masked)
-        return self.copy(made) if is_copied else made
+            return self.copy(made) if is_copied else made
+        return self._sdpa(q, k, v, heads, out, kv_heads, is_masked, is_copied)
 
     def _flash(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """flash_attention_2: narrower values are padded to the width of the queries, and the result is cut."""
@@ -319,7 +322,7 @@ class Code(Words):
         made = self.attention(q, k, v, heads, q.elements, "flash")
         return self.copy(self.parts(made, [out], whole=False)[0])
 
-    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool) -> Tensor:
+    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
         is_masked = is_masked or self.style.always_masked
         width, value_width = q.elements / heads, out / heads
         is_shared = k.elements != q.elements
@@ -332,7 +335,8 @@ class Code(Words):
             return self._math(q, k, v, heads, out)
         # a mask is made into numbers, for every layer anew
         mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
-        return self.attention(q, k, v, heads, out, kernel, mask)
+        made = self.attention(q, k, v, heads, out, kernel, mask)
+        return self.copy(made) if is_copied and kernel != "efficient" else made  # which writes it token by token
 
     def _math(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """aten's _scaled_dot_product_attention_math: in fp32, with queries and keys scaled before their product."""

@@ -33,6 +33,19 @@ class Words(Tape):
         self.note("to", [out], [x], [], lambda g: [self.like(_one(g), before)])
         return out
 
+    def cast(self, parts: Sequence[Tensor], width: float) -> list[Tensor]:
+        """Another type for what is stored as one tensor."""
+        if all(part.width == width for part in parts):
+            return list(parts)
+        out = [self.like(part, width) for part in parts]
+        shapes = [_shape(part) if part.slot else None for part in parts]
+
+        def derivative(_: Gradients) -> Gradients:
+            return [self.new(*shape) if shape else None for shape in shapes]
+
+        self.note("to", out, parts, [], derivative)
+        return out
+
     def mapped(
         self, name: str, x: Tensor, *, saves: Literal["", "input", "output"] = "", temporaries: int = 0
     ) -> Tensor:
