@@ -35,7 +35,7 @@ UNTURNED = (
     "nemotron_h",
     "jamba",
 )  # positions are learned, or biases of the scores
-NARROW_SOFTMAX = ("gpt2", "gpt3", "opt")
+NARROW_SOFTMAX = ("gpt2", "gpt3", "falcon")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
 # Where the config does not say: the defaults of the classes' configurations.
 PART = {

@@ -305,7 +305,7 @@ class Code(Words):
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
-            return self._eager(q, k, v, heads, out, sinks)
+            return self._eager(q, k, v, heads, out, kv_heads, sinks)
         q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
         # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is copied for the projection
         is_copied = by_heads or self.style.rotary not in (0, 1)
@@ -313,6 +313,10 @@ class Code(Words):
             made = self._flash(q, k, v, heads, out)
             return self.copy(made) if is_copied else made
         return self._sdpa(q, k, v, heads, out, kv_heads, is_masked, is_copied)
+
+    def _repeated(self, x: Tensor, elements: float, kv_heads: int) -> Tensor:
+        """repeat_kv: one head alone is seen as many without a copy."""
+        return self.copy(x, elements) if kv_heads > 1 else self.expanded(x, elements)
 
     def _flash(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """flash_attention_2: narrower values are padded to the width of the queries, and the result is cut."""
@@ -327,9 +331,7 @@ class Code(Words):
         width, value_width = q.elements / heads, out / heads
         is_shared = k.elements != q.elements
         if is_shared and not self.style.shares_openly and not shows_shared_heads(width, value_width, is_masked):
-            # one head alone is seen as many without a copy
-            repeat = self.copy if kv_heads > 1 else self.expanded
-            k, v, is_shared = repeat(k, q.elements), repeat(v, out), False
+            k, v, is_shared = self._repeated(k, q.elements, kv_heads), self._repeated(v, out, kv_heads), False
         kernel = chosen_kernel(width, value_width, q.width, is_shared=is_shared, is_masked=is_masked)
         if kernel == "math" or (is_shared and self.style.shares_openly):
             return self._math(q, k, v, heads, out)
@@ -355,10 +357,10 @@ class Code(Words):
             scores = self.dropout(scores)
         return self.copy(self.to(self.pairs(scores, v, out, TENSOR), width))
 
-    def _eager(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, sinks: bool) -> Tensor:
+    def _eager(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, sinks: bool) -> Tensor:
         if k.elements != q.elements:
-            k = self.copy(k, q.elements)
-            v = self.copy(v, out)
+            k = self._repeated(k, q.elements, kv_heads)
+            v = v if self.style.shares_openly else self._repeated(v, out, kv_heads)
         width = v.width
         if self.style.wide_scores:
             q, k = self.to(q, 4), self.to(k, 4)
@@ -380,6 +382,8 @@ class Code(Words):
         scores = self.to(scores, width)
         if self.drops_attention:
             scores = self.dropout(scores)
+        if v.elements != out:
+            v = self.expanded(v, out)
         return self.copy(self.pairs(scores, v, out, TENSOR))
 
     def dropped(self, x: Tensor) -> Tensor:
