@@ -9,11 +9,11 @@ from typing import Any
 from tonnage.architectures._model import Model
 from tonnage.tape import Router, Style
 
-ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation", "mlp_hidden_act")
+ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation", "mlp_hidden_act", "dense_act_fn")
 # Where the config of a family does not say: what its code has.
 ACTIVATION = {"gpt2": "gelu_new", "gpt_bigcode": "gelu_pytorch_tanh", "gptj": "gelu_new", "gpt_neo": "gelu_new", "phi": "gelu_new",
               "opt": "relu", "falcon": "gelu", "bloom": "bloom_gelu", "mpt": "gelu", "gpt_neox": "gelu", "starcoder2": "gelu_pytorch_tanh",
-              "gemma": "gelu_pytorch_tanh", "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "nemotron": "relu2", "modernbert": "gelu", "apertus": "xielu"}  # fmt: skip
+              "gemma": "gelu_pytorch_tanh", "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "nemotron": "relu2", "modernbert": "gelu", "mt5": "gelu_new", "t5": "relu", "apertus": "xielu"}  # fmt: skip
 NORMS = {
     "gemma": "gemma",
     "gemma2": "gemma",
@@ -34,6 +34,13 @@ UNTURNED = (
     "baichuan",
     "nemotron_h",
     "jamba",
+    "bert",
+    "roberta",
+    "distilbert",
+    "albert",
+    "bart",
+    "t5",
+    "mt5",
 )  # positions are learned, or biases of the scores
 NARROW_SOFTMAX = ("gpt2", "gpt3", "falcon")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
@@ -64,11 +71,12 @@ ROUTERS = {
 }
 
 
-NORM_KINDS = {"gpt_oss": "wide", "nemotron_h": "cast", "gemma4": "gemma4", "gemma4_text": "gemma4", "glm4": ""}
+NORM_KINDS = {**dict.fromkeys(("t5", "mt5", "umt5"), "narrow"), "gpt_oss": "wide", "nemotron_h": "cast", "gemma4": "gemma4", "gemma4_text": "gemma4", "glm4": ""}
 LATE_NORMS = ("gemma3", "gemma3_text", "hunyuan_v1_dense", "hunyuan_v1_moe")
 TABLES = {"ernie4_5": 1, "ernie4_5_moe": 1, "glm": 1, "glm4": 1, "gptj": 2}
 LAYER_NORMS = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}
 LAYER_NORMED_HEADS = ("stablelm", "cohere", "phi", "persimmon")
+BIASED = ("t5", "mt5", "umt5")  # their attention adds a learned number for each distance
 EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has no other attention for them
 
 
@@ -92,7 +100,8 @@ def style_of(model: Model) -> Style:
                  shares_openly=model.family == "falcon", always_masked=model.family == "falcon",
                  norms_late=kind in LATE_NORMS, values_normed=kind.startswith("gemma4"), values_scaled=kind == "mimo_v2_flash",
                  tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj",
-                 head_norm="layer" if kind in LAYER_NORMED_HEADS else "", clamped_experts=kind == "gpt_oss")  # type: ignore[arg-type]  # fmt: skip
+                 head_norm="layer" if kind in LAYER_NORMED_HEADS else "", clamped_experts=kind == "gpt_oss",
+                 biased_positions=kind in BIASED, drops_inner=kind in BIASED)  # type: ignore[arg-type]  # fmt: skip
 
 
 def _fused(family: str, config: Mapping[str, Any]) -> Any:

@@ -15,8 +15,23 @@ def run(block: Block, code: Code, x: Tensor) -> Tensor:
     beside = any(isinstance(op, Norm) and not op.keeps for op in block.ops)
     if beside:
         return _beside(code, x, chains)
+    if _normalises_sums(block):
+        return _summed_first(code, x, chains)
     for chain in chains:
         x = _sublayer(code, x, chain)
+    return x
+
+
+def _normalises_sums(block: Block) -> bool:
+    """Layers as BERT's, N(x + M(x)): they begin without a norm and end with a LayerNorm."""
+    first, last = block.ops[0], block.ops[-1]
+    return not isinstance(first, Norm) and isinstance(last, Norm) and last.kind == "layer"
+
+
+def _summed_first(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
+    for _, mixers, after in chains:
+        y = _through(code, x, mixers)
+        x = _through(code, code.add(y, x), after)
     return x
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from tonnage.ops._base import Core, Kernels, Op, Saved, StateCache, TokenCache, Weight, matrix
 from tonnage.ops.basic import norm_saved
-from tonnage.tape import TENSOR, Code, Tensor
+from tonnage.tape import TENSOR, TOKEN, Code, Tensor
 
 
 class Attention(Op, frozen=True, eq=False, kw_only=True):
@@ -124,7 +124,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         return made
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
-        if self.memory_width or self.memory_tokens:
+        if self.memory_tokens:
             return super().forward(code, x)
         q, k, v, gate = self._inputs(code, x)
         made = self._attended(code, q, k, v)
@@ -146,6 +146,8 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         queries = code.turned_heads(self._normed(code, queries, 0))
         if not self.has_kv:
             return queries, code.given(sizes[1]), code.given(sizes[2]), gate
+        if self.memory_width:  # as long as the sequence itself
+            x = code.given(self.memory_width, TOKEN)
         keys = code.linear(k, x, self.held(k), sizes[1], TENSOR)
         values = keys if self.key_is_value else None
         keys = code.turned_heads(self._normed(code, keys, 1))
@@ -172,7 +174,8 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
                 v = code.values(v, self.kv_heads)
             by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
             return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
-                               is_masked=self.window is not None and code.masked, sinks=self.sinks)  # fmt: skip
+                               is_masked=self.window is not None and code.masked, sinks=self.sinks,
+                               causal=self.causal, cross=self.memory_width is not None)  # fmt: skip
 
     def _gated(self, code: Code, x: Tensor, made: Tensor, gate: Tensor | None) -> Tensor:
         if self.gate_name:

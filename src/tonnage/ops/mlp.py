@@ -50,6 +50,8 @@ class MLP(Op, frozen=True, eq=False, kw_only=True):
         else:
             x = code.mul(code.activation(code.linear(gate, x, self.held(gate), inner, TENSOR)),
                          code.linear(up, x, self.held(up), inner, TENSOR))  # fmt: skip
+        if code.style.drops_inner:
+            x = code.dropped(x)
         return code.dropped(code.linear(down, x, self.held(down), self.hidden_size))
 
 

@@ -49,7 +49,7 @@ class Router(Struct, frozen=True):
 class Style(Struct, frozen=True):
     """How a model's own code writes what its config leaves open.
 
-    `norm`: "" as Llama, "wide", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
+    `norm`: "" as Llama, "wide", "narrow", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
     of the attention scores. `fused`: how a fused projection is taken apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`: it has no other attention;
     `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
     positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32, or with both
@@ -59,7 +59,8 @@ class Style(Struct, frozen=True):
     `values_normed`, `values_scaled`: so are values, or multiplied by a number. `tables`: 1: a layer makes cosines and sines anew; 2: for
     queries and for keys. `layer_norm`: "wide": in fp32 and cast, "written out": in single operations. `wide_scores`: eager attention casts
     queries and keys to fp32; `subtracts_max`: it subtracts each row's largest score. `head_norm`: what normalises queries and keys where it is not the layer's kind;
-    `clamped_experts`: gates and ups are clamped (gpt-oss).
+    `clamped_experts`: gates and ups are clamped (gpt-oss). `biased_positions`: scores have a learned bias, made once for all layers;
+    `drops_inner`: dropout inside the feed-forward too.
     """
 
     activation: str = "silu"
@@ -82,6 +83,8 @@ class Style(Struct, frozen=True):
     subtracts_max: bool = False
     head_norm: Literal["", "layer"] = ""
     clamped_experts: bool = False
+    biased_positions: bool = False
+    drops_inner: bool = False
     turns: Literal["halves", "pairs in fp32", "pairs cast", "apart", "complex"] = "halves"
     turns_whole: bool = False
     router: Router = Router()
@@ -156,7 +159,7 @@ class Code(Words):
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
         """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added to the weight too;
-        "cast": the weight is cast, "gemma4": and the root is a power.
+        "narrow": the root multiplies what came in, not its fp32 copy (T5); "cast": the weight is cast, "gemma4": and the root is a power.
 
         `groups`: norms a token, as many as heads where each is normalised alone.
         """
@@ -164,7 +167,7 @@ class Code(Words):
         h = self.to(x, 4)
         spread = self.mean(self.square(h), groups)
         scale = self.mapped("rsqrt", spread, saves="input" if self.style.norm == "gemma4" else "output")
-        h = self.mul(h, scale)
+        h = self.mul(x if self.style.norm == "narrow" else h, scale)
         del spread, scale
         if weight is None:
             return self.to(h, width)
@@ -198,9 +201,9 @@ class Code(Words):
             q, k, v = self.parts(x, sizes, whole=self.style.fused != "slice")
         return self.turned_heads(q), self.turned_heads(k), v
 
-    def given(self, elements: float) -> Tensor:
+    def given(self, elements: float, extent: Extent = TENSOR) -> Tensor:
         """A tensor that another layer made and keeps: its gradient flows there."""
-        return Tensor(None, elements, self.types.compute, TENSOR, Slot(), True)
+        return Tensor(None, elements, self.types.compute, extent, Slot(), True)
 
     def values(self, v: Tensor, heads: int) -> Tensor:
         """What is done to values alone."""
@@ -300,7 +303,7 @@ class Code(Words):
         del cube
         return self.mul(half, self.mapped("add", self.mapped("tanh", inner, saves="output")))
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False, sinks: bool = False) -> Tensor:  # fmt: skip
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False, sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
         """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of heads."""
         if self.style.query_scaled:
             q = self.mapped("mul", q)
@@ -312,7 +315,17 @@ class Code(Words):
         if self.implementation == "flash":
             made = self._flash(q, k, v, heads, out)
             return self.copy(made) if is_copied else made
+        if self.style.biased_positions and not cross:
+            return self.attention(q, k, v, heads, out, "efficient", self._bias(heads, causal))
         return self._sdpa(q, k, v, heads, out, kv_heads, is_masked, is_copied)
+
+    def _bias(self, heads: int, causal: bool) -> Tensor:
+        """The scores' bias, shared by all layers; a causal one has its later keys taken out, by a mask that is kept."""
+        pair = Extent("pair", "tensor")
+        bias = self.given(heads, pair)
+        if causal:
+            bias = self.chosen(bias, self.new(1, 1, Extent("pair", "gathered"), "mask"))
+        return self.copy(bias)
 
     def _repeated(self, x: Tensor, elements: float, kv_heads: int) -> Tensor:
         """repeat_kv: one head alone is seen as many without a copy."""

@@ -97,6 +97,16 @@ class Words(Tape):
         self.note("where", [out], [x, y], [mask], lambda g: [self.like(_one(g)), self.like(_one(g))])
         return out
 
+    def chosen(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x where a mask says so, a constant elsewhere; the mask is kept."""
+        out = self.like(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            return [self.like(_one(gradients))]
+
+        self.note("where", [out], [x], [mask], derivative)
+        return out
+
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """The incoming gradient goes on both ways as it is, but for a cast."""
         out = self.like(_larger(x, y), max(x.width, y.width))
@@ -342,6 +352,8 @@ class Words(Tape):
         """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
         made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
         shapes = [_shape(each) for each in (q, k, v)]
+        if mask is not None and mask.slot is not None:  # a bias that learns
+            shapes.append(_shape(mask))
         queries, extent = shapes[0], q.extent
         shared = q.elements > k.elements
         padded = heads * _rounded(q.elements / heads) if kernel == "flash" else q.elements
@@ -357,7 +369,8 @@ class Words(Tape):
             del held
             return gradients
 
-        self.note("attention", [made], [q, k, v], [q, k, v, made, rows, mask], derivative)
+        learns = [mask] if len(shapes) == 4 else []
+        self.note("attention", [made], [q, k, v, *learns], [q, k, v, made, rows, mask], derivative)
         return made
 
 
