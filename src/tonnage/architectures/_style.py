@@ -64,6 +64,8 @@ ROUTERS = {
     **dict.fromkeys(("mixtral", "minimax"), MIXTRAL),
     **dict.fromkeys(("qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), Router(shared_first=True)),
     **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "gpt_oss"), Router(chosen_first=True)),
+    **dict.fromkeys(("gemma4", "gemma4_text"), Router(stays_wide=True)),
+    **dict.fromkeys(("llama4", "llama4_text"), Router(every_expert=True)),
     "deepseek_v2": Router(wide=True, stays_wide=True),
     "minimax_m2": Router(scores="sigmoid", stays_wide=True),
     "hunyuan_v1_moe": Router(wide=True, held_wide=True, stays_wide=True, shared_first=True),
@@ -101,7 +103,8 @@ def style_of(model: Model) -> Style:
                  norms_late=kind in LATE_NORMS, values_normed=kind.startswith("gemma4"), values_scaled=kind == "mimo_v2_flash",
                  tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj",
                  head_norm="layer" if kind in LAYER_NORMED_HEADS else "", clamped_experts=kind == "gpt_oss",
-                 biased_positions=kind in BIASED, drops_inner=kind in BIASED)  # type: ignore[arg-type]  # fmt: skip
+                 biased_positions=kind in BIASED, drops_inner=kind in BIASED,
+                 heads_normed_turned=kind.startswith("llama4") and bool(config.get("use_qk_norm", True)))  # type: ignore[arg-type]  # fmt: skip
 
 
 def _fused(family: str, config: Mapping[str, Any]) -> Any:

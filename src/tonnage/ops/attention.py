@@ -172,6 +172,8 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
             if self.has_kv:
                 k = code.rotary(k, self.head_dim, tables)
                 v = code.values(v, self.kv_heads)
+            if code.style.heads_normed_turned and self.window is not None:  # the layers that see all have no positions
+                q, k = code.rms_norm(q, None, self.heads), code.rms_norm(k, None, self.kv_heads)
             by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
             return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
                                is_masked=self.window is not None and code.masked, sinks=self.sinks,

@@ -161,17 +161,30 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         return code.dropped(out)
 
     def _routed(self, code: Code, x: Tensor) -> Tensor:
+        with code.inside(self.name):
+            if code.style.router.every_expert:
+                return self._through_all(code, x)
+            return self.experts_out(code, x, self.scores(code, x))
+
+    def experts_out(self, code: Code, x: Tensor, chosen: Tensor) -> Tensor:
         """Tokens sorted by expert, grouped products, and back."""
         k, h, width = self.top_k, self.hidden_size, x.width
-        with code.inside(self.name):
-            chosen = self._scores(code, x)
-            tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
-            chosen = code.gathered(chosen, k, EXPERT, 0)
-            mixed = code.mul(self._experts_of(code, tokens), chosen)
-            del tokens, chosen
-            return code.to(code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN), width)
+        tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
+        chosen = code.gathered(chosen, k, EXPERT, 0)
+        mixed = code.mul(self._experts_of(code, tokens, k), chosen)
+        del tokens, chosen
+        return code.to(code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN), width)
 
-    def _scores(self, code: Code, x: Tensor) -> Tensor:
+    def _through_all(self, code: Code, x: Tensor) -> Tensor:
+        """Llama 4 sends every token through every expert, times a score that is zero for all but those chosen."""
+        count, h = self.num_experts, self.hidden_size
+        name = self._at(self.router_name)
+        scores = code.gathered(code.linear(name, x, self.held(name), count), count, TOKEN, INDEX * self.top_k)
+        scores = code.to(code.mapped("sigmoid", code.to(scores, 4), saves="output"), x.width)
+        tokens = code.mul(code.copy(x, count * h, EXPERT), code.copy(scores, count, EXPERT))
+        return code.summed(self._experts_of(code, tokens, count), h, TOKEN)
+
+    def scores(self, code: Code, x: Tensor) -> Tensor:
         """What weighs the chosen experts' outputs."""
         style, k = code.style.router, self.top_k
         name = self._at(self.router_name)
@@ -188,9 +201,10 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
             scores = code.gathered(scores, k, TOKEN, INDEX * k)
         return scores if style.stays_wide else code.to(scores, code.types.compute)
 
-    def _experts_of(self, code: Code, tokens: Tensor) -> Tensor:
+    def _experts_of(self, code: Code, tokens: Tensor, copies: float) -> Tensor:
+        """The experts' outputs for `copies` of each token."""
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
-        inner = self.top_k * self.intermediate_size
+        inner = copies * self.intermediate_size
         if not self.gated:
             hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT))
         else:
@@ -198,7 +212,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
             both = code.linear("gate_up_proj", tokens, held, 2 * inner, EXPERT)
             hidden = code.gated(both, inner)
             del both
-        return code.linear(down, hidden, self.held(down), self.top_k * self.hidden_size, EXPERT)
+        return code.linear(down, hidden, self.held(down), copies * self.hidden_size, EXPERT)
 
     def _shared(self, code: Code, x: Tensor) -> Tensor:
         gated = self.gated if self.shared_gated is None else self.shared_gated

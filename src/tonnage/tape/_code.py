@@ -35,7 +35,8 @@ class Held(NamedTuple):
 
 class Router(Struct, frozen=True):
     """How a mixture's router is written. `wide`: its product in fp32, `held_wide`: so is its weight; `chosen_first`: the largest logits are chosen, and scored alone;
-    `stays_wide`: what weighs the experts' outputs stays in fp32, and so makes their sum fp32. `shared_first`: shared experts run before it.
+    `stays_wide`: what weighs the experts' outputs stays in fp32, and so makes their sum fp32. `shared_first`: shared experts run before it. `every_expert`: every token
+    goes through every expert (Llama 4).
     """
 
     wide: bool = False
@@ -44,6 +45,7 @@ class Router(Struct, frozen=True):
     chosen_first: bool = False
     stays_wide: bool = False
     shared_first: bool = False
+    every_expert: bool = False
 
 
 class Style(Struct, frozen=True):
@@ -60,7 +62,7 @@ class Style(Struct, frozen=True):
     queries and for keys. `layer_norm`: "wide": in fp32 and cast, "written out": in single operations. `wide_scores`: eager attention casts
     queries and keys to fp32; `subtracts_max`: it subtracts each row's largest score. `head_norm`: what normalises queries and keys where it is not the layer's kind;
     `clamped_experts`: gates and ups are clamped (gpt-oss). `biased_positions`: scores have a learned bias, made once for all layers;
-    `drops_inner`: dropout inside the feed-forward too.
+    `drops_inner`: dropout inside the feed-forward too. `heads_normed_turned`: where positions are turned, a norm without weights follows.
     """
 
     activation: str = "silu"
@@ -85,6 +87,7 @@ class Style(Struct, frozen=True):
     clamped_experts: bool = False
     biased_positions: bool = False
     drops_inner: bool = False
+    heads_normed_turned: bool = False
     turns: Literal["halves", "pairs in fp32", "pairs cast", "apart", "complex"] = "halves"
     turns_whole: bool = False
     router: Router = Router()

@@ -223,9 +223,9 @@ class Words(Tape):
         self.note("cat", [out], parts, [], lambda g: [_one(g).alias(elements=size, is_view=True) for size in sizes])
         return out
 
-    def copy(self, x: Tensor, elements: float | None = None) -> Tensor:
+    def copy(self, x: Tensor, elements: float | None = None, extent: Extent | None = None) -> Tensor:
         """contiguous(), or expand and reshape to `elements`: a copy, whose gradient is summed where it was expanded."""
-        out = self.new(x.elements if elements is None else elements, x.width, x.extent)
+        out = self.new(x.elements if elements is None else elements, x.width, extent or x.extent)
         like = _shape(x)
         expanded = out.elements != x.elements
         self.note("copy", [out], [x], [], lambda g: [self.new(*like) if expanded else _one(g).alias(is_view=True)])
