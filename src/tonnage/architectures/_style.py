@@ -9,7 +9,15 @@ from typing import Any
 from tonnage.architectures._model import Model
 from tonnage.tape import Router, Style
 
-ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function", "ffn_activation", "activation", "mlp_hidden_act", "dense_act_fn")
+ACTIVATIONS = (
+    "hidden_act",
+    "hidden_activation",
+    "activation_function",
+    "ffn_activation",
+    "activation",
+    "mlp_hidden_act",
+    "dense_act_fn",
+)
 # Where the config of a family does not say: what its code has.
 ACTIVATION = {"gpt2": "gelu_new", "gpt_bigcode": "gelu_pytorch_tanh", "gptj": "gelu_new", "gpt_neo": "gelu_new", "phi": "gelu_new",
               "opt": "relu", "falcon": "gelu", "bloom": "bloom_gelu", "mpt": "gelu", "gpt_neox": "gelu", "starcoder2": "gelu_pytorch_tanh",
@@ -46,12 +54,14 @@ NARROW_SOFTMAX = ("gpt2", "gpt3", "falcon")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
 # Where the config does not say: the defaults of the classes' configurations.
 PART = {
-    **dict.fromkeys(("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "stablelm", "gpt_neox"), 0.25),
+    **dict.fromkeys(
+        ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "stablelm", "gpt_neox"), 0.25
+    ),
     **dict.fromkeys(("glm", "glm4", "glm4_moe", "phi", "persimmon", "nemotron", "recurrent_gemma", "bamba"), 0.5),
 }
 FUSED = {"phi3": "slice", "gpt_neox": "view", "bloom": "view", "modernbert": "in order"}
 # How rotary positions are written, by model_type: pairs of neighbours in fp32, each half apart, complex numbers.
-TURNS = {
+TURNS: dict[str, Any] = {
     **dict.fromkeys(("cohere", "cohere2", "modernbert"), "pairs in fp32"),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), "pairs cast"),
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe_lite", "longcat_flash", "gpt_oss", "youtu"), "apart"),
@@ -60,7 +70,10 @@ TURNS = {
 SIGMOID = Router(wide=True, scores="sigmoid", stays_wide=True)
 MIXTRAL = Router(stays_wide=True)
 ROUTERS = {
-    **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe", "glm4v_moe", "glm4_moe_lite", "dots1", "mimo_v2_flash", "nemotron_h"), SIGMOID),
+    **dict.fromkeys(
+        ("deepseek_v3", "kimi_k2", "glm4_moe", "glm4v_moe", "glm4_moe_lite", "dots1", "mimo_v2_flash", "nemotron_h"),
+        SIGMOID,
+    ),
     **dict.fromkeys(("mixtral", "minimax"), MIXTRAL),
     **dict.fromkeys(("qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), Router(shared_first=True)),
     **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "gpt_oss"), Router(chosen_first=True)),
@@ -69,14 +82,21 @@ ROUTERS = {
     "deepseek_v2": Router(wide=True, stays_wide=True),
     "minimax_m2": Router(scores="sigmoid", stays_wide=True),
     "hunyuan_v1_moe": Router(wide=True, held_wide=True, stays_wide=True, shared_first=True),
-    "ernie4_5_moe": Router(wide=True, shared_first=True),
+    "ernie4_5_moe": Router(wide=True, held_wide=True, shared_first=True),
 }
 
 
-NORM_KINDS = {**dict.fromkeys(("t5", "mt5", "umt5"), "narrow"), "gpt_oss": "wide", "nemotron_h": "cast", "gemma4": "gemma4", "gemma4_text": "gemma4", "glm4": ""}
+NORM_KINDS = {
+    **dict.fromkeys(("t5", "mt5", "umt5"), "narrow"),
+    "gpt_oss": "wide",
+    "nemotron_h": "cast",
+    "gemma4": "gemma4",
+    "gemma4_text": "gemma4",
+    "glm4": "",
+}
 LATE_NORMS = ("gemma3", "gemma3_text", "hunyuan_v1_dense", "hunyuan_v1_moe")
 TABLES = {"ernie4_5": 1, "ernie4_5_moe": 1, "glm": 1, "glm4": 1, "gptj": 2}
-LAYER_NORMS = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}
+LAYER_NORMS: dict[str, Any] = {"cohere": "written out", "cohere2": "written out", "olmo": "wide"}
 LAYER_NORMED_HEADS = ("stablelm", "cohere", "phi", "persimmon")
 BIASED = ("t5", "mt5", "umt5")  # their attention adds a learned number for each distance
 EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has no other attention for them
@@ -104,7 +124,7 @@ def style_of(model: Model) -> Style:
                  tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj",
                  head_norm="layer" if kind in LAYER_NORMED_HEADS else "", clamped_experts=kind == "gpt_oss",
                  biased_positions=kind in BIASED, drops_inner=kind in BIASED,
-                 heads_normed_turned=kind.startswith("llama4") and bool(config.get("use_qk_norm", True)))  # type: ignore[arg-type]  # fmt: skip
+                 heads_normed_turned=kind.startswith("llama4") and bool(config.get("use_qk_norm", True)))  # fmt: skip
 
 
 def _fused(family: str, config: Mapping[str, Any]) -> Any:

@@ -160,7 +160,9 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
         name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]
         with code.inside(name):
-            return code.normed(x, kind, self.held(name), 1 if self.qk_norm.endswith("full") and not code.style.head_norm else heads)
+            return code.normed(
+                x, kind, self.held(name), 1 if self.qk_norm.endswith("full") and not code.style.head_norm else heads
+            )
 
     def _attended(self, code: Code, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q = self._normed(code, q, 0, late=True)

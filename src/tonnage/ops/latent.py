@@ -120,7 +120,9 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         tables = code.tables(rope)
         turned, key = code.turned(turned, tables), code.turned(key, tables)
         queries = code.cat([passed, turned])
-        rebuilt = code.linear(f"{n}.kv_b_proj", latent, self.held(f"{n}.kv_b_proj"), self.heads * (nope + self.v_head_dim), TENSOR)
+        rebuilt = code.linear(
+            f"{n}.kv_b_proj", latent, self.held(f"{n}.kv_b_proj"), self.heads * (nope + self.v_head_dim), TENSOR
+        )
         keys, values = code.parts(code.reordered(rebuilt), [self.heads * nope, self.heads * self.v_head_dim])
         keys = code.filled([keys, code.expanded(key, self.heads * rope)])
         with code.inside(n):

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
 from tonnage.tape._kernels import chosen_kernel, shows_shared_heads
+from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
 from tonnage.tape._words import Words
 
 Implementation = Literal["flash", "sdpa", "eager"]
@@ -282,7 +282,9 @@ class Code(Words):
         if name == "bloom_gelu":
             return self.mapped(name, x, saves="input", temporaries=4)
         if name == "relu2":
-            return self.mapped("square", self.powered(self.mapped("relu", x, saves="output")), saves="input", temporaries=2)
+            return self.mapped(
+                "square", self.powered(self.mapped("relu", x, saves="output")), saves="input", temporaries=2
+            )
         return self.mapped(name, x, saves="output" if name in ("relu", "tanh", "sigmoid") else "input")
 
     def powered(self, x: Tensor) -> Tensor:

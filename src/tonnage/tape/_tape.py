@@ -5,7 +5,7 @@ one of the real model does.
 """
 
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -94,7 +94,7 @@ class Tape:
     """`live`: bytes now. `moments`: what was live whenever it stopped growing, with the operation that had just run."""
 
     def __init__(self) -> None:
-        self.live: Counter[Key] = Counter()
+        self.live: defaultdict[Key, float] = defaultdict(float)
         self.nodes: list[Node] = []
         self.moments: list[tuple[str, Account]] = []
         self.grown = False
@@ -168,6 +168,7 @@ class Tape:
         waiting: dict[Slot, Tensor] = {}
         for slot, gradient in outputs:
             self._deliver(waiting, slot, gradient)
+            del gradient
         del outputs
         while self.nodes:
             node = self.nodes.pop()
@@ -181,11 +182,13 @@ class Tape:
             node.saved.clear()
             node.derivative = _done
             slots = node.inputs
-            while slots:
-                slot, gradient = slots.pop(0), made.pop(0)
-                if slot is not None and gradient is not None:
-                    self._deliver(waiting, slot, gradient)
-                del gradient
+            made.reverse()
+            for each in slots:
+                of_input = made.pop()
+                if each is not None and of_input is not None:
+                    self._deliver(waiting, each, of_input)
+                del of_input
+            slots.clear()
         return waiting
 
     def mark(self) -> None:
