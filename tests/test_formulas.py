@@ -52,7 +52,12 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
     check(chosen)
     assert chosen.source
     assert chosen.summary.endswith(".")
-    assert chosen.unit or name in {"gradients_carried", "passes", "training_to_inference_rule"}  # pure numbers
+    assert chosen.unit or name in {
+        "gradients_carried",
+        "gradients_fresh",
+        "passes",
+        "training_to_inference_rule",
+    }  # pure numbers
 
 
 @pytest.mark.parametrize("name", NAMES)

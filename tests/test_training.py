@@ -172,12 +172,13 @@ def test_plans_as_arrays_need_what_each_plan_needs(name, listed, runtime):
     assert list(together) == [needed(name, **{**each, **names}) for each in listed]
 
 
-def test_the_tree_of_arrays_is_the_tree_of_each_plan():
+def test_the_phases_of_arrays_hold_the_tree_of_each_plan():
+    """Of arrays every moment is given, of one plan the moment of each phase that needs most."""
     lengths = np.array([2048.0, 8192.0])
     phases = training_memory(read("llama-3.1-8b"), plan(sequence_length=lengths)).ranks[0].phases
-    alone = training_memory(read("llama-3.1-8b"), plan(sequence_length=8192)).ranks[0].phases
-    for many, one in zip(phases, alone, strict=True):
-        assert _values(many.at(1)) == _values(one)
+    many = [_values(phase.at(1)) for phase in phases]
+    for phase in training_memory(read("llama-3.1-8b"), plan(sequence_length=8192)).ranks[0].phases:
+        assert _values(phase) in many
 
 
 def _values(term: Term):

@@ -14,7 +14,8 @@ def buckets(model, stage, **sizes):
     """Bytes of the reduce bucket, and of the copy that is reduced, at each moment of a step."""
     plan = TrainingPlan(sequence_length=1024, runtime="deepspeed", zero_stage=stage, **sizes)
     found = []
-    for phase in training_memory(read(model), plan).ranks[0].phases:
+    phases = {phase.name: phase for phase in training_memory(read(model), plan).ranks[0].phases}
+    for phase in (phases[moment] for moment in MOMENTS):
         by_name = {term.name: term.value for term in phase.child("communication buffers").children}
         found.append((by_name.get("reduce bucket", 0), by_name.get("gradients flattened to be reduced", 0)))
     return found

@@ -38,6 +38,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("D", "num_tokens", "tokens", "training tokens"),
         Symbol("T", "num_batched_tokens", "tokens", "tokens in one forward pass of a serving engine"),
         Symbol("R", "num_requests", "requests", "requests held at the same time"),
+        Symbol("Rx", "expert_rows", "rows", "copies of tokens that arrive at the experts of a rank"),
         Symbol("B", "block_size", "tokens", "tokens of one block of a paged cache"),
         Symbol(
             "n_batches", "batches_in_flight", "batches", "forward passes that an engine has begun and not yet settled"
@@ -51,6 +52,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("c", "context_parallel_size", "ranks", "context-parallel ranks"),
         Symbol("e", "expert_parallel_size", "ranks", "expert-parallel ranks"),
         Symbol("q", "expert_tensor_parallel_size", "ranks", "tensor-parallel ranks inside an expert"),
+        Symbol("mu", "vocabulary_multiple", "tokens", "rows of the token table on one rank are a multiple of this"),
         Symbol("z", "num_shards", "ranks", "ranks over which ZeRO shards this state; 1: every rank keeps it"),
         Symbol("l", "layers_on_rank", "layers", "layers of one kind that a rank holds"),
         Symbol("n", "num_accelerators", "accelerators", "accelerators that work together"),

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tonnage.architectures import _wiring as wiring  # noqa: F401
 from tonnage.architectures._config import Config as Config
 from tonnage.architectures._config import refuse_unread
 from tonnage.architectures._dropout import ATTENTION_DROPOUT as ATTENTION_DROPOUT
@@ -23,6 +24,7 @@ from tonnage.architectures._registry import architecture as architecture
 from tonnage.architectures._registry import families as families
 from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
+from tonnage.architectures._style import style_of as style_of
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
 
 HOW_TO_ADD = "add a family: one file in tonnage/architectures/ (CONTRIBUTING.md says how)"

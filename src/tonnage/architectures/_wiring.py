@@ -62,13 +62,16 @@ def _summed_first(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor
 
 def _sublayer(code: Code, x: Tensor, chain: list[list[Op]]) -> Tensor:
     before, mixers, after = chain
-    y = _through(code, x, before)
-    outs = [mixer.forward(code, y) for mixer in mixers]
-    del y
-    while len(outs) > 1:
-        outs = [code.add(outs[0], outs[1]), *outs[2:]]
-    y = _through(code, outs.pop(), after)
-    return code.joined(x, y)
+
+    def mixed(x: Tensor) -> Tensor:
+        y = _through(code, x, before)
+        outs = [code.run(mixer, y) for mixer in mixers]
+        del y
+        while len(outs) > 1:
+            outs = [code.add(outs[0], outs[1]), *outs[2:]]
+        return outs.pop()
+
+    return code.joined(x, _through(code, code.sublayer(before, mixers, mixed, x), after))
 
 
 def _beside(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
@@ -76,7 +79,7 @@ def _beside(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
     for before, mixers, after in chains:
         y = _through(code, x, before)
         for mixer in mixers:
-            y = mixer.forward(code, y)
+            y = code.run(mixer, y)
         outs.append(_through(code, y, after))
         del y
     total = outs.pop()
@@ -87,7 +90,7 @@ def _beside(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
 
 def _through(code: Code, x: Tensor, ops: list[Op]) -> Tensor:
     for op in ops:
-        x = op.forward(code, x)
+        x = code.run(op, x)
     return x
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from tonnage.cli import _options as o
-from tonnage.cli._options import Option, whole, word
+from tonnage.cli._options import Option, number, whole, word
 from tonnage.units import parse_length
 
 HELP = "does this training run fit, and where does its memory go?"
@@ -24,9 +24,23 @@ OPTIONS = (
     Option("recompute", "activations: none, selective (attention's core) or full are recomputed", word, unit="policy", default="none"),
     Option("attention", "kernel: flash, sdpa or eager", word, unit="kernel", default="the runtime's own"),
     Option("dropout", "dropout after attention and feed-forward layers, and inside attention", default="as the model's config says"),
-    Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2)", word, unit="kind", default="full"),
+    Option("recompute_modules", "with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts", word, unit="names", default="core_attn"),
+    Option("context_parallel_method", "how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
+    Option("expert_capacity_factor", "tokens an expert has room for, over the mean; megatron pads to it and drops the rest", number, unit="factor", default="no limit"),
+    Option("runtime_version", "releases that the runtime runs, such as 'core 0.14, TE 2.11'", word, unit="text", default="the newest known"),
+    Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: Transformer Engine's (megatron)", word, unit="kind", default="full"),
     Option("precision", "training recipe, such as bf16-mixed, bf16, fp32, fp8-te", word, unit="recipe", default="bf16-mixed"),
     Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ...", word, unit="name", default="adamw"),
+    Option("optimizer_implementation", "of torch: fused, foreach (copies of all parameters in the step) or for-loop", word, unit="kind", default="fused"),
+    Option("method", "what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers)", word, unit="method", default="full"),
+    Option("lora_rank", "rank of the adapters", whole, unit="rank", default="16"),
+    Option("lora_targets", "linear layers with adapters, such as q_proj,v_proj", word, unit="names", default="all-linear"),
+    Option("lora_dropout", "dropout before the adapters", default="none"),
+    Option("base_weights", "a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8", word, unit="precision", default="nf4-double with qlora, else 16 bit"),
+    Option("trainable_layers", "layers that train with method freeze, from the last", whole, unit="layers", default="2"),
+    Option("first_stage_layers", "layers of the first pipeline stage", whole, unit="layers", default="as even as can be"),
+    Option("last_stage_layers", "layers of the last pipeline stage", whole, unit="layers", default="as even as can be"),
+    Option("model_code", "whose code the layers are: transformers, torchtitan or megatron", word, unit="name", default="the runtime's own"),
     Option("runtime", "fsdp2, megatron, transformers, ddp or deepspeed", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 

@@ -32,6 +32,17 @@ def optimizer_states(name: str, recipe: Recipe, model: Model, parameters: Term) 
     ]  # fmt: skip
 
 
+def foreach_copies(name: str, recipe: Recipe, parameters: Term) -> list[Term]:
+    """What torch's foreach implementation makes of all parameters at once: the square roots of Adam's second moments.
+
+    torch, optim/adam.py: _multi_tensor_adam. Optimizers of one state update in place.
+    """
+    chosen = optimizer(name)
+    if len(chosen.matrix) < 2 or not chosen.elementwise:
+        return []
+    return [copies("square roots of all second moments", recipe.update_bytes, parameters, chosen.source)]
+
+
 @lru_cache(maxsize=64)
 def _totals(chosen: Optimizer, model: Model, update_bytes: float) -> dict[str, float]:
     totals: dict[str, float] = {}

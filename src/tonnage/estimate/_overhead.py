@@ -4,7 +4,7 @@ from tonnage.breakdown import Term
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.units import GIB
+from tonnage.units import GIB, MIB
 
 # Measured by others; issue "Training memory as measured" replaces them by accelerator and version.
 CONTEXT = round(0.51 * GIB)
@@ -18,14 +18,31 @@ RESERVE_SOURCE = (
     "SimuMax, docs/b200/b200_release_v1.2_summary.json: reserved over allocated in Megatron, median of 19 runs, 1.028 to 1.093 "
     "(scripts/allocator_reserve.py: 1.9 % of the peak with each run left out)"
 )
+# One for each thread that multiplies: that of the program, and autograd's of the device.
+WORKSPACE_THREADS = 2
+WORKSPACE, LARGE_WORKSPACE = 2 * (4096 * 1024) + 8 * (16 * 1024), 32 * MIB  # ":4096:2:16:8", and from Hopper on
+LARGE_GENERATIONS = ("Hopper", "Blackwell")
+WORKSPACE_SOURCE = (
+    "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWorkspaceSize, workspaces by handle and stream"
+)
 MEASURED_VENDORS = frozenset({"NVIDIA"})
 
 
-def training_overhead(tensors: Number, plan: TrainingPlan, cluster: Cluster | None) -> Term:
+def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
+    """Those of PyTorch's matrix products."""
+    if cluster is not None and cluster.accelerator.vendor != "NVIDIA":
+        return []
+    generation = cluster.accelerator.generation if cluster is not None else LARGE_GENERATIONS[0]
+    size = LARGE_WORKSPACE if generation.startswith(LARGE_GENERATIONS) else WORKSPACE
+    return [Term.of("cuBLAS workspaces", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=WORKSPACE_THREADS)]
+
+
+def training_overhead(tensors: Number, plan: TrainingPlan, cluster: Cluster | None, workspaces: list[Term]) -> Term:
     """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors."""
     parts = [
         Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=tensors, rho=RESERVE)
     ]
+    parts += workspaces
     if cluster is None or cluster.accelerator.vendor in MEASURED_VENDORS:
         parts.append(Term.of("accelerator context", f.fixed_bytes, basis="measured", source=CONTEXT_SOURCE, M=CONTEXT))
         parts.append(

@@ -24,7 +24,9 @@ class Stage(Struct, frozen=True, eq=False):
     """One pipeline stage: its rank, the layers of each kind that it holds, and the loose ops `before` and `after` them.
 
     `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are those of
-    vision and audio: they hold weights, and see images and sounds, not the tokens.
+    vision and audio: they hold weights, and see images and sounds, not the tokens. `order`: the layers as they run,
+    `first_layer` the number of the first. `order`: the layers as they run,
+    `first_layer` the number of the first.
     """
 
     rank: int
@@ -35,31 +37,37 @@ class Stage(Struct, frozen=True, eq=False):
     towers: tuple[tuple[Block, int], ...]
     tower_ops: tuple[Op, ...]
     is_last: bool
+    order: tuple[Block, ...] = ()
+    first_layer: int = 0
 
     @property
     def ops(self) -> tuple[Op, ...]:
         return self.before + self.after
 
 
-def layer_bounds(num_layers: int, stages: int) -> list[int]:
-    """First layer of each stage, and the end: as even as can be, the earlier stages with one more."""
-    each, more = divmod(num_layers, stages)
+def layer_bounds(num_layers: int, stages: int, first: int | None = None, last: int | None = None) -> list[int]:
+    """First layer of each stage, and the end: as even as can be, the earlier stages with one more; `first`, `last`: of those stages."""
+    fixed = {0: first, stages - 1: last}
+    free = [rank for rank in range(stages) if fixed.get(rank) is None]
+    each, more = divmod(num_layers - sum(size or 0 for size in fixed.values()), len(free) or 1)
     bounds = [0]
     for rank in range(stages):
-        bounds.append(bounds[-1] + each + (1 if rank < more else 0))
+        size = fixed.get(rank)
+        bounds.append(bounds[-1] + (each + (1 if free.index(rank) < more else 0) if size is None else size))
     return bounds
 
 
 @lru_cache(maxsize=256)
-def stages(model: Model, pipeline: int) -> tuple[Stage, ...]:
+def stages(model: Model, pipeline: int, first: int | None = None, last: int | None = None) -> tuple[Stage, ...]:
     """The pipeline's stages. Towers and encoders other than the main branch run on the first."""
     main = model.decoder
-    bounds = layer_bounds(main.num_layers, pipeline)
+    bounds = layer_bounds(main.num_layers, pipeline, first, last)
     return tuple(_stage(model, main, rank, bounds, pipeline) for rank in range(pipeline))
 
 
 def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: int) -> Stage:
     layers = _counted(main, bounds[rank], bounds[rank + 1])
+    order: tuple[Block, ...] = tuple(main.blocks[kind] for kind in main.layers[bounds[rank] : bounds[rank + 1]])
     before: tuple[Op, ...] = ()
     after: tuple[Op, ...] = ()
     towers: list[Branch] = []
@@ -69,6 +77,7 @@ def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: i
         for branch in others:
             if branch not in towers:
                 layers += _counted(branch)
+                order = (*(branch.blocks[kind] for kind in branch.layers), *order)
                 before += branch.before + branch.after
         before += main.before
     if rank == pipeline - 1:
@@ -76,7 +85,7 @@ def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: i
     table = tuple(op for op in before if isinstance(op, Embedding)) if after and model.tied else ()
     held = tuple(pair for branch in towers for pair in _counted(branch))
     tower_ops = tuple(op for branch in towers for op in branch.before + branch.after)
-    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1)
+    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order, bounds[rank])
 
 
 def _counted(branch: Branch, first: int = 0, end: int | None = None) -> tuple[tuple[Block, int], ...]:
@@ -105,13 +114,14 @@ def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
 
 
 class Shares(Struct, frozen=True, eq=False):
-    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts."""
+    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts; `multiple`: of rows of a table on one rank."""
 
     t: Number = 1
     e: Number = 1
     q: Number = 1
     z: Number = 1
     ze: Number = 1
+    multiple: int = 1
 
 
 _NAMES = {
@@ -146,7 +156,15 @@ def op_parameters(op: Op, shares: Shares) -> list[Term]:
     for weight in op.weights():
         if weight.split == "vocab" and weight.columns > 1:
             made.append(
-                Term.of(weight.name, f.vocabulary_parameters, V=weight.rows, h=weight.columns, t=shares.t, z=shares.z)
+                Term.of(
+                    weight.name,
+                    f.vocabulary_parameters,
+                    V=weight.rows,
+                    h=weight.columns,
+                    t=shares.t,
+                    z=shares.z,
+                    mu=shares.multiple,
+                )
             )
         else:
             split = "tensor" if weight.split == "vocab" else weight.split
@@ -172,3 +190,8 @@ def repeated(name: str, count: Number, one: Term) -> Term:
 def layer_count(count: Number) -> Term:
     """A leaf that says how many layers."""
     return Term.of("layers on this rank", f.layers_on_rank, l=count)
+
+
+def first_of(value: Number) -> Number:
+    """One entry of an array of plans that agree in what is asked."""
+    return value.flat[0] if hasattr(value, "flat") else value

@@ -18,6 +18,8 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._question import Question
+from tonnage.estimate._runtime_options import runtime_options
+from tonnage.estimate._training_method import training_method
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import unknown
@@ -26,8 +28,14 @@ from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
 from tonnage.units import counted
 
 DEFAULT_SEQUENCE_LENGTH = 4096
-LOSS = ("full", "chunked")
+LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "full")
+IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
+MODEL_CODES = {
+    "transformers": "eager",
+    "torchtitan": "native",
+    "megatron": "megatron",
+}  # and their flavour of tape.CODES
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
 
@@ -53,7 +61,21 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     loss: str | None = None
     precision: str | None = None
     optimizer: str | None = None
+    optimizer_implementation: str | None = None
     runtime: str | None = None
+    model_code: str | None = None
+    method: str | None = None
+    lora_rank: int | None = None
+    lora_targets: str | None = None
+    lora_dropout: bool | None = None
+    base_weights: str | None = None
+    trainable_layers: int | None = None
+    first_stage_layers: int | None = None
+    last_stage_layers: int | None = None
+    recompute_modules: str | None = None
+    context_parallel_method: str | None = None
+    expert_capacity_factor: float | None = None
+    runtime_version: str | None = None
 
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -61,11 +83,12 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     o, q = options, question
     for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
-                 "expert_tensor_parallel_size", "data_parallel_size"):  # fmt: skip
+                 "expert_tensor_parallel_size", "data_parallel_size", "lora_rank", "trainable_layers", "first_stage_layers",
+                 "last_stage_layers"):  # fmt: skip
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     sizes = _parallel_sizes(model, cluster, o, q)
-    _check_parallel(model, runtime, sizes)
+    _check_parallel(model, runtime, sizes, o)
     length = _sequence_length(model, o, q)
     if length % sizes["context_parallel_size"]:
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
@@ -85,8 +108,24 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         attention=_attention(runtime, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
-        runtime=runtime.name,
+        optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
+                                         "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
+        runtime=runtime.name, model_code=_model_code(runtime, o, q), first_stage_layers=o.first_stage_layers,
+        last_stage_layers=o.last_stage_layers, **runtime_options(runtime, sizes, o, q), **training_method(model, runtime, o, q),
     )  # fmt: skip
+
+
+def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
+    """Who wrote the layers: it decides what they keep."""
+    own = runtime.model_codes[0]
+    chosen = _choice(
+        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), tuple(MODEL_CODES)
+    )
+    if chosen not in runtime.model_codes:
+        raise InvalidPlan(
+            f"model_code must be one that runtime {runtime.name} runs: {', '.join(runtime.model_codes)}. Got {chosen}."
+        )
+    return runtime.code if chosen == own else MODEL_CODES[chosen]
 
 
 def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
@@ -97,13 +136,13 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
         name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
-    q.put("runtime_version", runtime.version, "runtime", runtime.source)
+    q.take("runtime_version", o.runtime_version, runtime.version, "runtime", runtime.source)
     return runtime
 
 
-def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Question) -> dict[str, int]:
+def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Question) -> dict[str, Any]:
     world = cluster.size
-    sizes: dict[str, int] = {}
+    sizes: dict[str, Any] = {}
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size"):
         sizes[name] = q.take(name, getattr(o, name), 1)
     used = sizes["tensor_parallel_size"] * sizes["pipeline_parallel_size"] * sizes["context_parallel_size"]
@@ -135,7 +174,7 @@ def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions,
     return q.take("expert_tensor_parallel_size", o.expert_tensor_parallel_size, default, "default", why)
 
 
-def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]) -> None:
+def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> None:
     t, p, v = sizes["tensor_parallel_size"], sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     c, e, q = sizes["context_parallel_size"], sizes["expert_parallel_size"], sizes["expert_tensor_parallel_size"]
     abilities = (("tensor_parallel_size", t, "tensor_parallel"), ("pipeline_parallel_size", p, "pipeline"),
@@ -153,11 +192,26 @@ def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int
         raise InvalidPlan(
             f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}."
         )
+    _check_ends(model, p, o)
     if v > 1 and (p == 1 or layers % (p * v)):
         raise InvalidPlan(
             f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of {model.name}, with more than one "
             f"pipeline stage. Got {v} x {p}."
         )
+
+
+def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
+    """The first and the last stage must leave the others a layer each."""
+    given = {
+        name: size for name in ("first_stage_layers", "last_stage_layers") if (size := getattr(o, name)) is not None
+    }
+    rest, others = model.num_layers - sum(given.values()), p - len(given)
+    for name, size in given.items():
+        if p == 1 or rest < others or (others == 0 and rest):
+            raise InvalidPlan(
+                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of the {counted(model.num_layers, 'layers')} "
+                f"of {model.name}. Got {size}."
+            )
 
 
 def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
@@ -220,8 +274,11 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
     loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
-    if loss == "chunked" and not runtime.loss_chunks:
-        raise InvalidPlan(f"runtime {runtime.name} has no chunked loss: loss must be full. fsdp2 has it.")
+    if loss not in runtime.losses:
+        able = [name for name in TRAINING if loss in training_runtime(name).losses]
+        raise InvalidPlan(
+            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
+        )
     if loss == "chunked" and tokens % runtime.loss_chunks:
         raise InvalidPlan(
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "

@@ -1,43 +1,54 @@
-"""Memory of one training step: every pipeline stage, every phase. Branches on names happen here, never in a formula."""
+"""Memory of one training step: every pipeline stage, every moment at which memory can peak. Branches on names happen here."""
+
+from functools import cached_property, reduce
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from tonnage.architectures import Model
+from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
-from tonnage.estimate import _activations as act
-from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._optimizer import optimizer_states
-from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._rank import Shares, Stage, block_parameters, rank_parameters, stages
-from tonnage.formula import Number
-from tonnage.formulas import memory as f
-from tonnage.ops import Head, Kernels, Saved, SavedSplit
+from tonnage.estimate import _layers as tapes
+from tonnage.estimate._framework import framework
+from tonnage.estimate._method import trained_parameters
+from tonnage.estimate._rank import Shares, block_parameters, first_of, stages
+from tonnage.estimate._sizes import Sizes
+from tonnage.estimate._stage import StageMemory
+from tonnage.formula import Number, maximum
 from tonnage.precisions import TRAINING_RECIPES
-from tonnage.runtimes import TrainingRuntime, training_runtime
-from tonnage.runtimes._base import Moment, State
+from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
+from tonnage.tape import Layer
 
 
-class RankMemory(Struct, frozen=True, eq=False):
-    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them."""
+class RankMemory:
+    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them. Terms are made when they are asked for."""
 
-    rank: int
-    phases: tuple[Term, ...]
+    def __init__(self, stage: StageMemory):
+        self.rank = stage.stage.rank
+        self._stage = stage
+
+    @cached_property
+    def phases(self) -> tuple[Term, ...]:
+        return self._stage.phases()
 
     @property
     def peak(self) -> Term:
         return max(self.phases, key=lambda phase: phase.value)
+
+    @cached_property
+    def needed(self) -> Number:
+        """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
+        return self._stage.needed()
 
 
 class TrainingMemory(Struct, frozen=True, eq=False):
     """All rank groups; `memory` is the peak phase of the fullest one."""
 
     ranks: tuple[RankMemory, ...]
+    candidates: tuple[RankMemory, ...]  # of stages that are alike the one with most micro-batches in flight
 
     @property
     def fullest(self) -> RankMemory:
-        return max(self.ranks, key=lambda rank: rank.peak.value)
+        return max(self.candidates, key=lambda rank: rank.needed)
 
     @property
     def memory(self) -> Term:
@@ -46,7 +57,7 @@ class TrainingMemory(Struct, frozen=True, eq=False):
     @property
     def needed(self) -> Number:
         """Bytes of the fullest rank's peak; an array if the plan's sizes are arrays."""
-        return Term.max("needed", *(phase for rank in self.ranks for phase in rank.phases)).value
+        return reduce(maximum, (rank.needed for rank in self.candidates))
 
 
 def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
@@ -54,121 +65,62 @@ def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = 
 
     The plan must have been checked (estimate.plans); its sizes may be arrays with one entry per plan.
     """
-    return _Step(model, plan, cluster).walk()
+    return Step(model, plan, cluster).walk()
 
 
-class _Step:
+class Step:
     """The walk of one step: what all stages share is computed once."""
 
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
         self.model, self.plan, self.cluster = model, plan, cluster
         self.runtime = training_runtime(plan.runtime)
         self.recipe = TRAINING_RECIPES[plan.precision]
-        self.kernels = _kernels(self.runtime, plan)
         dense = plan.data_parallel_size * plan.context_parallel_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
-        self.whole = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size)
-        self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts)
-        self.stages = stages(model, plan.pipeline_parallel_size)
-        running = {block for stage in self.stages for block, _ in stage.layers}
-        blocks = running | {block for block, _ in self.stages[0].towers}
+        self.framework = framework(plan.runtime)(self)
+        multiple = self.framework.vocabulary_multiple()
+        self.whole = Shares(
+            plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
+        )
+        self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
+        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers)
+        running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
+        blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
         self.shard = {block: block_parameters(block, self.sharded) for block in blocks}
-        sequence_parallel = plan.sequence_parallel and self.runtime.sequence_parallel
-        self.batch = act.Batch(plan.sequence_length, plan.micro_batch_size, plan.context_parallel_size,
-                               plan.tensor_parallel_size, self.recipe.activation_bytes, sequence_parallel)  # fmt: skip
-        self.layers = {
-            block: act.layer_activations(block, self.batch, self.kernels, plan.recompute, model.hidden_size)
-            for block in running
-        }
+        self.setting = self.framework.setting()
+        self.sizes = Sizes(
+            plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole, self.framework.rows()
+        )
+        self.layers = {block: self._layer(block) for block in running}
+        self.trains_all = plan.method == "full"
+        self.updates = (
+            self.recipe if self.trains_all else TRAINING_RECIPES["fp32"] if plan.method != "freeze" else self.recipe
+        )
+        self.trained_held, self.trained_shard = self.held, self.shard
+        if plan.method in ("lora", "dora"):
+            self.trained_held = {
+                block: trained_parameters(layer.trained, self.whole) for block, layer in self.layers.items()
+            }
+            self.trained_shard = {
+                block: trained_parameters(layer.trained, self.sharded) for block, layer in self.layers.items()
+            }
+        self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
+        self.scalar = not any(hasattr(getattr(plan, name), "ndim") for name in plan.__struct_fields__)
+
+    def _layer(self, block: Block) -> Layer:
+        window = tapes.window_of(block)
+        masked = window is not None and bool(first_of(self.plan.sequence_length) > window)
+        hidden = next(branch.hidden_size for branch in self.model.branches if block in branch.blocks)
+        return self.framework.layer(block, masked, hidden)
 
     def walk(self) -> TrainingMemory:
-        return TrainingMemory(tuple(RankMemory(stage.rank, self.phases(stage)) for stage in self.stages))
+        ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
+        alike: dict[tuple[object, ...], RankMemory] = {}
+        for stage, rank in zip(self.stages, ranks, strict=True):
+            alike.setdefault((stage.order, stage.before, stage.after, stage.towers), rank)
+        return TrainingMemory(ranks, tuple(alike.values()))
 
-    def phases(self, stage: Stage) -> tuple[Term, ...]:
-        """The four moments that can be the peak: the loss, the first and the last layer of backward, the optimizer's step."""
-        held = rank_parameters(stage, self.whole, self.held)
-        shard = rank_parameters(stage, self.sharded, self.shard)
-        weights = self._states("weights", self.runtime.weights, held, shard)
-        gradients = self._states("gradients", self.runtime.gradients, held, shard)
-        optimizer = self._optimizer(held, shard)
-        communication = Communication(self.runtime, self.recipe, self.plan, stage, self.held, self.whole)
-        carried = gradients if self.runtime.gradients_persist else self._carried(gradients)
-        kept, recomputed = self._kept(stage), act.brought_back(stage, self.layers)
-        cast = Term.sum("temporary", *self._casts(held), unit="bytes")
-        flowing = act.backward_gradients(stage, self.batch, self.kernels, self.model.hidden_size)
-        flowing = Term.sum("temporary", flowing, *self._casts(held))
-        moments: tuple[tuple[Moment, Term, list[Term], Term], ...] = (
-            ("loss", carried, [*kept, self._logits(stage)], cast),
-            ("first layer of backward", carried, [*kept, recomputed], flowing),
-            ("last layer of backward", gradients, [recomputed, self._one_layer(stage)], flowing),
-            ("optimizer step", gradients, [], communication.step(shard)),
-        )
-        return tuple(
-            self._phase(moment, weights, grads, optimizer, Term.sum("activations", *parts, unit="bytes"), temporary,
-                        communication.buffers(moment, held))
-            for moment, grads, parts, temporary in moments
-        )  # fmt: skip
-
-    def _phase(self, name: str, *parts: Term) -> Term:
-        tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.cluster))
-
-    def _states(self, name: str, states: tuple[State, ...], held: Term, shard: Term) -> Term:
-        parts = [self._state(state, held, shard) for state in states]
-        return Term.sum(name, *parts, unit="bytes")
-
-    def _state(self, state: State, held: Term, shard: Term) -> Term:
-        parameters = shard if self.plan.zero_stage >= state.sharded_from else held
-        return copies(state.name, width_of(state.copy, self.recipe), parameters)
-
-    def _optimizer(self, held: Term, shard: Term) -> Term:
-        masters = self.runtime.masters if self.recipe.master_bytes else ()
-        is_sharded = self.plan.zero_stage >= self.runtime.optimizer_sharded_from
-        parts = [self._state(state, held, shard) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, self.recipe, self.model, shard if is_sharded else held)
-        return Term.sum("optimizer", *parts, unit="bytes")
-
-    def _carried(self, gradients: Term) -> Term:
-        held = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=self.plan.num_microbatches)
-        return Term.product("gradients", "bytes", held, gradients)
-
-    def _kept(self, stage: Stage) -> list[Term]:
-        parts = [act.stage_activations(stage, self.layers, self._in_flight(stage))]
-        loose = act.loose_activations(stage, self.batch, self.kernels)
-        return [*parts, loose] if loose.children else parts
-
-    def _in_flight(self, stage: Stage) -> Term:
-        p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
-        if v > 1:
-            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=stage.rank, m=m, v=v)
-        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=stage.rank, m=m)
-
-    def _one_layer(self, stage: Stage) -> Term:
-        terms = [self.layers[block].kept for block, _ in stage.layers]
-        return Term.max("first layer", *terms) if terms else Term.sum("first layer", unit="bytes")
-
-    def _logits(self, stage: Stage) -> Term:
-        parts = []
-        head = next((op for op in stage.ops if isinstance(op, Head)), None) if stage.is_last else None
-        if head is not None:
-            split: SavedSplit = "tensor" if self.runtime.logits_split else "whole"
-            whole = act.Batch(self.batch.s, self.batch.b, self.batch.c, self.batch.t, self.batch.w, False)
-            chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-            for copy in self.runtime.logits:
-                saved = Saved(copy.name, head.vocab_size / chunks, split, copy.bytes_per_element)
-                parts.append(act.saved_term(saved, whole))
-            if chunks > 1:
-                for name, width in (("chunks of the hidden states", None), ("their gradients in fp32", 4)):
-                    parts.append(act.saved_term(Saved(name, self.model.hidden_size, bytes_per_element=width), whole))
-        return Term.sum("logits and loss", *parts, unit="bytes")
-
-    def _casts(self, held: Term) -> list[Term]:
-        if not self.runtime.casts or not self.recipe.master_bytes:
-            return []
-        return [copies("weights cast for the matrix products", self.recipe.compute_bytes, held)]
-
-
-def _kernels(runtime: TrainingRuntime, plan: TrainingPlan) -> Kernels:
-    return replace(runtime.kernels, attention=plan.attention or runtime.kernels.attention,
-                   dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
+    @cached_property
+    def kinds(self) -> tuple[tuple[Block, Layer], ...]:
+        return tuple(self.layers.items())

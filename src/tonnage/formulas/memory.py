@@ -1,6 +1,6 @@
 """Bytes, and the numbers that one rank holds."""
 
-from tonnage.formula import ceil_div, formula, minimum
+from tonnage.formula import ceil_div, formula, maximum, minimum
 
 # ---- the share of one rank ----
 
@@ -27,10 +27,14 @@ def kv_parameters(N, t, k, z):
     return N / (minimum(t, k) * z)
 
 
-@formula(unit="parameters", source="Shoeybi2019, sec. 3 and 5.1", assumes="rows padded to a multiple of the ranks")
-def vocabulary_parameters(V, h, t, z):
+@formula(
+    unit="parameters",
+    source="Shoeybi2019, sec. 3 and 5.1",
+    assumes="rows padded to a multiple of the ranks, and of what the runtime asks of each",
+)
+def vocabulary_parameters(V, h, t, z, mu):
     """A token table or a head, cut over the vocabulary."""
-    return ceil_div(V, t) * h / z
+    return ceil_div(V, t * mu) * mu * h / z
 
 
 @formula(unit="parameters", source="Lepikhin2020, sec. 3", assumes="every expert rank holds the same number of experts")
@@ -71,6 +75,18 @@ def mean_bytes_per_parameter(M, N):
 def gradients_carried(m):
     """1 when gradients of earlier micro-batches are held while another one runs, 0 with a single micro-batch."""
     return minimum(m - 1, 1)
+
+
+@formula(unit="", source="PyTorch, torch/_tensor.py: backward accumulates gradients in the leaves")
+def gradients_fresh(m):
+    """1 when no gradients of earlier micro-batches are held, 0 with several micro-batches."""
+    return 1 - minimum(m - 1, 1)
+
+
+@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1")
+def microbatches_waiting(x):
+    """Of x micro-batches' worth in flight those beside the one whose backward runs."""
+    return maximum(x - 1, 0)
 
 
 @formula(
@@ -114,6 +130,20 @@ def saved_bytes(x, w, s, b, c):
 def saved_split_bytes(x, w, s, b, c, t):
     """A tensor kept for backward, cut over tensor-parallel ranks (by features, or by tokens: sequence parallelism)."""
     return x * w * s * b / (c * t)
+
+
+@formula(
+    unit="bytes", source="Megatron-LM, megatron/core/transformer/moe/token_dispatcher.py: MoEAlltoAllTokenDispatcher"
+)
+def row_bytes(x, w, Rx, q):
+    """Rx copies of tokens that arrive at a rank's experts: x numbers each, cut over the ranks inside an expert."""
+    return x * w * Rx / q
+
+
+@formula(unit="bytes", source="Shoeybi2019, sec. 3")
+def split_state_bytes(N, w, t):
+    """N numbers of w bytes, cut over t ranks."""
+    return N * w / t
 
 
 @formula(
@@ -166,6 +196,12 @@ def token_cache_bytes(x, w, s, r, j, t, k):
 def state_cache_bytes(x, w, t, k):
     """What a layer keeps of one request, whatever its length."""
     return x * w / minimum(t, k)
+
+
+@formula(unit="bytes", source="PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp")
+def workspace_bytes(M, n):
+    """A workspace of M bytes for each of n threads that multiply matrices."""
+    return M * n
 
 
 @formula(unit="bytes", source="PyTorch, torch/cuda/memory.py: memory_reserved, memory_allocated")

@@ -179,7 +179,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         """Llama 4 sends every token through every expert, times a score that is zero for all but those chosen."""
         count, h = self.num_experts, self.hidden_size
         name = self._at(self.router_name)
-        scores = code.gathered(code.linear(name, x, self.held(name), count), count, TOKEN, INDEX * self.top_k)
+        scores = code.gathered(code.linear(name, x, self.held(name), count, is_module=False), count, TOKEN, INDEX * self.top_k)
         scores = code.to(code.mapped("sigmoid", code.to(scores, 4), saves="output"), x.width)
         tokens = code.mul(code.copy(x, count * h, EXPERT), code.copy(scores, count, EXPERT))
         return code.summed(self._experts_of(code, tokens, count), h, TOKEN)
@@ -191,7 +191,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         if style.wide:
             logits = code.wide_linear(name, x, self.held(name), self.num_experts)
         else:
-            logits = code.linear(name, x, self.held(name), self.num_experts)
+            logits = code.linear(name, x, self.held(name), self.num_experts, is_module=False)
         scores = code.to(logits, 4)
         del logits
         if style.chosen_first:
@@ -206,13 +206,13 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
         inner = copies * self.intermediate_size
         if not self.gated:
-            hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT))
+            hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT, is_module=False))
         else:
             held = self.held(up) if gate == up else [*self.held(gate), *self.held(up)]
-            both = code.linear("gate_up_proj", tokens, held, 2 * inner, EXPERT)
-            hidden = code.gated(both, inner)
+            both = code.linear("gate_up_proj", tokens, held, 2 * inner, EXPERT, is_module=False)
+            hidden = code.gate_and_up(both, inner)
             del both
-        return code.linear(down, hidden, self.held(down), copies * self.hidden_size, EXPERT)
+        return code.linear(down, hidden, self.held(down), copies * self.hidden_size, EXPERT, is_module=False)
 
     def _shared(self, code: Code, x: Tensor) -> Tensor:
         gated = self.gated if self.shared_gated is None else self.shared_gated

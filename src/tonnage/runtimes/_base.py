@@ -49,15 +49,6 @@ class Bucket(Struct, frozen=True, kw_only=True):
     whole: bool = False
 
 
-# cross_entropy on logits.float(), as transformers' ForCausalLMLoss has it: outputs.logits stays alive through backward
-UPCAST_LOSS = (
-    Transient("logits", 2),
-    Transient("log-probabilities in fp32", 4),
-    Transient("gradient of log-probabilities in fp32", 4),
-    Transient("gradient of logits in fp32", 4),
-)
-
-
 class TrainingRuntime(Struct, frozen=True, kw_only=True):
     """How a framework spends memory in training.
 
@@ -65,8 +56,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them and
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
     fetched ahead); `stays_gathered`: under ZeRO-2 the
-    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `logits`: copies of the logits alive
-    when the loss's backward begins; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
+    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
+    estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none).
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
@@ -81,8 +72,11 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     default_zero_stage: int
     zero_stages: tuple[int, ...]
     kernels: Kernels
+    code: str = "eager"
+    model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool
-    logits: tuple[Transient, ...]
+    loss: str = "upcast"
+    losses: tuple[str, ...] = ("full",)
     logits_split: bool
     loss_chunks: int = 0
     gathers: int = 0

@@ -4,7 +4,7 @@ torchtitan's recipes take their loss in chunks (`--loss chunked`); a plain train
 """
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, UPCAST_LOSS, State, TrainingRuntime, Transient
+from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime, Transient
 
 TRAINING_RUNTIMES.add(
     "fsdp2",
@@ -20,8 +20,10 @@ TRAINING_RUNTIMES.add(
         zero_stages=(2, 3),  # reshard_after_forward false or true
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
-        logits=UPCAST_LOSS[1:],  # torchtitan lets go of the logits before backward
+        code="native",
+        model_codes=("torchtitan", "transformers"),
         logits_split=True,
+        losses=("full", "chunked"),
         loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
         gathers=2,
         stays_gathered=True,

@@ -1,8 +1,11 @@
 """Megatron-LM with its distributed optimizer: 16-bit weights, fp32 main gradients, fp32 master and moments sharded."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime, Transient
+from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.tape import CODES
 
+CODES["megatron"] = MegatronLayers
 TRAINING_RUNTIMES.add(
     "megatron",
     TrainingRuntime(
@@ -20,8 +23,10 @@ TRAINING_RUNTIMES.add(
         # eager: ScaledUpperTriangMaskedSoftmax takes and gives 16 bit, and keeps its output alone
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True, upcast_softmax=False),
         gradients_persist=True,
-        # vocab_parallel_cross_entropy: the 16-bit logits, and their fp32 copy that becomes the softmax and then the gradient
-        logits=(Transient("logits", 2), Transient("softmax in fp32", 4)),
+        code="megatron",
+        model_codes=("megatron",),
+        loss="vocabulary-parallel",
+        losses=("full", "fused"),
         logits_split=True,
     ),
 )

@@ -1,6 +1,6 @@
 """What models are written with: linear layers, norms, rotary positions, attention - as transformers writes them in eager PyTorch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -14,14 +14,27 @@ Implementation = Literal["flash", "sdpa", "eager"]
 
 
 class Types(Struct, frozen=True):
-    """Bytes of a number: of parameters, and of what is computed. `autocast`: parameters are cast where they are used."""
+    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given."""
 
     parameter: float = 2
     compute: float = 2
+    autocast: bool = False
 
-    @property
-    def autocast(self) -> bool:
-        return self.parameter != self.compute
+
+class Adapters(Struct, frozen=True):
+    """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
+
+    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised. `copies`: the result of a quantised layer is
+    cloned (peft, bnb.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
+    """
+
+    rank: int
+    targets: tuple[str, ...] = ()
+    dropout: bool = False
+    base: float = 0
+    copies: bool = False
+    magnitudes: bool = False
+    width: float = 4
 
 
 class Held(NamedTuple):
@@ -93,15 +106,33 @@ class Style(Struct, frozen=True):
     router: Router = Router()
 
 
+class Setting(Struct, frozen=True):
+    """All that decides what one layer keeps, beside its operations. `masked`: sequences are longer than its window."""
+
+    code: str = "eager"
+    types: Types = Types()
+    style: Style = Style()
+    kernels: Any = None
+    attention: Implementation = "sdpa"
+    dropout: bool = False
+    attention_dropout: bool = False
+    masked: bool = False
+    recompute: str = "none"
+    adapters: Adapters | None = None
+    trains: bool = True
+
+
 class Code(Words):
     """The pieces of a layer in eager PyTorch."""
 
-    def __init__(self, types: Types, style: Style, kernels: Any, attention: Implementation = "sdpa", dropout: bool = False, attention_dropout: bool = False, masked: bool = False):  # fmt: skip
+    def __init__(self, setting: "Setting"):
         super().__init__()
-        self.kernels = kernels
-        self.types, self.style, self.implementation = types, style, attention
-        self.drops, self.drops_attention, self.masked = dropout, attention_dropout, masked
-        self.trains = True
+        self.types, self.style, self.kernels = setting.types, setting.style, setting.kernels
+        self.implementation: Implementation = setting.attention
+        self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
+        self.masked, self.recompute = setting.masked, setting.recompute
+        self.adapters = setting.adapters
+        self.trains = setting.trains and setting.adapters is None
 
     @contextmanager
     def inside(self, name: str) -> Iterator[None]:
@@ -112,6 +143,16 @@ class Code(Words):
         finally:
             self.scope.pop()
 
+    def run(self, op: Any, x: Tensor) -> Tensor:
+        """One operation of a layer; a framework with modules of its own for it runs those."""
+        return op.forward(self, x)
+
+    def sublayer(
+        self, before: Sequence[Any], mixers: Sequence[Any], run: Callable[[Tensor], Tensor], x: Tensor
+    ) -> Tensor:
+        """`run`: norms and what mixes, one after the other; a framework may run some of it again in backward."""
+        return run(x)
+
     def weight(self, elements: float, split: str, heads: int = 0) -> Tensor:
         return self.parameter(elements, self.types.parameter, split, heads, trains=self.trains)
 
@@ -119,15 +160,88 @@ class Code(Words):
         """A tensor that all layers share: cosines and sines, a mask."""
         return Tensor(None, elements, self.types.compute if width is None else width, TOKEN)
 
-    def linear(self, name: str, x: Tensor, weights: Sequence["Held"], out: float, extent: Extent = TOKEN) -> Tensor:
-        """x times a weight, or several that are stored as one: under autocast all are cast first."""
+    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+        """x times a weight, or several that are stored as one. `is_module`: a layer that adapters and quantisers know."""
         with self.inside(name):
-            cast = self.cast([self.weight(*each[:3]) for each in weights], self.types.compute)
-            x = self.to(x, self.types.compute)  # the last argument is cast first
-            matrices = [each for each, held in zip(cast, weights, strict=True) if not held.is_bias]
-            biases = [each for each, held in zip(cast, weights, strict=True) if held.is_bias]
-            del cast
-            return self.product(x, matrices, out, extent, biases)
+            made = [self.weight(*each[:3]) for each in weights]
+            matrices = [each for each, held in zip(made, weights, strict=True) if not held.is_bias]
+            biases = [each for each, held in zip(made, weights, strict=True) if held.is_bias]
+            del made
+            adapters = self.adapters if is_module else None
+            if adapters is None:
+                return self.times(x, matrices, out, extent, biases)
+            last = name.rpartition(".")[2]
+            if adapters.base:
+                result = self.times_dequantised(x, matrices, out, extent, adapters)
+            else:
+                result = self.times(x, matrices, out, extent, biases)
+            if adapters.targets and last not in adapters.targets:
+                return result
+            return self._adapted(x, result, out, extent, adapters)
+
+    def times(
+        self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()
+    ) -> Tensor:
+        """A product: autocast casts all of them, the input last; what is stored as one is cast as one."""
+        if self.types.autocast:
+            biases = self.cast(biases, self.types.compute)
+            weights = self.cast(weights, self.types.compute)
+            x = self.to(x, self.types.compute)
+        return self.product(x, weights, out, extent, biases)
+
+    def times_dequantised(
+        self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent, adapters: Adapters
+    ) -> Tensor:
+        """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is kept."""
+        width = x.width
+        x = self.to(x, self.types.compute)
+        shapes = [(each.elements, adapters.base, each.extent) for each in weights]
+        whole = [self.new(*each) for each in shapes]
+        made = self.new(out, x.width, extent)
+        self.mark()
+        del whole
+        shape = x.elements, x.width, x.extent
+
+        def derivative(_: Gradients) -> Gradients:
+            again = [self.new(*each) for each in shapes]
+            of_input = self.new(*shape)
+            self.mark()
+            del again
+            return [of_input]
+
+        self.note("mm_4bit", [made], [x], [], derivative)
+        made = self.to(made, width)
+        return self.copy(made) if adapters.copies else made
+
+    def _adapted(self, x: Tensor, result: Tensor, out: float, extent: Extent, adapters: Adapters) -> Tensor:
+        """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
+        width, h = result.width, x.elements
+        x = self.to(x, adapters.width)
+        if adapters.dropout:
+            x = self.dropout(x)
+        with self.inside("lora_A"):
+            first = self.parameter(h * adapters.rank, adapters.width, "replicated" if x.extent == TOKEN else "tensor")
+            low = self.times(x, [first], adapters.rank)
+        with self.inside("lora_B"):
+            second = self.parameter(out * adapters.rank, adapters.width, "replicated" if extent == TOKEN else "tensor")
+            high = self.times(low, [second], out, extent)
+        if adapters.magnitudes:
+            return self._with_magnitudes(result, high, h, out, extent, adapters)
+        return self.to(self.add(result, self.mapped("mul", high)), width)
+
+    def _with_magnitudes(
+        self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters
+    ) -> Tensor:
+        """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the whole weight, which is made for it."""
+        width = result.width
+        whole = [self.new(h * out, adapters.width, Extent("parameter", "replicated")) for _ in range(3)]
+        eye = self.new(h * h, adapters.width, Extent("parameter", "replicated"))
+        self.mark()
+        del whole, eye
+        scale = self.parameter(out, adapters.width, "replicated")
+        left = self.mul(self.mapped("sub", scale), result)
+        right = self.mapped("mul", self.mul(scale, high))
+        return self.to(self.add(result, self.add(left, right)), width)
 
     def wide_linear(self, name: str, x: Tensor, weights: Sequence["Held"], out: float) -> Tensor:
         """A linear layer of fp32 copies of x and of its weights; autocast makes it an ordinary one."""
@@ -218,9 +332,9 @@ class Code(Words):
     def tables(self, of: float) -> tuple[Tensor, Tensor]:
         """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's own."""
         of *= self.style.rotary
+        width = 4 if self.types.autocast or self.style.turns.startswith("pairs") else self.types.compute
         if not self.style.tables:
-            return self.constant(of, self.types.parameter), self.constant(of, self.types.parameter)
-        width = 4 if self.style.turns.startswith("pairs") else self.types.parameter
+            return self.constant(of, width), self.constant(of, width)
         return self.new(of, width, TOKEN, "cosines"), self.new(of, width, TOKEN, "sines")
 
     def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -262,7 +376,7 @@ class Code(Words):
         other = self.add(self.mul(second, cosines), self.mul(first, sines))
         return self.cat([one, other])
 
-    def gated(self, both: Tensor, inner: float) -> Tensor:
+    def gate_and_up(self, both: Tensor, inner: float) -> Tensor:
         """What experts make of gates and ups that come from one product."""
         gate, up = self.parts(both, [inner, inner], whole=not self.style.clamped_experts)
         del both
@@ -313,7 +427,7 @@ class Code(Words):
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
-            return self._eager(q, k, v, heads, out, kv_heads, sinks)
+            return self.core(lambda q, k, v: self._eager(q, k, v, heads, out, kv_heads, sinks), q, k, v)
         q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
         # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is copied for the projection
         is_copied = by_heads or self.style.rotary not in (0, 1)
@@ -321,15 +435,20 @@ class Code(Words):
             made = self._flash(q, k, v, heads, out)
             return self.copy(made) if is_copied else made
         if self.style.biased_positions and not cross:
-            return self.attention(q, k, v, heads, out, "efficient", self._bias(heads, causal))
+            bias = self._bias(heads, causal)
+            return self.core(lambda q, k, v, bias: self.attention(q, k, v, heads, out, "efficient", bias), q, k, v, bias)
         return self._sdpa(q, k, v, heads, out, kv_heads, is_masked, is_copied)
+
+    def core(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """The inside of attention, which selective recomputation runs twice."""
+        return self.checkpoint(run, *inputs) if self.recompute == "selective" else run(*inputs)
 
     def _bias(self, heads: int, causal: bool) -> Tensor:
         """The scores' bias, shared by all layers; a causal one has its later keys taken out, by a mask that is kept."""
         pair = Extent("pair", "tensor")
         bias = self.given(heads, pair)
         if causal:
-            bias = self.chosen(bias, self.new(1, 1, Extent("pair", "gathered"), "mask"))
+            bias = self.masked_by(bias, self.new(1, 1, Extent("pair", "gathered"), "mask"))
         return self.copy(bias)
 
     def _repeated(self, x: Tensor, elements: float, kv_heads: int) -> Tensor:
@@ -339,9 +458,9 @@ class Code(Words):
     def _flash(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """flash_attention_2: narrower values are padded to the width of the queries, and the result is cut."""
         if out == q.elements:
-            return self.attention(q, k, v, heads, out, "flash")
+            return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)
         v = self.padded(v, v.elements * q.elements / out)
-        made = self.attention(q, k, v, heads, q.elements, "flash")
+        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, q.elements, "flash"), q, k, v)
         return self.copy(self.parts(made, [out], whole=False)[0])
 
     def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
@@ -352,10 +471,10 @@ class Code(Words):
             k, v, is_shared = self._repeated(k, q.elements, kv_heads), self._repeated(v, out, kv_heads), False
         kernel = chosen_kernel(width, value_width, q.width, is_shared=is_shared, is_masked=is_masked)
         if kernel == "math" or (is_shared and self.style.shares_openly):
-            return self._math(q, k, v, heads, out)
+            return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
         # a mask is made into numbers, for every layer anew
         mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
-        made = self.attention(q, k, v, heads, out, kernel, mask)
+        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
         return self.copy(made) if is_copied and kernel != "efficient" else made  # which writes it token by token
 
     def _math(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
@@ -438,3 +557,13 @@ class Code(Words):
 
 
 WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")
+
+
+class Native(Code):
+    """PyTorch's own fused norm (torch.nn.RMSNorm), the rest as eager code."""
+
+    def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+
+
+CODES: dict[str, type[Code]] = {"eager": Code, "native": Native}

@@ -1,12 +1,12 @@
 """What is left of a tape: the tensors that a layer keeps, and the moments of its backward at which memory can peak."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import ge
 
 from msgspec import Struct
 
 from tonnage.tape._code import Code
-from tonnage.tape._tape import TOKEN, Account, Key, Slot, Tensor
+from tonnage.tape._tape import TOKEN, Account, Extent, Key, Slot, Tensor
 
 
 class Kept(Struct, frozen=True):
@@ -27,13 +27,18 @@ class Moment(Struct, frozen=True, eq=False):
 
     name: str
     live: Account
+    forward: bool = False
 
 
 class Layer(Struct, frozen=True, eq=False):
-    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects."""
+    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects.
+
+    `trained`: parameters that a gradient was made for, by what cuts them.
+    """
 
     kept: tuple[Kept, ...]
     moments: tuple[Moment, ...]
+    trained: Mapping[Extent, float] = {}
 
 
 def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float) -> Layer:
@@ -46,14 +51,17 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept())
+    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept() if each.bytes)
     code.kind, code.grown = "temporary", False
+    forward = _undominated(code.moments, True)
+    code.moments.clear()
     if slot is not None:
         code.backward([(slot, code.new(*shape))])
-    return Layer(kept, tuple(_undominated(code.moments)))
+    trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
+    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained)
 
 
-def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
+def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Moment]:
     """The moments that no other exceeds in every key, in their order."""
     keys = list(dict.fromkeys(key for _, account in moments for key in account))
     sizes = [tuple(account.get(key, 0) for key in keys) for _, account in moments]
@@ -63,6 +71,6 @@ def _undominated(moments: list[tuple[str, Account]]) -> list[Moment]:
         if not any(all(map(ge, sizes[other], size)) for other in reversed(left)):
             left.append(index)
     return [
-        Moment(moments[index][0], {key: size for key, size in moments[index][1].items() if size > 0})
+        Moment(moments[index][0], {key: size for key, size in moments[index][1].items() if size > 0}, forward)
         for index in sorted(left)
     ]

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-Unit = Literal["token", "pair", "parameter", "gradient"]
+# A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many there are.
+Unit = Literal["token", "row", "pair", "parameter", "gradient"]
 # What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered": nothing at all.
 Kind = Literal["activation", "temporary"]
 
@@ -33,16 +34,32 @@ TOKEN, TENSOR = Extent("token", "whole"), Extent("token", "tensor")
 Account = dict[Key, float]
 
 
+def without(live: Account, unit: str) -> Account:
+    """An account without what grows with this unit."""
+    return {key: size for key, size in live.items() if key.extent.unit != unit}
+
+
 class Storage:
     """Bytes that are live as long as somebody holds this object."""
 
-    __slots__ = ("bytes", "key", "live", "name", "width")
+    __slots__ = ("bytes", "full", "key", "live", "name", "width")
 
     def __init__(self, tape: "Tape", name: str, key: Key, elements: float, width: float):
-        self.live, self.name, self.key, self.width = tape.live, name, key, width
-        self.bytes = elements * width
+        self.live: Account = tape.live
+        self.name, self.key, self.width = name, key, width
+        self.bytes = self.full = elements * width
         self.live[key] += self.bytes
         tape.grown = True
+
+    def empty(self) -> None:
+        """The bytes go, the object stays (resize_(0))."""
+        self.live[self.key] -= self.bytes
+        self.bytes = 0
+
+    def refill(self) -> None:
+        """The bytes of an emptied storage are back."""
+        self.live[self.key] += self.full - self.bytes
+        self.bytes = self.full
 
     def __del__(self) -> None:
         self.live[self.key] -= self.bytes
@@ -94,7 +111,7 @@ class Tape:
     """`live`: bytes now. `moments`: what was live whenever it stopped growing, with the operation that had just run."""
 
     def __init__(self) -> None:
-        self.live: defaultdict[Key, float] = defaultdict(float)
+        self.live: Account = defaultdict(float)
         self.nodes: list[Node] = []
         self.moments: list[tuple[str, Account]] = []
         self.grown = False
@@ -133,31 +150,28 @@ class Tape:
         """What the nodes hold, each storage once, in the order in which it was saved."""
         return list(dict.fromkeys(storage for node in self.nodes for storage in node.saved))
 
-    def checkpoint(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Runs without keeping anything but its input, and once more when its gradient is asked for."""
+    def checkpoint(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """Runs without keeping anything but its inputs, and once more when their gradients are asked for."""
         records, self.records = self.records, False
-        out = run(x)
+        out = run(*inputs)
         self.records = records
-        storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
+        shapes = [(each.storage, each.elements, each.width, each.extent, each.slot is not None) for each in inputs]
 
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
-            again = Tensor(storage, elements, width, extent, Slot())
-            asked = again.slot
-            made = run(again)
-            del again
+            slots = [Slot() if shape[4] else None for shape in shapes]
+            made = run(*(Tensor(*shape[:4], slot) for shape, slot in zip(shapes, slots, strict=True)))
             self.mark()
-            slot = made.slot
+            slot, gradient = made.slot, gradients[0]
             del made
             found: dict[Slot, Tensor] = {}
-            gradient = gradients[0]
             if slot is not None and gradient is not None:
                 found = self.backward([(slot, gradient.alias())])
             self.nodes, self.kind = outer, kind
-            return [found.get(asked)] if asked is not None else [None]
+            return [found.get(slot) if slot is not None else None for slot in slots]
 
-        self.note("checkpoint", [out], [x], [x], derivative)
+        self.note("checkpoint", [out], inputs, inputs, derivative)
         return out
 
     # ---- backward ----
@@ -166,9 +180,9 @@ class Tape:
         """Runs all nodes from these gradients on; the gradients of slots that no node made are left over."""
         self.kind = "temporary"
         waiting: dict[Slot, Tensor] = {}
-        for slot, gradient in outputs:
-            self._deliver(waiting, slot, gradient)
-            del gradient
+        for end, first in outputs:
+            self._deliver(waiting, end, first)
+            del first
         del outputs
         while self.nodes:
             node = self.nodes.pop()
@@ -182,13 +196,11 @@ class Tape:
             node.saved.clear()
             node.derivative = _done
             slots = node.inputs
-            made.reverse()
-            for each in slots:
-                of_input = made.pop()
-                if each is not None and of_input is not None:
-                    self._deliver(waiting, each, of_input)
-                del of_input
-            slots.clear()
+            while slots:
+                to, gradient = slots.pop(0), made.pop(0)
+                if to is not None and gradient is not None:
+                    self._deliver(waiting, to, gradient)
+                del gradient
         return waiting
 
     def mark(self) -> None:

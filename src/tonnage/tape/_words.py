@@ -97,7 +97,7 @@ class Words(Tape):
         self.note("where", [out], [x, y], [mask], lambda g: [self.like(_one(g)), self.like(_one(g))])
         return out
 
-    def chosen(self, x: Tensor, mask: Tensor) -> Tensor:
+    def masked_by(self, x: Tensor, mask: Tensor) -> Tensor:
         """x where a mask says so, a constant elsewhere; the mask is kept."""
         out = self.like(x)
 
@@ -337,6 +337,24 @@ class Words(Tape):
         self.note("layer_norm", [out], [x, *weights], [x, mean, root], derivative)
         return out
 
+    def log_softmax(self, x: Tensor) -> Tensor:
+        """Keeps its result."""
+        return self.mapped("log_softmax", x, saves="output")
+
+    def chosen(self, x: Tensor) -> Tensor:
+        """nll_loss: one number of each row; its gradient has the size of its input."""
+        out = self.new(0, 4, x.extent)
+        like = _shape(x)
+        self.note("nll_loss", [out], [x], [], lambda _: [self.new(*like)])
+        return out
+
+    def in_place(self, x: Tensor) -> Tensor:
+        """A loss that keeps its input and turns it into the gradient."""
+        out = self.new(0, 4, x.extent)
+        storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
+        self.note("loss", [out], [x], [x], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+        return out
+
     # ---- attention ----
 
     def attention(
@@ -394,4 +412,4 @@ def _larger(x: Tensor, y: Tensor) -> Tensor:
     return max(x, y, key=lambda each: (_ORDER.index(each.extent.unit), each.elements))
 
 
-_ORDER = ("gradient", "parameter", "token", "pair")
+_ORDER = ("gradient", "parameter", "token", "row", "pair")

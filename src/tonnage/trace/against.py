@@ -20,11 +20,13 @@ PARTS: dict[str, tuple[Category, ...]] = {
     "weights": ("parameter",), "gradients": ("gradient",), "optimizer": ("optimizer",), "activations": ("activation",),
     "temporary": ("temporary",), "communication buffers": ("buffer",),
 }  # fmt: skip
-# Its phases, and the stages that they lie in.
-PHASES = {
-    "loss": "After backward", "first layer of backward": "After backward", "last layer of backward": "After backward",
-    "optimizer step": "After optimizer step",
-}  # fmt: skip
+ATTENTION = {"eager": "eager", "flash_attention_2": "flash", "sdpa": "sdpa"}
+STAGES = ("After backward", "After optimizer step")
+
+
+def stage_of(phase: str) -> str:
+    """The stage of a trace in which a phase of the estimate lies."""
+    return STAGES[phase == "optimizer step"]
 
 
 class Row(Struct, frozen=True):
@@ -61,12 +63,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
 def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
     """The traced program's last step beside the phases of an analytic answer."""
     events = traced.recording.events
-    peaks = {stage: peak_of(events, stage) for stage in dict.fromkeys(PHASES.values())}
+    peaks = {stage: peak_of(events, stage) for stage in STAGES}
     rows = []
     for stage, parts in peaks.items():
-        fullest = max((phase for phase in phases if PHASES.get(phase.name) == stage), key=_tensors, default=None)
+        fullest = max((phase for phase in phases if stage_of(phase.name) == stage), key=_tensors, default=None)
         for part, categories in PARTS.items():
-            value = round(fullest.child(part).value) if fullest is not None else 0
+            value = round(_part(fullest, part)) if fullest is not None else 0
             rows.append(Row(stage, part, sum(parts.get(category, 0) for category in categories), value))
     return Comparison(
         rows=tuple(rows), traced_bytes=max(sum(parts.values()) for parts in peaks.values()),
@@ -76,10 +78,8 @@ def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
 
 def analytic_phases(model: Model, options: TraceOptions) -> tuple[Term, ...]:
     """The phases of the analytic estimate of the same program. Raises MissingDatum where there is none."""
-    if options.mode != "train" or options.lora_rank is not None or options.num_layers is not None:
-        raise MissingDatum(
-            "the analytic estimate is of training whole models: no adapters, no fewer layers, no generation."
-        )
+    if options.mode != "train" or options.num_layers is not None:
+        raise MissingDatum("the analytic estimate is of training whole models: no fewer layers, no generation.")
     world = options.world_size or 1
     made = train(
         model, cluster("H100-SXM-80GB" if world == 1 else f"{world}xH100-SXM-80GB"),
@@ -87,14 +87,24 @@ def analytic_phases(model: Model, options: TraceOptions) -> tuple[Term, ...]:
             sequence_length=options.sequence_length, micro_batch_size=options.micro_batch_size, num_microbatches=options.num_microbatches,
             precision=options.precision, optimizer=options.optimizer, recompute=options.recompute,
             runtime={"single": "transformers"}.get(options.runtime or "single", options.runtime),
-            tensor_parallel_size=options.tensor_parallel_size, attention="eager" if options.attention == "eager" else None,
+            tensor_parallel_size=options.tensor_parallel_size, attention=ATTENTION.get(options.attention or ""),
+            model_code="transformers", method="lora" if options.lora_rank else None, lora_rank=options.lora_rank, base_weights=options.base,
+            optimizer_implementation=_implementation(options),
         ),
     )  # fmt: skip
     return made.phases
 
 
 def _tensors(phase: Term) -> float:
-    return float(sum(phase.child(part).value for part in PARTS))
+    return sum(_part(phase, part) for part in PARTS)
+
+
+def _part(phase: Term, part: str) -> float:
+    """A part of a phase; the workspaces of cuBLAS, which the estimate has under the runtime's overhead, are buffers of the trace."""
+    size = float(phase.child(part).value)
+    if part == "communication buffers":
+        size += sum(float(term.value) for term in phase.child("runtime overhead").children if "workspace" in term.name)
+    return size
 
 
 def peak_of(events: Events, stage: str) -> dict[Category, int]:
@@ -111,3 +121,9 @@ def peak_of(events: Events, stage: str) -> dict[Category, int]:
         if position > start and now > best:
             best, at = now, position
     return by_category(events, events.live_at(at))
+
+
+def _implementation(options: TraceOptions) -> str:
+    """torch's default is foreach; optimizers of others have none."""
+    chosen = options.optimizer_implementation
+    return {"default": "foreach", "loop": "for-loop"}.get(chosen, chosen)

@@ -21,7 +21,7 @@ BELONG_TO_METHOD = ("lora_rank", "lora_targets")
 # Values that the estimator may not have yet, and what is nearest to them.
 NEAREST: Mapping[str, Mapping[str, str]] = {
     "recompute": {"selective-op": "selective", "memory-budget": "selective"},
-    "loss": {"fused": "full", "liger": "chunked"},
+    "loss": {"liger": "chunked"},
 }
 CHOICES: Mapping[str, str] = {
     "recompute": "RECOMPUTE",

@@ -1,0 +1,90 @@
+"""What differs between frameworks in the walk of a step: how layers are written, what surrounds them, what stays beside them.
+
+`Framework` is PyTorch's own way; a runtime whose ways differ has a subclass in `FRAMEWORKS`.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Block, style_of
+from tonnage.breakdown import Term
+from tonnage.estimate import _layers as tapes
+from tonnage.estimate._method import adapters_of
+from tonnage.estimate._overhead import cublas_workspaces
+from tonnage.estimate._points import Point
+from tonnage.estimate._rank import Stage
+from tonnage.formula import Number
+from tonnage.tape import Account, Layer, Setting, Types
+
+if TYPE_CHECKING:
+    from tonnage.estimate._stage import StageMemory
+    from tonnage.estimate.training import Step
+
+
+class Framework:
+    """One run's framework; `step` has the plan, and what all stages share."""
+
+    adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
+
+    def __init__(self, step: "Step"):
+        self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
+
+    def setting(self) -> Setting:
+        """How the layers of this run are written and cast."""
+        plan, runtime, recipe = self.plan, self.runtime, self.recipe
+        adapters = adapters_of(plan, recipe)
+        autocast = runtime.casts and bool(recipe.master_bytes)
+        parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
+        attention = plan.attention or runtime.kernels.attention
+        kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
+        return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast),
+                       style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
+                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+
+    def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
+        """One layer of this kind."""
+        return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden)
+
+    def loss(self, stage: Stage) -> Layer | None:
+        """What comes after the layers, on the last stage."""
+        if not (stage.is_last and stage.after):
+            return None
+        chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+
+    def embedding(self) -> Account:
+        """The moment at which the embedding's gradient is made, where it is not what autograd does with a table."""
+        return {}
+
+    def rows(self) -> Number:
+        """Copies of tokens that arrive at the experts of a rank."""
+        return 0
+
+    def vocabulary_multiple(self) -> int:
+        """Rows of a table or head on one rank are a multiple of this."""
+        return 1
+
+    def lasting(self, rank: "StageMemory") -> list[Term]:
+        """Buffers that stay for the whole step."""
+        return []
+
+    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """What schedules and streams hold at this moment besides."""
+        return []
+
+    def workspaces(self, rank: "StageMemory") -> list[Term]:
+        """Workspaces of libraries, which PyTorch's allocator hands out."""
+        return cublas_workspaces(self.step.cluster)
+
+
+FRAMEWORKS: dict[str, type[Framework]] = {}
+
+
+def framework(name: str) -> type[Framework]:
+    """That of a runtime."""
+    if not FRAMEWORKS:
+        from tonnage.estimate import _megatron
+
+        FRAMEWORKS["megatron"] = _megatron.Megatron
+    return FRAMEWORKS.get(name, Framework)

@@ -1,0 +1,74 @@
+"""Layers on the tape: what one layer, the loss and the optimizer's copies hold, as coefficients that are made once."""
+
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Block, wiring
+from tonnage.ops import Head, Op
+from tonnage.tape import CODES, Code, Extent, Held, Layer, Setting, Tensor, layer
+
+
+def window_of(block: Block) -> int | None:
+    """The window of a layer's attention; None: it sees everything."""
+    return next((op.window for op in block.ops if getattr(op, "window", None) is not None), None)  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=1024)
+def block_layer(block: Block, setting: Setting, hidden: int) -> Layer:
+    """One layer of this kind."""
+    code = CODES[setting.code](setting)
+
+    def run(x: Tensor) -> Tensor:
+        return wiring.run(block, code, x)
+
+    if setting.recompute == "full":
+        return layer(code, lambda x: code.checkpoint(run, x), hidden, setting.types.parameter)
+    return layer(code, run, hidden, setting.types.parameter)
+
+
+@lru_cache(maxsize=1024)
+def loss_layer(
+    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: int, logits_split: bool
+) -> Layer:
+    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
+    if setting.adapters is not None:
+        setting = replace(setting, adapters=None, trains=False)
+    code = CODES[setting.code](setting)
+
+    def run(x: Tensor) -> Tensor:
+        for op in after:
+            if isinstance(op, Head):
+                x = _head(code, op, x, chunks, logits_split)
+                return LOSSES[loss](code, x)
+            x = op.forward(code, x)
+        return x
+
+    return layer(code, run, hidden, setting.types.parameter)
+
+
+def _head(code: Code, op: Head, x: Tensor, chunks: int, logits_split: bool) -> Tensor:
+    held = op.held(op.name)
+    if op.tied:
+        held = [Held(op.width * op.vocab_size, "vocab"), *held]
+    extent = Extent("token", "tensor" if logits_split else "gathered")
+    return code.linear(op.name, x, held, op.vocab_size / chunks, extent, is_module=False)
+
+
+def _upcast(code: Code, logits: Tensor) -> Tensor:
+    """ForCausalLMLoss: the logits in fp32, log_softmax, nll_loss. The function's own name holds the fp32 copy until it is done."""
+    wide = code.to(logits, 4)
+    logarithms = code.log_softmax(wide)
+    code.mark()
+    del wide
+    return code.chosen(logarithms)
+
+
+def _vocabulary_parallel(code: Code, logits: Tensor) -> Tensor:
+    """Megatron's vocab_parallel_cross_entropy: an fp32 copy that becomes the softmax and then, in place, the gradient."""
+    wide = code.to(logits, 4)
+    code.mark()
+    return code.in_place(wide)
+
+
+LOSSES = {"upcast": _upcast, "vocabulary-parallel": _vocabulary_parallel}

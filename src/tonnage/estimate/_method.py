@@ -1,0 +1,71 @@
+"""What trains and what does not: adapters, frozen layers, quantised bases."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tonnage.architectures import Block, Model
+from tonnage.breakdown import Term
+from tonnage.estimate._communication import copies
+from tonnage.estimate._rank import Group, Shares, Stage, layer_count, op_parameters, share
+from tonnage.ops import Weight
+from tonnage.precisions import Recipe, precision
+from tonnage.spec import TrainingPlan
+from tonnage.tape import Adapters, Extent
+
+QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
+ADAPTER_BYTES = 4  # peft, autocast_adapter_dtype
+
+
+def adapters_of(plan: TrainingPlan, recipe: Recipe) -> Adapters | None:
+    """The adapters that stand beside linear layers; None where the weights themselves train."""
+    if plan.method not in ("lora", "dora"):
+        return None
+    four = plan.base_weights.startswith(("nf4", "fp4"))
+    return Adapters(rank=plan.lora_rank, targets=plan.lora_targets, dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
+                    base=recipe.activation_bytes if plan.base_weights else 0, copies=four)  # fmt: skip
+
+
+def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
+    """Parameters of one layer that train, on one rank."""
+    groups = (Group(extent.split, extent.heads, round(count)) for extent, count in trained.items())
+    return Term.sum("one layer's trained", *(share(group, shares) for group in groups), unit="parameters")
+
+
+def base_weights(stage: Stage, plan: TrainingPlan, shares: Shares, width: float, whole: Term) -> list[Term]:
+    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit."""
+    if not plan.base_weights:
+        return [copies("base weights", width, whole)]
+    made = []
+    for name, quantised in (("quantised base weights", True), ("base weights", False)):
+        parts = [Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
+                 for block, count in (*stage.layers, *stage.towers)]  # fmt: skip
+        if not quantised:
+            parts += [term for op in (*stage.ops, *stage.tower_ops) for term in op_parameters(op, shares)]
+        held = Term.sum("parameters", *parts, unit="parameters")
+        made.append(copies(name, precision(plan.base_weights).bits_per_weight / 8 if quantised else width, held))
+    return made
+
+
+def _part(block: Block, quantised: bool, shares: Shares) -> Term:
+    return Term.sum("one layer", *(share(group, shares) for group in _groups(block, quantised)), unit="parameters")
+
+
+@lru_cache(maxsize=4096)
+def _groups(block: Block, quantised: bool) -> tuple[Group, ...]:
+    totals: dict[tuple[str, int], int] = {}
+    for weight in block.weights():
+        if _is_quantised(weight) == quantised:
+            cut = (weight.split, weight.heads if weight.split == "kv" else 0)
+            totals[cut] = totals.get(cut, 0) + weight.num_parameters
+    return tuple(Group(split, heads, count) for (split, heads), count in totals.items())
+
+
+def _is_quantised(weight: Weight) -> bool:
+    return weight.linear and weight.part in QUANTISED
+
+
+def frozen_below(model: Model, plan: TrainingPlan) -> int:
+    """Layers, counted from the first, that keep nothing for backward because nothing in or below them trains."""
+    return (
+        model.num_layers - plan.trainable_layers if plan.method == "freeze" and plan.trainable_layers is not None else 0
+    )

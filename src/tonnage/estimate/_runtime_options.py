@@ -1,0 +1,53 @@
+"""Options that one runtime has and others do not: checked, with the runtime's own defaults."""
+
+from typing import TYPE_CHECKING, Any
+
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._question import Question
+from tonnage.registry import unknown
+from tonnage.runtimes import TrainingRuntime
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plans import TrainingOptions
+
+# recompute_modules of Megatron-core (transformer_config.py)
+MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
+
+
+def runtime_options(
+    runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question
+) -> dict[str, Any]:
+    """The fields of a plan that only some runtimes know."""
+    made: dict[str, Any] = {"runtime_version": o.runtime_version or ""}
+    for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor"):
+        if getattr(o, name) is not None and runtime.name != "megatron":
+            raise InvalidPlan(
+                f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {getattr(o, name)}."
+            )
+    if runtime.name != "megatron":
+        return made
+    if o.recompute == "selective" or o.recompute_modules is not None:
+        made["recompute_modules"] = _modules(
+            q.take("recompute_modules", o.recompute_modules, "core_attn", "runtime", "megatron's own"), o
+        )
+    if sizes["context_parallel_size"] > 1:
+        method = q.take("context_parallel_method", o.context_parallel_method, "p2p", "runtime", "--cp-comm-type")
+        if method not in METHODS:
+            raise unknown("method of context parallelism", method, METHODS)
+        made["context_parallel_method"] = method
+    if o.expert_capacity_factor is not None:
+        if not 0 < o.expert_capacity_factor < 1e6:
+            raise InvalidPlan(f"expert_capacity_factor must be above 0. Got {o.expert_capacity_factor}.")
+        made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
+    return made
+
+
+def _modules(text: str, o: "TrainingOptions") -> tuple[str, ...]:
+    named = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in named:
+        if name not in MODULES:
+            raise unknown("module to recompute", name, MODULES)
+    if o.recompute not in (None, "selective"):
+        raise InvalidPlan(f"recompute_modules belong to recompute selective. Got {text} with recompute {o.recompute}.")
+    return named

@@ -1,0 +1,315 @@
+"""One pipeline stage of a step: what each of its moments holds, as a number and as a tree.
+
+The numbers are for searching: they add up the same Terms without making a tree for every moment.
+"""
+
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tonnage.architectures import Block
+from tonnage.breakdown import Term
+from tonnage.estimate._communication import Communication, copies, width_of
+from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below
+from tonnage.estimate._optimizer import foreach_copies, optimizer_states
+from tonnage.estimate._overhead import training_overhead
+from tonnage.estimate._points import Point, points, running
+from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.formula import Number, maximum
+from tonnage.formulas import memory as f
+from tonnage.ops import Embedding
+from tonnage.runtimes._base import Moment, State
+from tonnage.tape import TOKEN
+
+if TYPE_CHECKING:
+    from tonnage.estimate.training import Step
+
+NOTHING = Term.sum("nothing", unit="bytes")
+
+
+class StageMemory:
+    """The memory of one stage. Everything is made when it is asked for, and once."""
+
+    def __init__(self, step: "Step", stage: Stage):
+        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
+        self.frozen = frozen_below(step.model, step.plan)
+        self.counts = dict(Counter(running(stage, self.frozen)))
+        self.is_tied = bool(stage.table) and step.trains_all and step.framework.adds_tied_gradients
+        zero = self.plan.zero_stage
+        self.gradients_sharded = any(zero >= state.sharded_from for state in self.runtime.gradients)
+        self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
+        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
+        self._made_buffers: dict[Moment, Term] = {}
+
+    # ---- parameters ----
+
+    @cached_property
+    def whole(self) -> Term:
+        """All parameters of the rank, before ZeRO."""
+        return rank_parameters(self.stage, self.step.whole, self.step.held)
+
+    @cached_property
+    def shard(self) -> Term:
+        """Its share of them."""
+        return rank_parameters(self.stage, self.step.sharded, self.step.shard)
+
+    @cached_property
+    def trained(self) -> Term:
+        """The parameters that train, before ZeRO."""
+        return self.whole if self.step.trains_all else self._trained(self.step.trained_held)
+
+    @cached_property
+    def trained_shard(self) -> Term:
+        """The rank's share of the parameters that train."""
+        return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
+
+    def _trained(self, per_block: dict[Block, Term]) -> Term:
+        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block])
+                 for block, count in self.counts.items()]  # fmt: skip
+        return Term.sum("parameters that train", *parts, unit="parameters")
+
+    @cached_property
+    def table(self) -> Term:
+        """The embedding's parameters on this rank."""
+        found = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
+        parts = [term for op in found for term in op_parameters(op, self.step.whole)]
+        return Term.sum("table", *parts, unit="parameters")
+
+    @cached_property
+    def after(self) -> Term:
+        """What comes after the layers: norm and head, as far as their gradients stay."""
+        shares = self.step.sharded if self.gradients_sharded else self.step.whole
+        ops = self.stage.after if self.step.trains_all else ()
+        parts = [term for op in ops for term in op_parameters(op, shares)]
+        return Term.sum("after the layers", *parts, unit="parameters")
+
+    # ---- moments ----
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        step = self.step
+        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist)
+        has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
+        table = tuple(step.framework.embedding().items()) if has_table else None
+        return points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+
+    @cached_property
+    def in_flight(self) -> Term:
+        p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
+        if v > 1:
+            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)  # fmt: skip
+        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
+
+    # ---- numbers ----
+
+    def needed(self) -> Number:
+        """Bytes of the fullest moment."""
+        step = self.everything.value + self._step_copies.value + self._buffers("optimizer step").value
+        for point in self.points:
+            step = maximum(step, self._total(point))
+        largest = step + self.weights.value + self.optimizer.value + self._lasting.value
+        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
+
+    def _total(self, point: Point) -> Number:
+        """Tensors of a moment, but for weights and optimizer."""
+        total = self._gradients_total(point) + self._kept_total(point) + self.sizes.total(point.bytes)
+        return total + self._buffers(point.moment).value + sum(term.value for term in self._beside(point))
+
+    def _kept_total(self, point: Point) -> Number:
+        return self._all_kept if point.everything else self._others_kept + self._below_kept(point)
+
+    @cached_property
+    def _all_kept(self) -> Number:
+        return sum(count * self.in_flight.value * self.step.kept[block].value for block, count in self.counts.items())
+
+    @cached_property
+    def _others_kept(self) -> Number:
+        if self.plan.pipeline_parallel_size == 1:
+            return 0
+        waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
+        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+
+    def _below_kept(self, point: Point) -> Number:
+        return sum(count * self.step.kept[block].value for block, count in point.kept.items())
+
+    def _gradients_total(self, point: Point) -> Number:
+        everything = self.everything.value
+        if self.runtime.gradients_persist or point.table_made:
+            return everything
+        carried = f.gradients_carried.evaluate(self.plan.num_microbatches)
+        if self.step.scalar and carried:
+            return everything
+        made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
+        made = made + (self.after.value if point.head_made else 0)
+        if not self.gradients_sharded:
+            made = made + self.sizes.made(point.bytes)
+        return carried * everything + (1 - carried) * made * self.gradient_width
+
+    @cached_property
+    def _per_block(self) -> dict[Block, Term]:
+        return self.step.trained_shard if self.gradients_sharded else self.step.trained_held
+
+    # ---- trees ----
+
+    def phases(self) -> tuple[Term, ...]:
+        """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are given then."""
+        chosen = list(self.points)
+        if self.step.scalar:
+            best: dict[str, tuple[Number, Point]] = {}
+            for point in self.points:
+                size = self._total(point)
+                if point.phase not in best or size > best[point.phase][0]:
+                    best[point.phase] = size, point
+            chosen = [point for _, point in best.values()]
+        return (*(self._phase(point) for point in chosen), self._optimizer_step())
+
+    def _phase(self, point: Point) -> Term:
+        activations = Term.sum("activations", *self._activations(point), unit="bytes")
+        temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
+        passing = self.step.framework.passing(self, point)
+        buffers = Term.sum("communication buffers", *self._buffers(point.moment).children, *passing, unit="bytes")
+        return self._sum(point.phase, self._gradients(point), activations, temporary, buffers)
+
+    def _optimizer_step(self) -> Term:
+        activations = Term.sum("activations", unit="bytes")
+        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._buffers("optimizer step"))  # fmt: skip
+
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term) -> Term:
+        temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
+        parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
+        tensors = sum(part.value for part in parts)
+        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces))
+
+    @cached_property
+    def _lasting(self) -> Term:
+        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), unit="bytes")
+
+    @cached_property
+    def _workspaces(self) -> list[Term]:
+        return self.step.framework.workspaces(self)
+
+    def _beside(self, point: Point) -> list[Term]:
+        return [*self._waiting(point), *self.step.framework.passing(self, point)]
+
+    def _activations(self, point: Point) -> list[Term]:
+        parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
+        live = self.sizes.account(point.live, "activation")
+        name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
+        return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
+
+    @cached_property
+    def _layers(self) -> Term:
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
+                 for block, count in self.counts.items()]  # fmt: skip
+        return Term.sum("layers", *parts, unit="bytes")
+
+    def _held(self, point: Point) -> list[Term]:
+        """The layers below the one at work, and those of the micro-batches that wait for their backward."""
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
+                 for block, count in point.kept.items()]  # fmt: skip
+        if self.plan.pipeline_parallel_size > 1:
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
+            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
+                      for block, count in self.counts.items()]  # fmt: skip
+        return parts
+
+    def _temporary(self, point: Point) -> list[Term]:
+        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point)]
+
+    def _waiting(self, point: Point) -> list[Term]:
+        """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
+        if point.head_made and self.is_tied and not point.table_made:
+            return [self._tied]
+        return self._of_table if point.table_made and not point.live else []
+
+    @cached_property
+    def _tied(self) -> Term:
+        return copies(
+            "gradient of the head, which waits for the embedding's", self.step.setting.types.parameter, self.table
+        )
+
+    @cached_property
+    def _of_table(self) -> list[Term]:
+        width = self.step.setting.types.parameter
+        made = [self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, width, TOKEN)]
+        again = self.is_tied or self.runtime.gradients_persist
+        if again and not self.gradients_sharded:
+            made.append(copies("gradient of the table before it is added", width, self.table))
+        return [*made, self._tied] if self.is_tied else made
+
+    # ---- states ----
+
+    def _buffers(self, moment: Moment) -> Term:
+        if moment not in self._made_buffers:
+            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
+        return self._made_buffers[moment]
+
+    def _states(self, name: str, states: tuple[State, ...]) -> Term:
+        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
+
+    def _state(self, state: State) -> Term:
+        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
+        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
+
+    @cached_property
+    def everything(self) -> Term:
+        """All gradients."""
+        return self._states("gradients", self.runtime.gradients)
+
+    @cached_property
+    def weights(self) -> Term:
+        """The model's weights; beside a base that does not train, the adapters that do."""
+        if self.step.trains_all:
+            return self._states("weights", self.runtime.weights)
+        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
+        shares: Shares = self.step.sharded if is_sharded else self.step.whole
+        base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, self.shard if is_sharded else self.whole)  # fmt: skip
+        if self.plan.method == "freeze":
+            return Term.sum("weights", *base)
+        return Term.sum("weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+
+    @cached_property
+    def updated(self) -> Term:
+        """The parameters whose optimizer states this rank holds."""
+        return self.trained_shard if self.plan.zero_stage >= self.runtime.optimizer_sharded_from else self.trained
+
+    @cached_property
+    def optimizer(self) -> Term:
+        """Master weights and the optimizer's own states."""
+        recipe = self.step.updates
+        masters = self.runtime.masters if recipe.master_bytes else ()
+        parts = [self._state(state) for state in masters]
+        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
+        return Term.sum("optimizer", *parts, unit="bytes")
+
+    @cached_property
+    def _step_copies(self) -> Term:
+        """What the optimizer's step makes besides."""
+        made = self.communication.step(self.trained_shard)
+        if self.plan.optimizer_implementation != "foreach":
+            return made
+        more = foreach_copies(self.plan.optimizer, self.step.updates, self.updated)
+        return Term.sum("temporary", *made.children, *more, unit="bytes")
+
+    def _gradients(self, point: Point) -> Term:
+        """All of them where they stay or are added to; else what backward has made so far."""
+        if self.runtime.gradients_persist or point.table_made:
+            return self.everything
+        count = self.plan.num_microbatches
+        carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)
+        whole = Term.product("gradients of earlier micro-batches", "bytes", carried, self.everything)
+        fresh = Term.of("none of earlier micro-batches", f.gradients_fresh, m=count)
+        made = Term.product("gradients made so far", "bytes", fresh, self._made(point))
+        if self.step.scalar:
+            return Term.sum("gradients", whole if count > 1 else made)
+        return Term.sum("gradients", whole, made)
+
+    def _made(self, point: Point) -> Term:
+        parts = [Term.product(block.name, "parameters", layer_count(count), self._per_block[block])
+                 for block, count in point.made.items()]  # fmt: skip
+        parts += [self.after] if point.head_made else []
+        if not self.gradients_sharded:
+            here = self.sizes.made(point.bytes)
+            parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
+        made = Term.sum("parameters", *parts, unit="parameters")
+        return Term.sum("gradients", *(copies(state.name, width_of(state.copy, self.step.updates), made) for state in self.runtime.gradients))  # fmt: skip

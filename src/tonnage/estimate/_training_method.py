@@ -1,0 +1,99 @@
+"""Which weights train: the user's words on methods, checked against the model and the runtime."""
+
+from typing import TYPE_CHECKING, Any
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._question import Question
+from tonnage.precisions import precision
+from tonnage.registry import unknown
+from tonnage.runtimes import TrainingRuntime
+from tonnage.units import counted
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plans import TrainingOptions
+
+METHODS = ("full", "lora", "dora", "qlora", "freeze")
+BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
+ALL_LINEAR = "all-linear"
+DEFAULT_RANK = 16
+
+
+def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+    """The fields of a plan that say what trains. `qlora` is LoRA on a 4-bit base."""
+    chosen = q.take("method", o.method, "full", "default", "every weight trains")
+    if chosen not in METHODS:
+        raise unknown("training method", chosen, METHODS)
+    if chosen in ("full", "freeze"):
+        _refuse(
+            chosen,
+            {
+                "lora_rank": o.lora_rank,
+                "lora_targets": o.lora_targets,
+                "lora_dropout": o.lora_dropout,
+                "base_weights": o.base_weights,
+            },
+        )
+    if chosen != "freeze":
+        _refuse(chosen, {"trainable_layers": o.trainable_layers})
+    if chosen == "full":
+        return {}
+    if runtime.name not in ADAPTING:
+        raise InvalidPlan(
+            f"runtime {runtime.name} trains every weight: method must be full. Got {chosen}. Those that do more: {', '.join(ADAPTING)}."
+        )
+    if chosen == "freeze":
+        return {"method": chosen, "trainable_layers": _layers(model, o, q)}
+    base = _base(chosen, o, q)
+    targets = q.take("lora_targets", o.lora_targets, ALL_LINEAR, "default", "all linear layers but the head")
+    return {
+        "method": "dora" if chosen == "dora" else "lora", "base_weights": base, "lora_targets": _targets(model, targets),
+        "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
+        "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
+    }  # fmt: skip
+
+
+ADAPTING = ("transformers", "ddp", "fsdp2", "deepspeed")  # with peft's adapters
+
+
+def _refuse(method: str, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            owner = "freeze" if name == "trainable_layers" else "lora, dora or qlora"
+            raise InvalidPlan(f"{name} belongs to method {owner}. Got {value} with method {method}.")
+
+
+def _layers(model: Model, o: "TrainingOptions", q: Question) -> int:
+    count: int = q.take("trainable_layers", o.trainable_layers, 2, "default", "the last two, as LLaMA-Factory has it")
+    if count > model.num_layers:
+        raise InvalidPlan(
+            f"trainable_layers must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {count}."
+        )
+    return count
+
+
+def _base(method: str, o: "TrainingOptions", q: Question) -> str:
+    default = "nf4-double" if method == "qlora" else ""
+    given = q.take("base_weights", o.base_weights, default or "16 bit", "default", "as the method has it")
+    if given == "16 bit":
+        return ""
+    found = precision(given).name
+    if found not in BASES:
+        raise InvalidPlan(f"base_weights must be one of {', '.join(BASES)}. Got {given}.")
+    return found
+
+
+def _targets(model: Model, targets: str) -> tuple[str, ...]:
+    if targets == ALL_LINEAR:
+        return ()
+    wanted = tuple(part.strip() for part in targets.split(",") if part.strip())
+    linear = sorted({weight.name.removesuffix(".weight").rpartition(".")[2] for block in model.decoder.blocks for weight in block.weights()
+                     if weight.linear and weight.part in ("attention", "mlp", "mixer")})  # fmt: skip
+    for name in wanted:
+        if name not in linear:
+            raise unknown("target of LoRA", name, [*linear, ALL_LINEAR])
+    if not wanted:
+        raise InvalidPlan(
+            f"lora_targets must name linear layers of {model.name}: {', '.join(linear)}, or {ALL_LINEAR}. Got nothing."
+        )
+    return wanted

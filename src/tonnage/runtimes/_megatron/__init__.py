@@ -1,0 +1,1 @@
+"""How Megatron-core runs layers, head and loss, pipelines and states."""

@@ -1,0 +1,80 @@
+"""What is before and after the layers in Megatron-core: the embedding's backward, final norm, output layer, cross entropy.
+
+Sources: Megatron-core, megatron/core/tensor_parallel/{layers,cross_entropy}.py, megatron/core/fusions/fused_cross_entropy.py;
+Transformer Engine, transformer_engine/pytorch/cross_entropy.py and common/triton/cross_entropy.py.
+"""
+
+from collections.abc import Sequence
+
+from tonnage.ops import Head, Op
+from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.tape import TENSOR, Held, Key, Layer, Moment, Tensor, layer
+from tonnage.tape._megatron import GATHERED, Shape
+from tonnage.tape._megatron_setting import MegatronSetting
+from tonnage.tape._tape import TOKEN, Extent, Gradients
+
+VOCABULARY = Extent("parameter", "vocab")
+
+
+def loss_layer(after: Sequence[Op], setting: MegatronSetting, hidden: int, padded: int) -> Layer:
+    """The final norm, the output layer and the loss; `padded`: the vocabulary as it is stored."""
+    code = MegatronLayers(setting)
+
+    def run(x: Tensor) -> Tensor:
+        for op in after:
+            if isinstance(op, Head):
+                return cross_entropy(code, output_layer(code, op, x, padded))
+            x = code.run(op, x)
+        return x
+
+    return layer(code, run, hidden, setting.types.parameter)
+
+
+def output_shape(hidden: int, padded: int) -> Shape:
+    """The output layer's weight, which has a dummy gradient as those of Transformer Engine have."""
+    return Shape(padded, hidden, "rows")
+
+
+def output_layer(code: MegatronLayers, op: Head, x: Tensor, padded: int) -> Tensor:
+    """Megatron's own linear: what it gathers lies in the global memory buffer (`buffers.global_memory`), in both directions."""
+    with code.inside("output_layer"):
+        logits = code.new(padded, x.width, TENSOR)
+        held = [Held(op.width * padded, "vocab")] if op.tied else op.held(op.name)
+        weights = [code.weight(*each[:3]) for each in held]
+        elements, width, extent = x.elements, x.width, x.extent
+
+        def derivative(_: Gradients) -> Gradients:
+            beside = [code.new(elements, width, GATHERED)] if code.setting.sequence_parallel else []
+            of_input = code.new(elements, width, extent)
+            of_weights = [code.weight_gradient(each, is_bias=False) for each in weights]
+            code.mark()
+            del beside
+            return [of_input, *of_weights]
+
+        code.note("mm", [logits], [x, *weights], [x], derivative)
+        return logits
+
+
+def cross_entropy(code: MegatronLayers, logits: Tensor) -> Tensor:
+    """Transformer Engine writes the gradient over the logits in forward; else an fp32 softmax is kept beside them, and becomes the
+    gradient in place."""
+    losses = code.new(1, 4)
+    with code.inside("cross_entropy"):
+        if code.setting.cross_entropy == "te":
+            storage = logits.alias()
+            code.note("fused", [losses], [logits], [logits], lambda _: [storage.alias()])
+            return losses
+        softmax = code.like(logits, 4)
+        code.moment("softmax")
+        shape = logits.elements, logits.width, logits.extent
+        code.note("softmax", [losses], [logits], [softmax], lambda _: [code.new(*shape)])
+        return losses
+
+
+def embedding_backward(hidden: int, padded: int, setting: MegatronSetting) -> Moment:
+    """The end of backward on the first stage: a gradient of the whole table, before it is added, and that of the embedded tokens."""
+    width = setting.types.compute
+    live = {Key("temporary", VOCABULARY): padded * hidden * width, Key("temporary", TOKEN): hidden * width}
+    if setting.sequence_parallel:
+        live[Key("temporary", GATHERED)] = hidden * width
+    return Moment("embedding", live)

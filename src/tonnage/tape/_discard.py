@@ -1,0 +1,69 @@
+"""Recomputation that drops what a function gave, not what it keeps (Megatron-core, tensor_parallel/random.py: CheckpointWithoutOutput).
+
+The function runs without a graph; once whoever needs its results has saved them, their bytes are given back. When the gradient of
+a later tensor arrives, the function runs again and fills them.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tonnage.tape._tape import Gradients, Node, Slot, Tape, Tensor
+
+
+class Discarded:
+    """One such function: `outputs` are used as any tensors, then given back by `drop`.
+
+    `shares`: what is made again becomes the storage of the old tensors (from core 0.17 on); else it is copied, and both are held.
+    """
+
+    def __init__(self, tape: Tape, run: Callable[..., Sequence[Tensor]], *inputs: Tensor, shares: bool = True):
+        self.tape, self.run, self.shares = tape, run, shares
+        records, tape.records = tape.records, False
+        self.outputs = list(run(*inputs))
+        tape.records = records
+        self.shapes = [(each.storage, each.elements, each.width, each.extent, each.slot is not None) for each in inputs]
+        self.again: list[Tensor] = []
+        self.slots: list[Slot | None] = []
+        self.nodes: list[Node] = []
+        self.storages = [each.storage for each in self.outputs if each.storage is not None]  # all have one
+        tape.note("recomputed", self.outputs, inputs, inputs, self._derivative)
+
+    def drop(self, hook: Tensor) -> Tensor:
+        """Gives the outputs' bytes back until the gradient of `hook` arrives; to be used in its place from here on."""
+        self.outputs.clear()
+        for storage in self.storages:
+            storage.empty()
+        out = hook.alias(hook.slot)
+        self.tape.note("recompute", [out], [hook], [], self._fill)
+        return out
+
+    def _fill(self, gradients: Gradients) -> Gradients:
+        tape = self.tape
+        outer, tape.nodes = tape.nodes, []
+        kind, tape.kind = tape.kind, "activation"
+        self.slots = [Slot() if shape[4] else None for shape in self.shapes]
+        self.again = list(
+            self.run(*(Tensor(*shape[:4], slot) for shape, slot in zip(self.shapes, self.slots, strict=True)))
+        )
+        self.nodes, tape.nodes, tape.kind = tape.nodes, outer, kind
+        for each, storage in zip(self.again, self.storages, strict=True):
+            storage.refill()
+            if self.shares:
+                each.storage = storage
+        tape.grown = True
+        tape.mark()
+        self.storages.clear()
+        gradient = gradients[0]
+        return [gradient.alias() if gradient is not None else None]
+
+    def _derivative(self, gradients: Gradients) -> Gradients:
+        tape = self.tape
+        outer, tape.nodes = tape.nodes, self.nodes
+        pairs = [
+            (made.slot, gradient.alias())
+            for made, gradient in zip(self.again, gradients, strict=True)
+            if made.slot and gradient
+        ]
+        self.nodes = []
+        found = tape.backward(pairs)
+        self.again, tape.nodes = [], outer
+        return [found.get(slot) if slot is not None else None for slot in self.slots]
