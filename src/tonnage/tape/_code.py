@@ -563,7 +563,7 @@ class Native(Code):
     """PyTorch's own fused norm (torch.nn.RMSNorm), the rest as eager code."""
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
-        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups, centred=False)
 
 
 CODES: dict[str, type[Code]] = {"eager": Code, "native": Native}

@@ -324,10 +324,13 @@ class Words(Tape):
         self.note("bmm", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
         return out
 
-    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1) -> Tensor:
-        """native_layer_norm: keeps its input, mean and root in fp32; the weights' gradients are made in the same call."""
+    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1, centred: bool = True) -> Tensor:
+        """native_layer_norm: keeps its input, mean and root in fp32; the weights' gradients are made in the same call.
+
+        `centred`: False: RMSNorm, which has no mean."""
         out = self.like(x)
-        mean, root = self.new(statistics, 4, x.extent), self.new(statistics, 4, x.extent)
+        root = self.new(statistics, 4, x.extent)
+        mean = self.new(statistics, 4, x.extent) if centred else None
         shapes = [_shape(each) if each.slot else None for each in weights]
 
         def derivative(gradients: Gradients) -> Gradients:
