@@ -40,6 +40,7 @@ class StageMemory:
         self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
+        self._bases: dict[int, Number] = {}
 
     # ---- parameters ----
 
@@ -112,8 +113,23 @@ class StageMemory:
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        total = self._gradients_total(point) + self._kept_total(point) + self.sizes.total(point.bytes)
-        return total + self._buffers(point.moment).value + sum(term.value for term in self._beside(point))
+        total = self._base(point) + self.sizes.total(point.bytes)
+        if not (self.gradients_sharded or self.runtime.gradients_persist or point.table_made):
+            total = total + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
+        return total
+
+    def _base(self, point: Point) -> Number:
+        """What moments of one place have in common."""
+        found = self._bases.get(point.place)
+        if found is None:
+            found = self._gradients_total(point) + self._kept_total(point) + self._buffers(point.moment).value
+            found = found + sum(term.value for term in self._beside(point))
+            self._bases[point.place] = found
+        return found
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
 
     def _kept_total(self, point: Point) -> Number:
         return self._all_kept if point.everything else self._others_kept + self._below_kept(point)
@@ -133,17 +149,13 @@ class StageMemory:
         return sum(count * self.step.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
+        """Gradients of a place: those of the unit at work come with its moments."""
         everything = self.everything.value
         if self.runtime.gradients_persist or point.table_made:
             return everything
-        carried = f.gradients_carried.evaluate(self.plan.num_microbatches)
-        if self.step.scalar and carried:
-            return everything
         made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
         made = made + (self.after.value if point.head_made else 0)
-        if not self.gradients_sharded:
-            made = made + self.sizes.made(point.bytes)
-        return carried * everything + (1 - carried) * made * self.gradient_width
+        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
