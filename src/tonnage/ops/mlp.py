@@ -179,7 +179,9 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         """Llama 4 sends every token through every expert, times a score that is zero for all but those chosen."""
         count, h = self.num_experts, self.hidden_size
         name = self._at(self.router_name)
-        scores = code.gathered(code.linear(name, x, self.held(name), count, is_module=False), count, TOKEN, INDEX * self.top_k)
+        scores = code.gathered(
+            code.linear(name, x, self.held(name), count, is_module=False), count, TOKEN, INDEX * self.top_k
+        )
         scores = code.to(code.mapped("sigmoid", code.to(scores, 4), saves="output"), x.width)
         tokens = code.mul(code.copy(x, count * h, EXPERT), code.copy(scores, count, EXPERT))
         return code.summed(self._experts_of(code, tokens, count), h, TOKEN)

@@ -8,9 +8,10 @@ stream is cut ("whole" extents); what a column-parallel product gathers is not (
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tonnage.tape._code import Held, Native, Setting
+from tonnage.tape._code import Native
 from tonnage.tape._discard import Discarded
 from tonnage.tape._megatron_setting import STORED, MegatronSetting
+from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
 from tonnage.tape._words import _one, _shape
 

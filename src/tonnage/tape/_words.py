@@ -6,10 +6,7 @@ What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocat
 from collections.abc import Sequence
 from typing import Literal
 
-from tonnage.tape._kernels import AttentionKernel
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tape, Tensor
-
-FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
 
 
 class Words(Tape):
@@ -324,7 +321,9 @@ class Words(Tape):
         self.note("bmm", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
         return out
 
-    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1, centred: bool = True) -> Tensor:
+    def layer_norm(
+        self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1, centred: bool = True
+    ) -> Tensor:
         """native_layer_norm: keeps its input, mean and root in fp32; the weights' gradients are made in the same call.
 
         `centred`: False: RMSNorm, which has no mean."""
@@ -357,47 +356,6 @@ class Words(Tape):
         storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
         self.note("loss", [out], [x], [x], lambda _: [Tensor(storage, elements, width, extent, None, True)])
         return out
-
-    # ---- attention ----
-
-    def attention(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        heads: int,
-        out: float,
-        kernel: AttentionKernel,
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
-        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
-        shapes = [_shape(each) for each in (q, k, v)]
-        if mask is not None and mask.slot is not None:  # a bias that learns
-            shapes.append(_shape(mask))
-        queries, extent = shapes[0], q.extent
-        shared = q.elements > k.elements
-        padded = heads * _rounded(q.elements / heads) if kernel == "flash" else q.elements
-
-        def derivative(_: Gradients) -> Gradients:
-            gradients = [self.new(*shape) for shape in shapes]
-            held = [self.new(heads, 4, extent)]
-            if kernel != "efficient":
-                held.append(self.new(padded, 4, extent))
-            if kernel == "flash" and shared:  # keys' and values' gradients of every query head
-                held += [self.new(*queries) for _ in range(2)]
-            self.mark()
-            del held
-            return gradients
-
-        learns = [mask] if len(shapes) == 4 else []
-        self.note("attention", [made], [q, k, v, *learns], [q, k, v, made, rows, mask], derivative)
-        return made
-
-
-def _rounded(width: float) -> float:
-    step = FLASH_ROWS if width <= 128 else 2 * FLASH_ROWS
-    return -(-width // step) * step
 
 
 def _one(gradients: Gradients) -> Tensor:
