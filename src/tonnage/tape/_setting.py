@@ -101,7 +101,7 @@ class Style(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """All that decides what one layer keeps, beside its operations. `masked`: sequences are longer than its window."""
+    """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its window."""
 
     code: str = "eager"
     types: Types = Types()
