@@ -112,7 +112,7 @@ class Step:
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)
-        masked = window is not None and bool(first_of(self.plan.sequence_length) > window)
+        masked = window is not None and bool(first_of(self.plan.sequence_length) >= window)
         hidden = next(branch.hidden_size for branch in self.model.branches if block in branch.blocks)
         return self.framework.layer(block, masked, hidden)
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.tape._code import Code, Held, Setting
+from tonnage.tape._code import Code
+from tonnage.tape._kernels import AttentionKernel
+from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
-from tonnage.tape._words import AttentionKernel
 
 GATHERED = Extent("token", "gathered")
 
@@ -139,11 +140,14 @@ class TitanCode(Code):
             return self.mapped("rotary", x)
         return self.to(self.mul(self.to(x, 4), self.constant(of, 4)), x.width)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, is_fused: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
+               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
         q, k, v = self._settled(q), self._settled(k), self._settled(v)
         if self.own.repeats_heads and k.elements != q.elements:
             k, v = self.copy(k, q.elements), self.copy(v, out)
-        made = super().attend(q, k, v, heads, out, kv_heads=kv_heads, is_fused=False, is_masked=is_masked)
+        made = super().attend(
+            q, k, v, heads, out, kv_heads=kv_heads, is_masked=is_masked, sinks=sinks, causal=causal, cross=cross
+        )
         if self.own.ring:
             self._merged(made)
         return made
