@@ -115,6 +115,7 @@ class StageMemory:
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
         step = self.everything.value + self._step_copies.value + self._step_buffers.value
+        step = step + sum(term.value for term in self._left_over)
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
             step = step + sum(term.value for term in pools)
@@ -139,8 +140,17 @@ class StageMemory:
         key = point.place, point.is_later
         found = self._bases.get(key)
         if found is None:
-            found = self._bases[key] = self._kept_total(point) + sum(term.value for term in self._waiting(point))
+            found = self._kept_total(point) + sum(term.value for term in (*self._waiting(point), *self._outside))
+            self._bases[key] = found
         return found
+
+    @cached_property
+    def _outside(self) -> list[Term]:
+        return self.step.framework.outside(self)
+
+    @cached_property
+    def _left_over(self) -> list[Term]:
+        return self.step.framework.left_over(self)
 
     def _kept_total(self, point: Point) -> Number:
         if point.everything:
@@ -219,9 +229,10 @@ class StageMemory:
         return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
 
     def _optimizer_step(self) -> Term:
-        activations = Term.sum("activations", unit="bytes")
+        activations = Term.sum("activations", *self._left_over[:1], unit="bytes")
+        copied = Term.sum("temporary", *self._step_copies.children, *self._left_over[1:], unit="bytes")
         reserve = self.step.framework.reserve(self, None, self.everything.value)
-        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._step_buffers, reserve)  # fmt: skip
+        return self._sum("optimizer step", self.everything, activations, copied, self._step_buffers, reserve)  # fmt: skip
 
     @cached_property
     def _step_buffers(self) -> Term:
@@ -250,6 +261,7 @@ class StageMemory:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
+        parts += self._outside
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
     @cached_property
