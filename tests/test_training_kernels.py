@@ -79,7 +79,9 @@ def test_transformers_upcasts_the_softmax_and_megatron_does_not():
         heads = model.decoder.blocks[0].ops[1].heads * model.num_layers
         plans = [TrainingPlan(sequence_length=length, runtime=runtime, zero_stage=stage, attention="eager", precision="bf16", **dropout)
                  for length in (1024, 2048)]  # fmt: skip
-        kept = [training_memory(model, each).ranks[0].phases[0].child("activations").child("layers").value for each in plans]
+        kept = [
+            training_memory(model, each).ranks[0].phases[0].child("activations").child("layers").value for each in plans
+        ]
         return (kept[1] - 2 * kept[0]) / heads / (2048**2 - 2 * 1024**2)
 
     assert scores("gpt2-xl", "megatron", 1) == pytest.approx(2)

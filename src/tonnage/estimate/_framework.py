@@ -38,9 +38,14 @@ class Framework:
         parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
-        return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast),
+        return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
                        attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+
+    def _code(self) -> str:
+        """The flavour of the tape that the model's code is."""
+        own = self.plan.model_code in ("", self.runtime.model_codes[0])
+        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
@@ -65,6 +70,32 @@ class Framework:
         """Rows of a table or head on one rank are a multiple of this."""
         return 1
 
+    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+        """The moments of a stage; `plain`: those of every framework."""
+        return plain
+
+    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+        """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
+        return None
+
+    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+        """The gradients of a moment, where they are others than the runtime's states say."""
+        return None
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """What is held for a moment besides what operations make."""
+        return []
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+        """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
+        return None
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
+        reserve = self.reserve(rank, point, gradients) or ()
+        terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
+        return rank.buffers_at(point).value + sum(term.value for term in terms)
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
@@ -78,13 +109,15 @@ class Framework:
         return cublas_workspaces(self.step.cluster)
 
 
+FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
 FRAMEWORKS: dict[str, type[Framework]] = {}
 
 
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _megatron
+        from tonnage.estimate import _fsdp2, _megatron
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
+        FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
     return FRAMEWORKS.get(name, Framework)

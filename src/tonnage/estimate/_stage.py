@@ -40,7 +40,8 @@ class StageMemory:
         self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
-        self._bases: dict[int, Number] = {}
+        self._bases: dict[tuple[int, bool], Number] = {}
+        self._above: dict[tuple[int, bool], Number] = {}
 
     # ---- parameters ----
 
@@ -89,10 +90,13 @@ class StageMemory:
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist)
+        gradients_count = (
+            not (self.gradients_sharded or self.runtime.gradients_persist) or self.runtime.counts_gradients
+        )
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
-        return points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+        plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+        return step.framework.points(self, plain)
 
     @cached_property
     def in_flight(self) -> Term:
@@ -101,38 +105,47 @@ class StageMemory:
             return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)  # fmt: skip
         return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
 
+    @cached_property
+    def in_flight_later(self) -> Term:
+        """When the backward of the first micro-batch is over."""
+        return Term.of("micro-batches in flight", f.microbatches_after_the_first, x=self.in_flight.value, m=self.plan.num_microbatches)  # fmt: skip
+
     # ---- numbers ----
 
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
-        step = self.everything.value + self._step_copies.value + self._buffers("optimizer step").value
-        for point in self.points:
-            step = maximum(step, self._total(point))
+        step = self.everything.value + self._step_copies.value + self._step_buffers.value
+        pools = self.step.framework.reserve(self, None, self.everything.value)
+        if pools is not None:
+            step = step + sum(term.value for term in pools)
+        for size in self._totals if self.step.scalar else map(self._total, self.points):
+            step = maximum(step, size)
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
-        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
+        reserve = [] if pools is not None else None  # else each moment has its own
+        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
+
+    @cached_property
+    def _totals(self) -> list[Number]:
+        return [self._total(point) for point in self.points]
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        total = self._base(point) + self.sizes.total(point.bytes)
-        if not (self.gradients_sharded or self.runtime.gradients_persist or point.table_made):
-            total = total + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
-        return total
+        gradients = self._gradients_total(point)
+        total = gradients + self._base(point) + self.sizes.total(point.bytes)
+        return total + self.step.framework.beside(self, point, gradients)
 
     def _base(self, point: Point) -> Number:
-        """What moments of one place have in common."""
-        found = self._bases.get(point.place)
+        """What the moments of one place have in common."""
+        key = point.place, point.is_later
+        found = self._bases.get(key)
         if found is None:
-            found = self._gradients_total(point) + self._kept_total(point) + self._buffers(point.moment).value
-            found = found + sum(term.value for term in self._beside(point))
-            self._bases[point.place] = found
+            found = self._bases[key] = self._kept_total(point) + sum(term.value for term in self._waiting(point))
         return found
 
-    @cached_property
-    def _fresh(self) -> Number:
-        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
-
     def _kept_total(self, point: Point) -> Number:
-        return self._all_kept if point.everything else self._others_kept + self._below_kept(point)
+        if point.everything:
+            return self._all_kept
+        return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
 
     @cached_property
     def _all_kept(self) -> Number:
@@ -145,17 +158,39 @@ class StageMemory:
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
         return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
 
+    @cached_property
+    def _later_kept(self) -> Number:
+        waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
+        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+
     def _below_kept(self, point: Point) -> Number:
         return sum(count * self.step.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
-        """Gradients of a place: those of the unit at work come with its moments."""
-        everything = self.everything.value
+        own = self.step.framework.gradients(self, point)
+        if own is not None:
+            return own.value
         if self.runtime.gradients_persist or point.table_made:
-            return everything
-        made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
-        made = made + (self.after.value if point.head_made else 0)
-        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
+            return self.everything.value
+        made = self._made_above(point)
+        if self.gradients_sharded:
+            return made
+        return made + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
+
+    def _made_above(self, point: Point) -> Number:
+        """Gradients of a place, without those of the unit at work."""
+        key = point.place, point.is_later
+        found = self._above.get(key)
+        if found is None:
+            made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
+            made = made + (self.after.value if point.head_made else 0)
+            found = (1 - self._fresh) * self.everything.value + self._fresh * made * self.gradient_width
+            self._above[key] = found
+        return found
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
@@ -168,8 +203,7 @@ class StageMemory:
         chosen = list(self.points)
         if self.step.scalar:
             best: dict[str, tuple[Number, Point]] = {}
-            for point in self.points:
-                size = self._total(point)
+            for point, size in zip(self.points, self._totals, strict=True):
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
@@ -179,18 +213,30 @@ class StageMemory:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self._buffers(point.moment).children, *passing, unit="bytes")
-        return self._sum(point.phase, self._gradients(point), activations, temporary, buffers)
+        buffers = Term.sum("communication buffers", *self.buffers_at(point).children, *passing, unit="bytes")
+        gradients = self._gradients(point)
+        reserve = self.step.framework.reserve(self, point, gradients.value)
+        return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
 
     def _optimizer_step(self) -> Term:
         activations = Term.sum("activations", unit="bytes")
-        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._buffers("optimizer step"))  # fmt: skip
+        reserve = self.step.framework.reserve(self, None, self.everything.value)
+        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._step_buffers, reserve)  # fmt: skip
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term) -> Term:
+    @cached_property
+    def _step_buffers(self) -> Term:
+        return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
+
+    def buffers_at(self, point: Point) -> Term:
+        return self.step.framework.buffers(self, point) or self._buffers(point.moment)
+
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip
         temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
         parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces))
+        return Term.sum(
+            name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
+        )
 
     @cached_property
     def _lasting(self) -> Term:
@@ -199,9 +245,6 @@ class StageMemory:
     @cached_property
     def _workspaces(self) -> list[Term]:
         return self.step.framework.workspaces(self)
-
-    def _beside(self, point: Point) -> list[Term]:
-        return [*self._waiting(point), *self.step.framework.passing(self, point)]
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
@@ -220,13 +263,14 @@ class StageMemory:
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
+            flight = self.in_flight_later if point.is_later else self.in_flight
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
 
     def _temporary(self, point: Point) -> list[Term]:
-        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point)]
+        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point), *self.step.framework.temporary(self, point)]  # fmt: skip
 
     def _waiting(self, point: Point) -> list[Term]:
         """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
@@ -305,6 +349,9 @@ class StageMemory:
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
+        own = self.step.framework.gradients(self, point)
+        if own is not None:
+            return own
         if self.runtime.gradients_persist or point.table_made:
             return self.everything
         count = self.plan.num_microbatches

@@ -44,7 +44,10 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
             plan = TrainingPlan(
-                **sizes, pipeline_parallel_size=int(shape[0]), virtual_pipeline_size=int(shape[1]), **names
+                **sizes,
+                pipeline_parallel_size=int(stages[chosen[0]]),
+                virtual_pipeline_size=int(chunks[chosen[0]]),
+                **names,
             )
             needed[part] = training_memory(model, plan, cluster).needed
     return needed

@@ -138,6 +138,9 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         if self.fused:
             name = f"{self.name}.{self.fused}"
             return (*code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes), None)
+        if code.fuses_projections:
+            held = [each for name in (q, k, v) for each in self.held(name)]
+            return (*code.taken_apart(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes), None)
         gate = None
         queries = code.linear(q, x, self.held(q), sizes[0] * (2 if self.gate else 1), TENSOR)
         if self.gate:  # a head's gate lies beside it
@@ -155,7 +158,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
 
     def _normed(self, code: Code, x: Tensor, which: int, *, late: bool = False) -> Tensor:
         """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all three."""
-        if not self.qk_norm or late != (code.style.norms_late or bool(self.fused)):
+        if not self.qk_norm or late != (code.style.norms_late or bool(self.fused) or code.fuses_projections):
             return x
         kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
         name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]

@@ -11,7 +11,9 @@ WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")
 
 
 class Code(Attending):
-    """The pieces of a layer in eager PyTorch."""
+    """The pieces of a layer in eager PyTorch. `fuses_projections`: queries, keys and values are one matrix though the checkpoint has three."""
+
+    fuses_projections = False
 
     def run(self, op: Any, x: Tensor) -> Tensor:
         """One operation of a layer; a framework with modules of its own for it runs those."""

@@ -101,7 +101,8 @@ class Style(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its window."""
+    """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its window;
+    `own`: what only this flavour of code asks."""
 
     code: str = "eager"
     types: Types = Types()
@@ -114,3 +115,4 @@ class Setting(Struct, frozen=True):
     recompute: str = "none"
     adapters: Adapters | None = None
     trains: bool = True
+    own: Any = None
