@@ -121,7 +121,7 @@ class StageMemory:
         for size in self._totals if self.step.scalar else map(self._total, self.points):
             step = maximum(step, size)
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
-        reserve = [] if pools is not None else None  # else each moment has its own
+        reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
     @cached_property

@@ -6,6 +6,7 @@ torch, distributed/fsdp/_fully_shard: _fsdp_param_group.py (unshard, wait_for_un
 input of a reduce-scatter is held until the next one begins.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -18,9 +19,10 @@ from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
 from tonnage.estimate._points import Point, running
-from tonnage.estimate._rank import op_parameters, repeated
+from tonnage.estimate._rank import Shares, op_parameters, repeated
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
+from tonnage.ops import Op
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
@@ -293,7 +295,7 @@ class Units:
         """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the larger."""
         sizes = [copies("table", self.compute, unit) for unit in (self.root, self.table) if unit.children]
         sizes += [self.layer(block.name, block) for block in dict.fromkeys(self.order)]
-        pairs = [*zip(sizes, sizes[1:], strict=False)]
+        pairs = [*itertools.pairwise(sizes)]
         if self.order:  # two layers of the commonest kind
             again = self.layer(self.order[-1].name, self.order[-1])
             pairs.append((again, again))
@@ -310,5 +312,5 @@ class Units:
         )
 
 
-def _unit(name: str, ops: tuple, shares: object) -> Term:  # type: ignore[type-arg]
+def _unit(name: str, ops: tuple[Op, ...], shares: Shares) -> Term:
     return Term.sum(name, *(term for op in ops for term in op_parameters(op, shares)), unit="parameters")

@@ -61,7 +61,7 @@ def _alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
         facts += [plans["expert_parallel_size"] < count for count in experts]
     windows = {window for block in model.decoder.blocks if (window := window_of(block)) is not None}
     if "sequence_length" in plans:
-        facts += [plans["sequence_length"] > window for window in windows]
+        facts += [plans["sequence_length"] >= window for window in windows]
     shape = next(iter(plans.values())).shape if plans else (1,)
     made = np.zeros(shape, dtype=np.int64)
     for fact in facts:
