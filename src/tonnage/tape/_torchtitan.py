@@ -10,7 +10,6 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.tape._code import Code
-from tonnage.tape._kernels import AttentionKernel
 from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
 
@@ -129,16 +128,16 @@ class TitanCode(Code):
             h = self.to(x, 4)
             h = self.mul(h, self.mapped("rsqrt", self.mean(self.square(h), groups), saves="output"))
             return self.to(self.mul(weight, h), x.width)
-        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups, centred=False)
 
     def turned_heads(self, x: Tensor) -> Tensor:
         return x
 
-    def _turned(self, x: Tensor, of: float) -> Tensor:
+    def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
         """view_as_complex(x.float()) * freqs_cis, and back."""
         if self.own.compiled:
             return self.mapped("rotary", x)
-        return self.to(self.mul(self.to(x, 4), self.constant(of, 4)), x.width)
+        return self.to(self.mul(self.to(x, 4), self.constant(1, 4)), x.width)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
                sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
@@ -157,9 +156,6 @@ class TitanCode(Code):
         sums = [self.like(made, 4) for _ in range(4)]
         self.mark()
         del sums
-
-    def _kernel(self, width: float, value_width: float) -> AttentionKernel:
-        return "cudnn" if self.implementation == "sdpa" else "flash"
 
     # ---- feed-forward ----
 
