@@ -140,7 +140,9 @@ class StageMemory:
         key = point.place, point.is_later
         found = self._bases.get(key)
         if found is None:
-            found = self._kept_total(point) + sum(term.value for term in (*self._waiting(point), *self._outside))
+            found = self._kept_total(point) + sum(
+                term.value for term in (*self._waiting(point), *(() if point.table_made else self._outside))
+            )
             self._bases[key] = found
         return found
 
@@ -261,7 +263,7 @@ class StageMemory:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
-        parts += self._outside
+        parts += () if point.table_made else self._outside
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
     @cached_property
