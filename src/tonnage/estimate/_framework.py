@@ -70,6 +70,18 @@ class Framework:
         """Rows of a table or head on one rank are a multiple of this."""
         return 1
 
+    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+        """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
+        return None
+
+    def step_copies(self, rank: "StageMemory") -> Term | None:
+        """Copies of the gradients that the optimizer's step makes; None: as `Communication` has them."""
+        return None
+
+    def weights(self, rank: "StageMemory") -> list[Term]:
+        """Copies of weights on the accelerator beside those that the runtime's states name."""
+        return []
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
@@ -90,7 +102,8 @@ FRAMEWORKS: dict[str, type[Framework]] = {}
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _megatron
+        from tonnage.estimate import _deepspeed, _megatron
 
+        FRAMEWORKS["deepspeed"] = _deepspeed.DeepSpeed
         FRAMEWORKS["megatron"] = _megatron.Megatron
     return FRAMEWORKS.get(name, Framework)

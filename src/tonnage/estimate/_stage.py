@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
+from tonnage.estimate._around import Around, around
 from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below
+from tonnage.estimate._offload import KeptTensors, State as Part, offloaded, staying
 from tonnage.estimate._optimizer import foreach_copies, optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._points import Point, points, running
@@ -41,6 +43,8 @@ class StageMemory:
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
         self._bases: dict[int, Number] = {}
+        self.tensors = KeptTensors(self)
+        self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
 
     # ---- parameters ----
 
@@ -105,10 +109,12 @@ class StageMemory:
 
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
-        step = self.everything.value + self._step_copies.value + self._buffers("optimizer step").value
+        step = self.everything.value + self._step_copies.value + self._step_buffers.value
         for point in self.points:
             step = maximum(step, self._total(point))
-        largest = step + self.weights.value + self.optimizer.value + self._lasting.value
+        largest = step + self.weights.value + self.optimizer.value + self.lasting.value
+        for around in self._around:
+            largest = maximum(largest, around.tensors)
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
 
     def _total(self, point: Point) -> Number:
@@ -122,7 +128,7 @@ class StageMemory:
         """What moments of one place have in common."""
         found = self._bases.get(point.place)
         if found is None:
-            found = self._gradients_total(point) + self._kept_total(point) + self._buffers(point.moment).value
+            found = self._gradients_total(point) + self._kept_total(point) + self._buffers_at(point).value
             found = found + sum(term.value for term in self._beside(point))
             self._bases[point.place] = found
         return found
@@ -136,22 +142,22 @@ class StageMemory:
 
     @cached_property
     def _all_kept(self) -> Number:
-        return sum(count * self.in_flight.value * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * self.in_flight.value * self.kept[block].value for block, count in self.counts.items())
 
     @cached_property
     def _others_kept(self) -> Number:
         if self.plan.pipeline_parallel_size == 1:
             return 0
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
-        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
 
     def _below_kept(self, point: Point) -> Number:
-        return sum(count * self.step.kept[block].value for block, count in point.kept.items())
+        return sum(count * self.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
         """Gradients of a place: those of the unit at work come with its moments."""
         everything = self.everything.value
-        if self.runtime.gradients_persist or point.table_made:
+        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return everything
         made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
         made = made + (self.after.value if point.head_made else 0)
@@ -173,55 +179,78 @@ class StageMemory:
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
-        return (*(self._phase(point) for point in chosen), self._optimizer_step())
+        return (*(self._phase(point) for point in chosen), self._optimizer_step(), *(self._before_or_after(each) for each in self._around))
+
+    @cached_property
+    def _around(self) -> tuple[Around, ...]:
+        return tuple(around(self))
+
+    def _before_or_after(self, made: Around) -> Term:
+        return self._sum(made.name, made.gradients, Term.sum("activations", unit="bytes"), made.temporary, made.buffers, made.optimizer)
 
     def _phase(self, point: Point) -> Term:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self._buffers(point.moment).children, *passing, unit="bytes")
+        buffers = Term.sum("communication buffers", *self._buffers_at(point).children, *passing, unit="bytes")
         return self._sum(point.phase, self._gradients(point), activations, temporary, buffers)
 
     def _optimizer_step(self) -> Term:
         activations = Term.sum("activations", unit="bytes")
-        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._buffers("optimizer step"))  # fmt: skip
+        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._step_buffers)  # fmt: skip
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term) -> Term:
-        temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
-        parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
+    @cached_property
+    def _step_buffers(self) -> Term:
+        return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
+
+    def _buffers_at(self, point: Point) -> Term:
+        return self.step.framework.buffers(self, point) or self._buffers(point.moment)
+
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, optimizer: Term | None = None) -> Term:
+        temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
+        parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
         return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces))
 
     @cached_property
-    def _lasting(self) -> Term:
-        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), unit="bytes")
+    def lasting(self) -> Term:
+        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), *self._moved, unit="bytes")
+
+    @cached_property
+    def _moved(self) -> list[Term]:
+        """Weights that live on the host come to the accelerator shard by shard."""
+        if isinstance(share := offloaded(self.plan, "weights"), int) and not share:
+            return []
+        shards = [self.step.shard[block] for block, _ in self.stage.layers]
+        width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)
+        return [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))] if shards else []
 
     @cached_property
     def _workspaces(self) -> list[Term]:
         return self.step.framework.workspaces(self)
 
     def _beside(self, point: Point) -> list[Term]:
-        return [*self._waiting(point), *self.step.framework.passing(self, point)]
+        return [*self._waiting(point), *self.step.framework.passing(self, point), *self.tensors.passing(point)]
 
     def _activations(self, point: Point) -> list[Term]:
-        parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
+        parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes"), *self.tensors.passing(point)]
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
     @cached_property
     def _layers(self) -> Term:
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.kept[block])
                  for block, count in self.counts.items()]  # fmt: skip
         return Term.sum("layers", *parts, unit="bytes")
 
     def _held(self, point: Point) -> list[Term]:
         """The layers below the one at work, and those of the micro-batches that wait for their backward."""
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
-            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
+            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
 
@@ -263,13 +292,32 @@ class StageMemory:
         parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
         return copies(state.name, width_of(state.copy, self.step.updates), parameters)
 
+    def stays(self, part: Part, every: Term) -> Term:
+        """What of a state is on the accelerator."""
+        return staying(every, offloaded(self.plan, part))
+
+    @cached_property
+    def _gradients_leave(self) -> bool:
+        return offloaded(self.plan, "gradients") == 1
+
     @cached_property
     def everything(self) -> Term:
-        """All gradients."""
+        """All gradients on the accelerator."""
+        return self.stays("gradients", self.every_gradient)
+
+    @cached_property
+    def every_gradient(self) -> Term:
+        """All gradients, wherever they live."""
         return self._states("gradients", self.runtime.gradients)
 
     @cached_property
     def weights(self) -> Term:
+        """Weights on the accelerator."""
+        stays, more = self.stays("weights", self.every_weight), self.step.framework.weights(self)
+        return Term.sum("weights", *stays.children, *more, unit="bytes") if more else stays
+
+    @cached_property
+    def every_weight(self) -> Term:
         """The model's weights; beside a base that does not train, the adapters that do."""
         if self.step.trains_all:
             return self._states("weights", self.runtime.weights)
@@ -287,7 +335,12 @@ class StageMemory:
 
     @cached_property
     def optimizer(self) -> Term:
-        """Master weights and the optimizer's own states."""
+        """The optimizer's states on the accelerator."""
+        return self.stays("optimizer", self.every_state)
+
+    @cached_property
+    def every_state(self) -> Term:
+        """Master weights and the optimizer's own states, wherever they live."""
         recipe = self.step.updates
         masters = self.runtime.masters if recipe.master_bytes else ()
         parts = [self._state(state) for state in masters]
@@ -297,15 +350,15 @@ class StageMemory:
     @cached_property
     def _step_copies(self) -> Term:
         """What the optimizer's step makes besides."""
-        made = self.communication.step(self.trained_shard)
+        made = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
         if self.plan.optimizer_implementation != "foreach":
             return made
-        more = foreach_copies(self.plan.optimizer, self.step.updates, self.updated)
-        return Term.sum("temporary", *made.children, *more, unit="bytes")
+        more = Term.sum("foreach", *foreach_copies(self.plan.optimizer, self.step.updates, self.updated), unit="bytes")
+        return Term.sum("temporary", *made.children, *self.stays("optimizer", more).children, unit="bytes")
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
-        if self.runtime.gradients_persist or point.table_made:
+        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return self.everything
         count = self.plan.num_microbatches
         carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)
