@@ -37,7 +37,11 @@ def around(rank: "StageMemory") -> Iterator[Around]:
         one = copies("a weight before it is quantised", width, largest_weight(rank.stage, rank.step.whole, ("layers",)))
         yield _phase(rank, "load", nothing["gradients"], nothing["optimizer"], nothing["communication buffers"], one)
     if rank.plan.stage3_gather_16bit_weights_on_model_save and rank.plan.zero_stage == 3:
-        one = copies("module that is gathered to be saved", rank.step.recipe.compute_bytes, largest_weights(rank.stage, rank.step.whole))
+        one = copies(
+            "module that is gathered to be saved",
+            rank.step.recipe.compute_bytes,
+            largest_weights(rank.stage, rank.step.whole),
+        )
         buffers = rank.step.framework.buffers(rank, None) or nothing["communication buffers"]
         yield _phase(rank, "save", rank.everything, rank.optimizer, buffers, one)
 

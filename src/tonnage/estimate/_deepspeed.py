@@ -68,7 +68,9 @@ class DeepSpeed(Framework):
         else:  # what is used again within this distance, forward and backward, is not released
             limit = maximum(limit, plan.stage3_max_reuse_distance // 2)
         ahead = Term.of("parameters ahead", f.parameters_ahead, N=left, Nu=at_work.value, xi=limit)
-        fetched = Term.of("parameters fetched together", f.bucket_parameters, N=left, x=plan.stage3_prefetch_bucket_size)
+        fetched = Term.of(
+            "parameters fetched together", f.bucket_parameters, N=left, x=plan.stage3_prefetch_bucket_size
+        )
         arriving = narrow if narrow == wide else narrow + wide
         return self._spread(copies("gathered: the module at work", wide, at_work), copies("gathered ahead", narrow, ahead),
                             copies("gathered, in one flat tensor", arriving, fetched))  # fmt: skip
@@ -136,13 +138,18 @@ class DeepSpeed(Framework):
         cast = copies("gradients cast for the step", width_of("master", self.step.updates), held)
         return Term.sum("temporary", self._narrow("gradients flattened for the step", held), cast)
 
+    def base_bytes(self) -> float:
+        return QUANTISED if self.plan.zero_quantized_nontrainable_weights else super().base_bytes()
+
     def weights(self, rank: "StageMemory") -> list[Term]:
         """Stage 3: parameters too small to be released, whole; ZeRO++'s second shard, cut over fewer ranks."""
         plan, wide = self.plan, self.recipe.compute_bytes
         if plan.zero_stage != 3:
             return []
         small = small_parameters(rank.stage, plan.stage3_param_persistence_threshold)
-        whole = copies("parameters too small to be released", wide, Term.of("parameters", f.whole_parameters, N=small, z=1))
+        whole = copies(
+            "parameters too small to be released", wide, Term.of("parameters", f.whole_parameters, N=small, z=1)
+        )
         secondary = plan.offload_parameters == "none" and _is_more(plan.zero_hpz_partition_size)
         return self._spread(whole, *([self.secondary(rank)] if secondary else []))
 

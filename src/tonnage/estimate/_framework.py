@@ -70,6 +70,10 @@ class Framework:
         """Rows of a table or head on one rank are a multiple of this."""
         return 1
 
+    def base_bytes(self) -> float:
+        """Bytes of a weight that does not train and that no library quantised."""
+        return self.step.setting.types.parameter
+
     def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
         """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
         return None

@@ -35,7 +35,7 @@ def offloaded(plan: TrainingPlan, state: State) -> Number:
 
 def staying(term: Term, share: Number) -> Term:
     """The part of a state that stays, of whose bytes `share` are offloaded."""
-    if isinstance(share, int):
+    if not hasattr(share, "ndim") and share in (0, 1):
         return Term.sum(term.name, unit="bytes") if share else term
     stays = Term.of("share that stays", f.share_that_stays, phi=share)
     return Term.sum(term.name, Term.product(f"{term.name} that stay", "bytes", stays, term))
@@ -84,7 +84,12 @@ class KeptTensors:
 
     def _left(self, block: Block) -> Term:
         """A layer that is recomputed keeps less than its modules name."""
-        return Term.of("one layer, without what is offloaded", f.bytes_that_stay, M=self.step.kept[block].value, U=self._named(block).value)
+        return Term.of(
+            "one layer, without what is offloaded",
+            f.bytes_that_stay,
+            M=self.step.kept[block].value,
+            U=self._named(block).value,
+        )
 
     def passing(self, point: Point) -> list[Term]:
         """Tensors of layers on their way to the host or back."""

@@ -11,16 +11,17 @@ from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._around import Around, around
 from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below
-from tonnage.estimate._offload import KeptTensors, State as Part, offloaded, staying
-from tonnage.estimate._optimizer import foreach_copies, optimizer_states
+from tonnage.estimate._method import frozen_below
+from tonnage.estimate._offload import KeptTensors, offloaded
+from tonnage.estimate._optimizer import foreach_copies
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._points import Point, points, running
-from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.estimate._rank import Stage, layer_count, op_parameters
+from tonnage.estimate._states import States
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
 from tonnage.ops import Embedding
-from tonnage.runtimes._base import Moment, State
+from tonnage.runtimes._base import Moment
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 NOTHING = Term.sum("nothing", unit="bytes")
 
 
-class StageMemory:
+class StageMemory(States):
     """The memory of one stage. Everything is made when it is asked for, and once."""
 
     def __init__(self, step: "Step", stage: Stage):
@@ -46,32 +47,7 @@ class StageMemory:
         self.tensors = KeptTensors(self)
         self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
 
-    # ---- parameters ----
-
-    @cached_property
-    def whole(self) -> Term:
-        """All parameters of the rank, before ZeRO."""
-        return rank_parameters(self.stage, self.step.whole, self.step.held)
-
-    @cached_property
-    def shard(self) -> Term:
-        """Its share of them."""
-        return rank_parameters(self.stage, self.step.sharded, self.step.shard)
-
-    @cached_property
-    def trained(self) -> Term:
-        """The parameters that train, before ZeRO."""
-        return self.whole if self.step.trains_all else self._trained(self.step.trained_held)
-
-    @cached_property
-    def trained_shard(self) -> Term:
-        """The rank's share of the parameters that train."""
-        return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
-
-    def _trained(self, per_block: dict[Block, Term]) -> Term:
-        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block])
-                 for block, count in self.counts.items()]  # fmt: skip
-        return Term.sum("parameters that train", *parts, unit="parameters")
+    # ---- outside of the layers ----
 
     @cached_property
     def table(self) -> Term:
@@ -113,8 +89,8 @@ class StageMemory:
         for point in self.points:
             step = maximum(step, self._total(point))
         largest = step + self.weights.value + self.optimizer.value + self.lasting.value
-        for around in self._around:
-            largest = maximum(largest, around.tensors)
+        for each in self._around:
+            largest = maximum(largest, each.tensors)
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
 
     def _total(self, point: Point) -> Number:
@@ -179,14 +155,25 @@ class StageMemory:
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
-        return (*(self._phase(point) for point in chosen), self._optimizer_step(), *(self._before_or_after(each) for each in self._around))
+        return (
+            *(self._phase(point) for point in chosen),
+            self._optimizer_step(),
+            *(self._before_or_after(each) for each in self._around),
+        )
 
     @cached_property
     def _around(self) -> tuple[Around, ...]:
         return tuple(around(self))
 
     def _before_or_after(self, made: Around) -> Term:
-        return self._sum(made.name, made.gradients, Term.sum("activations", unit="bytes"), made.temporary, made.buffers, made.optimizer)
+        return self._sum(
+            made.name,
+            made.gradients,
+            Term.sum("activations", unit="bytes"),
+            made.temporary,
+            made.buffers,
+            made.optimizer,
+        )
 
     def _phase(self, point: Point) -> Term:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
@@ -206,7 +193,15 @@ class StageMemory:
     def _buffers_at(self, point: Point) -> Term:
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, optimizer: Term | None = None) -> Term:
+    def _sum(
+        self,
+        name: str,
+        gradients: Term,
+        activations: Term,
+        temporary: Term,
+        buffers: Term,
+        optimizer: Term | None = None,
+    ) -> Term:
         temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
         parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
@@ -223,7 +218,11 @@ class StageMemory:
             return []
         shards = [self.step.shard[block] for block, _ in self.stage.layers]
         width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)
-        return [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))] if shards else []
+        return (
+            [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))]
+            if shards
+            else []
+        )
 
     @cached_property
     def _workspaces(self) -> list[Term]:
@@ -233,7 +232,10 @@ class StageMemory:
         return [*self._waiting(point), *self.step.framework.passing(self, point), *self.tensors.passing(point)]
 
     def _activations(self, point: Point) -> list[Term]:
-        parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes"), *self.tensors.passing(point)]
+        parts = [
+            self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes"),
+            *self.tensors.passing(point),
+        ]
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
@@ -285,67 +287,11 @@ class StageMemory:
             self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
         return self._made_buffers[moment]
 
-    def _states(self, name: str, states: tuple[State, ...]) -> Term:
-        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
-
-    def _state(self, state: State) -> Term:
-        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
-        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
-
-    def stays(self, part: Part, every: Term) -> Term:
-        """What of a state is on the accelerator."""
-        return staying(every, offloaded(self.plan, part))
-
-    @cached_property
-    def _gradients_leave(self) -> bool:
-        return offloaded(self.plan, "gradients") == 1
-
-    @cached_property
-    def everything(self) -> Term:
-        """All gradients on the accelerator."""
-        return self.stays("gradients", self.every_gradient)
-
-    @cached_property
-    def every_gradient(self) -> Term:
-        """All gradients, wherever they live."""
-        return self._states("gradients", self.runtime.gradients)
-
     @cached_property
     def weights(self) -> Term:
         """Weights on the accelerator."""
         stays, more = self.stays("weights", self.every_weight), self.step.framework.weights(self)
         return Term.sum("weights", *stays.children, *more, unit="bytes") if more else stays
-
-    @cached_property
-    def every_weight(self) -> Term:
-        """The model's weights; beside a base that does not train, the adapters that do."""
-        if self.step.trains_all:
-            return self._states("weights", self.runtime.weights)
-        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
-        shares: Shares = self.step.sharded if is_sharded else self.step.whole
-        base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, self.shard if is_sharded else self.whole)  # fmt: skip
-        if self.plan.method == "freeze":
-            return Term.sum("weights", *base)
-        return Term.sum("weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained))  # fmt: skip
-
-    @cached_property
-    def updated(self) -> Term:
-        """The parameters whose optimizer states this rank holds."""
-        return self.trained_shard if self.plan.zero_stage >= self.runtime.optimizer_sharded_from else self.trained
-
-    @cached_property
-    def optimizer(self) -> Term:
-        """The optimizer's states on the accelerator."""
-        return self.stays("optimizer", self.every_state)
-
-    @cached_property
-    def every_state(self) -> Term:
-        """Master weights and the optimizer's own states, wherever they live."""
-        recipe = self.step.updates
-        masters = self.runtime.masters if recipe.master_bytes else ()
-        parts = [self._state(state) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
-        return Term.sum("optimizer", *parts, unit="bytes")
 
     @cached_property
     def _step_copies(self) -> Term:

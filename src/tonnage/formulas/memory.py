@@ -121,19 +121,31 @@ def parameters_ahead(N, Nu, xi):
     return maximum(minimum(N, xi) - Nu, 0)
 
 
+@formula(
+    unit="parameters", source="DeepSpeed, deepspeed/runtime/zero/stage3.py: _create_param_groups_fp16_flat_cpu_memory"
+)
+def parameters_beyond(N, xi):
+    """Of N parameters those beyond the first xi."""
+    return maximum(N - xi, 0)
+
+
 @formula(unit="", source="DeepSpeed, deepspeed/runtime/zero/partition_parameters.py: _no_gather_coalesced")
 def several_ranks(n):
     """1 where there is more than one rank, 0 with one alone."""
     return minimum(n - 1, 1)
 
 
-@formula(unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-core, optimizer_offload_fraction")
+@formula(
+    unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-core, optimizer_offload_fraction"
+)
 def share_that_stays(phi):
     """Share of a state on the accelerator when phi of it lives in host memory."""
     return 1 - phi
 
 
-@formula(unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-core, optimizer_offload_fraction")
+@formula(
+    unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-core, optimizer_offload_fraction"
+)
 def share_that_leaves(phi):
     """Share of a state that lives in host memory."""
     return phi
