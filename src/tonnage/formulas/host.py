@@ -30,7 +30,7 @@ def loader_batch_bytes(s, b, n_copies):
 
 
 @formula(unit="bytes", source="PyTorch, torch/utils/data/dataloader.py: num_workers")
-def worker_bytes(M, n_copies):
+def loader_processes_bytes(M, n_copies):
     """M bytes for each of n_copies processes that load data."""
     return M * n_copies
 

@@ -136,7 +136,7 @@ def several_ranks(n):
 
 
 @formula(
-    unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-core, optimizer_offload_fraction"
+    unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction"
 )
 def share_that_stays(phi):
     """Share of a state on the accelerator when phi of it lives in host memory."""
@@ -144,7 +144,7 @@ def share_that_stays(phi):
 
 
 @formula(
-    unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-core, optimizer_offload_fraction"
+    unit="", source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction"
 )
 def share_that_leaves(phi):
     """Share of a state that lives in host memory."""
@@ -217,7 +217,7 @@ def interleaved_microbatches_in_flight(p, i, m, v):
 
 @formula(
     unit="bytes",
-    source="Megatron-core, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",
+    source="Megatron-LM, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",
     assumes="no more is offloaded than is kept",
 )
 def bytes_that_stay(M, U):
@@ -227,7 +227,7 @@ def bytes_that_stay(M, U):
 
 @formula(
     unit="bytes",
-    source="Megatron-core, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",
+    source="Megatron-LM, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",
     assumes="no more is offloaded than is kept",
 )
 def bytes_that_leave(M, U):
