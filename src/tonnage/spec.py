@@ -139,6 +139,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     linear layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
     `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
+    `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
     """
 
     sequence_length: Number
@@ -195,6 +196,13 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     zero_quantized_weights: bool = False
     zero_quantized_nontrainable_weights: bool = False
     zero_quantized_gradients: bool = False
+    replicate_size: Number = 1
+    compile: bool = False
+    float8: str = "none"
+    float8_all_gather: bool = False
+    async_tensor_parallel: bool = False
+    optimizer_in_backward: bool = False
+    expandable_segments: bool = True
 
     @property
     def world_size(self) -> Number:

@@ -15,7 +15,8 @@ from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage
 from tonnage.formula import Number
-from tonnage.tape import Account, Layer, Setting, Types
+from tonnage.spec import Cluster
+from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
@@ -40,7 +41,7 @@ class Framework:
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
         return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
-                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster))  # fmt: skip
 
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
@@ -74,6 +75,10 @@ class Framework:
         """Bytes of a weight that does not train and that no library quantised."""
         return self.step.setting.types.parameter
 
+    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+        """The moments of a stage; `plain`: those of every framework."""
+        return plain
+
     def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
         """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
         return None
@@ -85,6 +90,47 @@ class Framework:
     def weights(self, rank: "StageMemory") -> list[Term]:
         """Copies of weights on the accelerator beside those that the runtime's states name."""
         return []
+
+    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+        """The gradients of a moment, where they are others than the runtime's states say."""
+        return None
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """What is held for a moment besides what operations make."""
+        return []
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+        """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
+        return None
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
+        reserve = self.reserve(rank, point, gradients) or ()
+        terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
+        return rank.buffers_at(point).value + sum(term.value for term in terms)
+
+    def outside(self, rank: "StageMemory") -> list[Term]:
+        """What the model's code makes once for all layers and keeps through backward: eager attention's mask of numbers."""
+        setting, sizes = self.step.setting, self.step.sizes
+        if self._code() != "eager" or not (
+            setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone
+        ):
+            return []
+        return [sizes.term("mask of attention", 1, setting.types.compute, Extent("pair", "gathered"))]
+
+    def left_over(self, rank: "StageMemory") -> list[Term]:
+        """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets
+        go of these (transformers, modeling_utils.py: enable_input_require_grads)."""
+        if (
+            self._code() != "eager"
+            or self.step.setting.adapters is None
+            or self.plan.recompute != "full"
+            or rank.stage.rank
+        ):
+            return []
+        width = self.step.setting.types.parameter
+        return [self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
+                for name in ("embedded tokens", "gradient of the embedded tokens")]  # fmt: skip
 
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
@@ -99,15 +145,21 @@ class Framework:
         return cublas_workspaces(self.step.cluster)
 
 
-FLAVOURS = {"transformers": "eager", "torchtitan": "native", "megatron": "megatron"}
+def prefers_cudnn(cluster: Cluster | None) -> bool:
+    """Whether scaled_dot_product_attention takes cuDNN first: on Hopper and Blackwell (sdp_utils.cpp, since PyTorch 2.9 with cuDNN 9.15)."""
+    return cluster is None or cluster.accelerator.generation.startswith(("Hopper", "Blackwell"))
+
+
+FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
 FRAMEWORKS: dict[str, type[Framework]] = {}
 
 
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _deepspeed, _megatron
+        from tonnage.estimate import _deepspeed, _fsdp2, _megatron
 
         FRAMEWORKS["deepspeed"] = _deepspeed.DeepSpeed
         FRAMEWORKS["megatron"] = _megatron.Megatron
+        FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
     return FRAMEWORKS.get(name, Framework)

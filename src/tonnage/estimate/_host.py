@@ -113,7 +113,9 @@ def _data(plan: TrainingPlan) -> Term:
     batches = Term.of(
         "batches", h.loader_batch_bytes, s=plan.sequence_length, b=plan.micro_batch_size, n_copies=2 * workers + 1
     )
-    processes = Term.of("processes", h.loader_processes_bytes, basis="measured", source=WORKER_SOURCE, M=WORKER, n_copies=workers)
+    processes = Term.of(
+        "processes", h.loader_processes_bytes, basis="measured", source=WORKER_SOURCE, M=WORKER, n_copies=workers
+    )
     return Term.sum("data loaders", batches, *([processes] if workers else []))
 
 

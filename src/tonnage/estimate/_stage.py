@@ -12,7 +12,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate._around import Around, around
 from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._method import frozen_below
-from tonnage.estimate._offload import KeptTensors, offloaded
+from tonnage.estimate._offload import KeptTensors
 from tonnage.estimate._optimizer import foreach_copies
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._points import Point, points, running
@@ -43,7 +43,8 @@ class StageMemory(States):
         self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
-        self._bases: dict[int, Number] = {}
+        self._bases: dict[tuple[int, bool], Number] = {}
+        self._above: dict[tuple[int, bool], Number] = {}
         self.tensors = KeptTensors(self)
         self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
 
@@ -69,10 +70,13 @@ class StageMemory(States):
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist)
+        gradients_count = (
+            not (self.gradients_sharded or self.runtime.gradients_persist) or self.runtime.counts_gradients
+        )
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
-        return points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+        plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+        return step.framework.points(self, plain)
 
     @cached_property
     def in_flight(self) -> Term:
@@ -81,40 +85,61 @@ class StageMemory(States):
             return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)  # fmt: skip
         return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
 
+    @cached_property
+    def in_flight_later(self) -> Term:
+        """When the backward of the first micro-batch is over."""
+        return Term.of("micro-batches in flight", f.microbatches_after_the_first, x=self.in_flight.value, m=self.plan.num_microbatches)  # fmt: skip
+
     # ---- numbers ----
 
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
         step = self.everything.value + self._step_copies.value + self._step_buffers.value
-        for point in self.points:
-            step = maximum(step, self._total(point))
+        step = step + sum(term.value for term in self._left_over)
+        pools = self.step.framework.reserve(self, None, self.everything.value)
+        if pools is not None:
+            step = step + sum(term.value for term in pools)
+        for size in self._totals if self.step.scalar else map(self._total, self.points):
+            step = maximum(step, size)
         largest = step + self.weights.value + self.optimizer.value + self.lasting.value
         for each in self._around:
             largest = maximum(largest, each.tensors)
-        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
+        reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
+        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
+
+    @cached_property
+    def _totals(self) -> list[Number]:
+        return [self._total(point) for point in self.points]
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        total = self._base(point) + self.sizes.total(point.bytes)
-        if not (self.gradients_sharded or self.runtime.gradients_persist or point.table_made):
-            total = total + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
-        return total
+        gradients = self._gradients_total(point)
+        total = gradients + self._base(point) + self.sizes.total(point.bytes)
+        return total + self.step.framework.beside(self, point, gradients)
 
     def _base(self, point: Point) -> Number:
-        """What moments of one place have in common."""
-        found = self._bases.get(point.place)
+        """What the moments of one place have in common."""
+        key = point.place, point.is_later
+        found = self._bases.get(key)
         if found is None:
-            found = self._gradients_total(point) + self._kept_total(point) + self._buffers_at(point).value
-            found = found + sum(term.value for term in self._beside(point))
-            self._bases[point.place] = found
+            found = self._kept_total(point) + sum(
+                term.value for term in (*self._waiting(point), *self._outside, *self.tensors.passing(point))
+            )
+            self._bases[key] = found
         return found
 
     @cached_property
-    def _fresh(self) -> Number:
-        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
+    def _outside(self) -> list[Term]:
+        return self.step.framework.outside(self)
+
+    @cached_property
+    def _left_over(self) -> list[Term]:
+        return self.step.framework.left_over(self)
 
     def _kept_total(self, point: Point) -> Number:
-        return self._all_kept if point.everything else self._others_kept + self._below_kept(point)
+        if point.everything:
+            return self._all_kept
+        return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
 
     @cached_property
     def _all_kept(self) -> Number:
@@ -127,17 +152,39 @@ class StageMemory(States):
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
         return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
 
+    @cached_property
+    def _later_kept(self) -> Number:
+        waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
+        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
+
     def _below_kept(self, point: Point) -> Number:
         return sum(count * self.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
-        """Gradients of a place: those of the unit at work come with its moments."""
-        everything = self.everything.value
+        own = self.step.framework.gradients(self, point)
+        if own is not None:
+            return own.value
         if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
-            return everything
-        made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
-        made = made + (self.after.value if point.head_made else 0)
-        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
+            return self.everything.value
+        made = self._made_above(point)
+        if self.gradients_sharded:
+            return made
+        return made + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
+
+    def _made_above(self, point: Point) -> Number:
+        """Gradients of a place, without those of the unit at work."""
+        key = point.place, point.is_later
+        found = self._above.get(key)
+        if found is None:
+            made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
+            made = made + (self.after.value if point.head_made else 0)
+            found = (1 - self._fresh) * self.everything.value + self._fresh * made * self.gradient_width
+            self._above[key] = found
+        return found
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
@@ -150,15 +197,14 @@ class StageMemory(States):
         chosen = list(self.points)
         if self.step.scalar:
             best: dict[str, tuple[Number, Point]] = {}
-            for point in self.points:
-                size = self._total(point)
+            for point, size in zip(self.points, self._totals, strict=True):
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
         return (
             *(self._phase(point) for point in chosen),
             self._optimizer_step(),
-            *(self._before_or_after(each) for each in self._around),
+            *map(self._before_or_after, self._around),
         )
 
     @cached_property
@@ -166,46 +212,39 @@ class StageMemory(States):
         return tuple(around(self))
 
     def _before_or_after(self, made: Around) -> Term:
-        return self._sum(
-            made.name,
-            made.gradients,
-            Term.sum("activations", unit="bytes"),
-            made.temporary,
-            made.buffers,
-            made.optimizer,
-        )
+        activations = Term.sum("activations", unit="bytes")
+        reserve = self.step.framework.reserve(self, None, made.gradients.value)
+        return self._sum(made.name, made.gradients, activations, made.temporary, made.buffers, reserve, made.optimizer)
 
     def _phase(self, point: Point) -> Term:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self._buffers_at(point).children, *passing, unit="bytes")
-        return self._sum(point.phase, self._gradients(point), activations, temporary, buffers)
+        buffers = Term.sum("communication buffers", *self.buffers_at(point).children, *passing, unit="bytes")
+        gradients = self._gradients(point)
+        reserve = self.step.framework.reserve(self, point, gradients.value)
+        return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
 
     def _optimizer_step(self) -> Term:
-        activations = Term.sum("activations", unit="bytes")
-        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._step_buffers)  # fmt: skip
+        activations = Term.sum("activations", *self._left_over[:1], unit="bytes")
+        copied = Term.sum("temporary", *self._step_copies.children, *self._left_over[1:], unit="bytes")
+        reserve = self.step.framework.reserve(self, None, self.everything.value)
+        return self._sum("optimizer step", self.everything, activations, copied, self._step_buffers, reserve)  # fmt: skip
 
     @cached_property
     def _step_buffers(self) -> Term:
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
-    def _buffers_at(self, point: Point) -> Term:
+    def buffers_at(self, point: Point) -> Term:
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
-    def _sum(
-        self,
-        name: str,
-        gradients: Term,
-        activations: Term,
-        temporary: Term,
-        buffers: Term,
-        optimizer: Term | None = None,
-    ) -> Term:
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None, optimizer: Term | None = None) -> Term:  # fmt: skip
         temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
         parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces))
+        return Term.sum(
+            name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
+        )
 
     @cached_property
     def lasting(self) -> Term:
@@ -214,30 +253,22 @@ class StageMemory(States):
     @cached_property
     def _moved(self) -> list[Term]:
         """Weights that live on the host come to the accelerator shard by shard."""
-        if isinstance(share := offloaded(self.plan, "weights"), int) and not share:
+        if self.plan.offload_parameters == "none" or not self.stage.layers:
             return []
         shards = [self.step.shard[block] for block, _ in self.stage.layers]
         width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)
-        return (
-            [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))]
-            if shards
-            else []
-        )
+        return [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))]
 
     @cached_property
     def _workspaces(self) -> list[Term]:
         return self.step.framework.workspaces(self)
 
-    def _beside(self, point: Point) -> list[Term]:
-        return [*self._waiting(point), *self.step.framework.passing(self, point), *self.tensors.passing(point)]
-
     def _activations(self, point: Point) -> list[Term]:
-        parts = [
-            self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes"),
-            *self.tensors.passing(point),
-        ]
+        parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
+        parts += self.tensors.passing(point)
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
+        parts += self._outside
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
     @cached_property
@@ -251,13 +282,14 @@ class StageMemory(States):
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
+            flight = self.in_flight_later if point.is_later else self.in_flight
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
 
     def _temporary(self, point: Point) -> list[Term]:
-        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point)]
+        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point), *self.step.framework.temporary(self, point)]  # fmt: skip
 
     def _waiting(self, point: Point) -> list[Term]:
         """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
@@ -304,6 +336,9 @@ class StageMemory(States):
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
+        own = self.step.framework.gradients(self, point)
+        if own is not None:
+            return own
         if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return self.everything
         count = self.plan.num_microbatches
