@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
+from tonnage.estimate._around import Around, around
 from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below
-from tonnage.estimate._optimizer import foreach_copies, optimizer_states
+from tonnage.estimate._method import frozen_below
+from tonnage.estimate._offload import KeptTensors
+from tonnage.estimate._optimizer import foreach_copies
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._points import Point, points, running
-from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.estimate._rank import Stage, layer_count, op_parameters
+from tonnage.estimate._states import States
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
 from tonnage.ops import Embedding
-from tonnage.runtimes._base import Moment, State
+from tonnage.runtimes._base import Moment
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 NOTHING = Term.sum("nothing", unit="bytes")
 
 
-class StageMemory:
+class StageMemory(States):
     """The memory of one stage. Everything is made when it is asked for, and once."""
 
     def __init__(self, step: "Step", stage: Stage):
@@ -42,33 +45,10 @@ class StageMemory:
         self._made_buffers: dict[Moment, Term] = {}
         self._bases: dict[tuple[int, bool], Number] = {}
         self._above: dict[tuple[int, bool], Number] = {}
+        self.tensors = KeptTensors(self)
+        self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
 
-    # ---- parameters ----
-
-    @cached_property
-    def whole(self) -> Term:
-        """All parameters of the rank, before ZeRO."""
-        return rank_parameters(self.stage, self.step.whole, self.step.held)
-
-    @cached_property
-    def shard(self) -> Term:
-        """Its share of them."""
-        return rank_parameters(self.stage, self.step.sharded, self.step.shard)
-
-    @cached_property
-    def trained(self) -> Term:
-        """The parameters that train, before ZeRO."""
-        return self.whole if self.step.trains_all else self._trained(self.step.trained_held)
-
-    @cached_property
-    def trained_shard(self) -> Term:
-        """The rank's share of the parameters that train."""
-        return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
-
-    def _trained(self, per_block: dict[Block, Term]) -> Term:
-        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block])
-                 for block, count in self.counts.items()]  # fmt: skip
-        return Term.sum("parameters that train", *parts, unit="parameters")
+    # ---- outside of the layers ----
 
     @cached_property
     def table(self) -> Term:
@@ -121,7 +101,9 @@ class StageMemory:
             step = step + sum(term.value for term in pools)
         for size in self._totals if self.step.scalar else map(self._total, self.points):
             step = maximum(step, size)
-        largest = step + self.weights.value + self.optimizer.value + self._lasting.value
+        largest = step + self.weights.value + self.optimizer.value + self.lasting.value
+        for each in self._around:
+            largest = maximum(largest, each.tensors)
         reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
@@ -141,7 +123,12 @@ class StageMemory:
         found = self._bases.get(key)
         if found is None:
             found = self._kept_total(point) + sum(
-                term.value for term in (*self._waiting(point), *(() if point.table_made else self._outside))
+                term.value
+                for term in (
+                    *self._waiting(point),
+                    *(() if point.table_made else self._outside),
+                    *self.tensors.passing(point),
+                )
             )
             self._bases[key] = found
         return found
@@ -161,28 +148,28 @@ class StageMemory:
 
     @cached_property
     def _all_kept(self) -> Number:
-        return sum(count * self.in_flight.value * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * self.in_flight.value * self.kept[block].value for block, count in self.counts.items())
 
     @cached_property
     def _others_kept(self) -> Number:
         if self.plan.pipeline_parallel_size == 1:
             return 0
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
-        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
 
     @cached_property
     def _later_kept(self) -> Number:
         waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
-        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
 
     def _below_kept(self, point: Point) -> Number:
-        return sum(count * self.step.kept[block].value for block, count in point.kept.items())
+        return sum(count * self.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own.value
-        if self.runtime.gradients_persist or point.table_made:
+        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return self.everything.value
         made = self._made_above(point)
         if self.gradients_sharded:
@@ -219,7 +206,20 @@ class StageMemory:
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
-        return (*(self._phase(point) for point in chosen), self._optimizer_step())
+        return (
+            *(self._phase(point) for point in chosen),
+            self._optimizer_step(),
+            *map(self._before_or_after, self._around),
+        )
+
+    @cached_property
+    def _around(self) -> tuple[Around, ...]:
+        return tuple(around(self))
+
+    def _before_or_after(self, made: Around) -> Term:
+        activations = Term.sum("activations", unit="bytes")
+        reserve = self.step.framework.reserve(self, None, made.gradients.value)
+        return self._sum(made.name, made.gradients, activations, made.temporary, made.buffers, reserve, made.optimizer)
 
     def _phase(self, point: Point) -> Term:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
@@ -243,17 +243,26 @@ class StageMemory:
     def buffers_at(self, point: Point) -> Term:
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip
-        temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
-        parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None, optimizer: Term | None = None) -> Term:  # fmt: skip
+        temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
+        parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
         return Term.sum(
             name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
         )
 
     @cached_property
-    def _lasting(self) -> Term:
-        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), unit="bytes")
+    def lasting(self) -> Term:
+        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), *self._moved, unit="bytes")
+
+    @cached_property
+    def _moved(self) -> list[Term]:
+        """Weights that live on the host come to the accelerator shard by shard."""
+        if self.plan.offload_parameters == "none" or not self.stage.layers:
+            return []
+        shards = [self.step.shard[block] for block, _ in self.stage.layers]
+        width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)
+        return [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))]
 
     @cached_property
     def _workspaces(self) -> list[Term]:
@@ -261,6 +270,7 @@ class StageMemory:
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
+        parts += self.tensors.passing(point)
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
         parts += () if point.table_made else self._outside
@@ -268,18 +278,18 @@ class StageMemory:
 
     @cached_property
     def _layers(self) -> Term:
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.kept[block])
                  for block, count in self.counts.items()]  # fmt: skip
         return Term.sum("layers", *parts, unit="bytes")
 
     def _held(self, point: Point) -> list[Term]:
         """The layers below the one at work, and those of the micro-batches that wait for their backward."""
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
             flight = self.in_flight_later if point.is_later else self.in_flight
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
-            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
+            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
 
@@ -314,59 +324,27 @@ class StageMemory:
             self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
         return self._made_buffers[moment]
 
-    def _states(self, name: str, states: tuple[State, ...]) -> Term:
-        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
-
-    def _state(self, state: State) -> Term:
-        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
-        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
-
-    @cached_property
-    def everything(self) -> Term:
-        """All gradients."""
-        return self._states("gradients", self.runtime.gradients)
-
     @cached_property
     def weights(self) -> Term:
-        """The model's weights; beside a base that does not train, the adapters that do."""
-        if self.step.trains_all:
-            return self._states("weights", self.runtime.weights)
-        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
-        shares: Shares = self.step.sharded if is_sharded else self.step.whole
-        base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, self.shard if is_sharded else self.whole)  # fmt: skip
-        if self.plan.method == "freeze":
-            return Term.sum("weights", *base)
-        return Term.sum("weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained))  # fmt: skip
-
-    @cached_property
-    def updated(self) -> Term:
-        """The parameters whose optimizer states this rank holds."""
-        return self.trained_shard if self.plan.zero_stage >= self.runtime.optimizer_sharded_from else self.trained
-
-    @cached_property
-    def optimizer(self) -> Term:
-        """Master weights and the optimizer's own states."""
-        recipe = self.step.updates
-        masters = self.runtime.masters if recipe.master_bytes else ()
-        parts = [self._state(state) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
-        return Term.sum("optimizer", *parts, unit="bytes")
+        """Weights on the accelerator."""
+        stays, more = self.stays("weights", self.every_weight), self.step.framework.weights(self)
+        return Term.sum("weights", *stays.children, *more, unit="bytes") if more else stays
 
     @cached_property
     def _step_copies(self) -> Term:
         """What the optimizer's step makes besides."""
-        made = self.communication.step(self.trained_shard)
+        made = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
         if self.plan.optimizer_implementation != "foreach":
             return made
-        more = foreach_copies(self.plan.optimizer, self.step.updates, self.updated)
-        return Term.sum("temporary", *made.children, *more, unit="bytes")
+        more = Term.sum("foreach", *foreach_copies(self.plan.optimizer, self.step.updates, self.updated), unit="bytes")
+        return Term.sum("temporary", *made.children, *self.stays("optimizer", more).children, unit="bytes")
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own
-        if self.runtime.gradients_persist or point.table_made:
+        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return self.everything
         count = self.plan.num_microbatches
         carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)

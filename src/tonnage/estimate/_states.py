@@ -1,0 +1,114 @@
+"""The parameters of one stage and their copies: weights, gradients, optimizer states; all of them, and what is on the accelerator."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tonnage.architectures import Block
+from tonnage.breakdown import Term
+from tonnage.estimate._communication import copies, width_of
+from tonnage.estimate._method import ADAPTER_BYTES, base_weights
+from tonnage.estimate._offload import State as Part
+from tonnage.estimate._offload import offloaded, staying
+from tonnage.estimate._optimizer import optimizer_states
+from tonnage.estimate._rank import Shares, Stage, layer_count, rank_parameters
+from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes._base import State
+from tonnage.spec import TrainingPlan
+
+if TYPE_CHECKING:
+    from tonnage.estimate.training import Step
+
+
+class States:
+    """What a stage keeps from step to step."""
+
+    step: "Step"
+    stage: Stage
+    plan: TrainingPlan
+    runtime: TrainingRuntime
+    counts: dict[Block, int]
+
+    # ---- parameters ----
+
+    @cached_property
+    def whole(self) -> Term:
+        """All parameters of the rank, before ZeRO."""
+        return rank_parameters(self.stage, self.step.whole, self.step.held)
+
+    @cached_property
+    def shard(self) -> Term:
+        """Its share of them."""
+        return rank_parameters(self.stage, self.step.sharded, self.step.shard)
+
+    @cached_property
+    def trained(self) -> Term:
+        """The parameters that train, before ZeRO."""
+        return self.whole if self.step.trains_all else self._trained(self.step.trained_held)
+
+    @cached_property
+    def trained_shard(self) -> Term:
+        """The rank's share of the parameters that train."""
+        return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
+
+    def _trained(self, per_block: dict[Block, Term]) -> Term:
+        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block])
+                 for block, count in self.counts.items()]  # fmt: skip
+        return Term.sum("parameters that train", *parts, unit="parameters")
+
+    # ---- copies ----
+
+    def _states(self, name: str, states: tuple[State, ...]) -> Term:
+        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
+
+    def _state(self, state: State) -> Term:
+        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
+        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
+
+    def stays(self, part: Part, every: Term) -> Term:
+        """What of a state is on the accelerator."""
+        return staying(every, offloaded(self.plan, part))
+
+    @cached_property
+    def _gradients_leave(self) -> bool:
+        return offloaded(self.plan, "gradients") == 1
+
+    @cached_property
+    def everything(self) -> Term:
+        """All gradients on the accelerator."""
+        return self.stays("gradients", self.every_gradient)
+
+    @cached_property
+    def every_gradient(self) -> Term:
+        """All gradients, wherever they live."""
+        return self._states("gradients", self.runtime.gradients)
+
+    @cached_property
+    def every_weight(self) -> Term:
+        """The model's weights; beside a base that does not train, the adapters that do."""
+        if self.step.trains_all:
+            return self._states("weights", self.runtime.weights)
+        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
+        shares: Shares = self.step.sharded if is_sharded else self.step.whole
+        base = base_weights(self.stage, self.plan, shares, self.step.framework.base_bytes(), self.shard if is_sharded else self.whole)  # fmt: skip
+        if self.plan.method == "freeze":
+            return Term.sum("weights", *base)
+        return Term.sum("weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+
+    @cached_property
+    def updated(self) -> Term:
+        """The parameters whose optimizer states this rank holds."""
+        return self.trained_shard if self.plan.zero_stage >= self.runtime.optimizer_sharded_from else self.trained
+
+    @cached_property
+    def optimizer(self) -> Term:
+        """The optimizer's states on the accelerator."""
+        return self.stays("optimizer", self.every_state)
+
+    @cached_property
+    def every_state(self) -> Term:
+        """Master weights and the optimizer's own states, wherever they live."""
+        recipe = self.step.updates
+        masters = self.runtime.masters if recipe.master_bytes else ()
+        parts = [self._state(state) for state in masters]
+        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
+        return Term.sum("optimizer", *parts, unit="bytes")
