@@ -26,6 +26,7 @@ class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
+    unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
     def __init__(self, step: "Step"):
         self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
@@ -38,9 +39,14 @@ class Framework:
         parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
-        return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast),
+        return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
                        attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+
+    def _code(self) -> str:
+        """The flavour of the tape that the model's code is."""
+        own = self.plan.model_code in ("", self.runtime.model_codes[0])
+        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
@@ -104,6 +110,7 @@ class Framework:
         return cublas_workspaces(self.step.cluster)
 
 
+FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
 FRAMEWORKS: dict[str, type[Framework]] = {}
 
 

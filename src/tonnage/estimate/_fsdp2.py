@@ -31,7 +31,7 @@ class Compiled(Framework):
     def own(self) -> Own | None:
         """What the runtime's own layers ask of the plan; other people's code knows nothing of it."""
         plan, runtime = self.plan, self.runtime
-        if runtime.own is None or plan.model_code not in ("", runtime.code):
+        if runtime.own is None or plan.model_code not in ("", runtime.model_codes[0]):
             return None
         return replace(runtime.own, compiled=plan.compile, tensor_parallel=_many(plan.tensor_parallel_size), ring=_many(plan.context_parallel_size),
                        float8=plan.float8 != "none")  # fmt: skip
@@ -44,6 +44,7 @@ class Fsdp2(Compiled):
 
     def __init__(self, step: "Step"):
         super().__init__(step)
+        self.unit_gradient_width = self.recipe.compute_bytes
         self._units: dict[int, Units] = {}
 
     def units(self, rank: "StageMemory") -> Units:
@@ -105,14 +106,9 @@ class Fsdp2(Compiled):
 
     def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
         units = self.units(rank)
-        key = (units.key(point), point.is_later)
-        fixed = units.fixed.get(key)
-        if fixed is None:
-            held = units.at(point)
-            fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
-            fixed = units.fixed[key] = fixed + sum(term.value for term in self.reserve(rank, point, 0))
-        made = rank.sizes.made(point.bytes) * units.compute + fixed
-        return made if units.accumulates else made - gradients  # which lie in the pool that is counted whole
+        held = units.at(point)
+        fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
+        return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
 
     def _holes(self, rank: "StageMemory") -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries

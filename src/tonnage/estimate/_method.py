@@ -21,7 +21,7 @@ def adapters_of(plan: TrainingPlan, recipe: Recipe) -> Adapters | None:
     if plan.method not in ("lora", "dora"):
         return None
     four = plan.base_weights.startswith(("nf4", "fp4"))
-    return Adapters(rank=plan.lora_rank, targets=plan.lora_targets, dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
+    return Adapters(rank=plan.lora_rank, targets=tuple(filter(None, plan.lora_targets.split(","))), dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
                     base=recipe.activation_bytes if plan.base_weights else 0, copies=four)  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Block
 from tonnage.estimate._rank import Stage
@@ -15,9 +16,9 @@ from tonnage.tape import Account, Extent, Key, Layer, without
 class Point(Struct, frozen=True, eq=False):
     """A moment of the step.
 
-    `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
-    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own. `position`: of the layer
-    at work; `is_later`: the backward of a first micro-batch is over.
+    `place`: moments that differ in `live` alone have the same; `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
+    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own.
+    `position`: of the layer at work; `is_later`: the backward of a first micro-batch is over.
     """
 
     phase: str
@@ -30,6 +31,7 @@ class Point(Struct, frozen=True, eq=False):
     everything: bool = False
     head_made: bool = True
     table_made: bool = False
+    place: int = 0
     position: int = -1
     is_later: bool = False
 
@@ -45,7 +47,9 @@ def points(
     on that keep nothing; `gradients_count`: moments differ in the gradients that they have made; `table`: embeddings train here, and hold
     this when their gradient is made.
     """
-    return tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
+    found = tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
+    places: dict[tuple[str, int], int] = {}
+    return tuple(replace(each, place=places.setdefault((each.phase, id(each.kept)), len(places))) for each in found)
 
 
 def running(stage: Stage, frozen: int) -> tuple[Block, ...]:

@@ -40,6 +40,7 @@ class StageMemory:
         self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
+        self._bases: dict[int, Number] = {}
 
     # ---- parameters ----
 
@@ -88,7 +89,7 @@ class StageMemory:
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist) or self.runtime.counts_gradients
+        gradients_count = bool(self.step.framework.unit_gradient_width) or not (self.gradients_sharded or self.runtime.gradients_persist)  # fmt: skip
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
         plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
@@ -126,12 +127,26 @@ class StageMemory:
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        gradients = self._gradients_total(point)
-        total = gradients + self._kept_total(point) + self.sizes.total(point.bytes)
-        waiting = self._waiting(point)
-        if waiting:
-            total = total + sum(term.value for term in waiting)
-        return total + self.step.framework.beside(self, point, gradients)
+        total = self._base(point) + self.sizes.total(point.bytes)
+        if not (self.gradients_sharded or self.runtime.gradients_persist or point.table_made):
+            total = total + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
+        if self.step.framework.unit_gradient_width:
+            total = total + self.sizes.made(point.bytes) * self.step.framework.unit_gradient_width
+        return total
+
+    def _base(self, point: Point) -> Number:
+        """What moments of one place have in common."""
+        found = self._bases.get(point.place)
+        if found is None:
+            gradients = self._gradients_total(point)
+            found = gradients + self._kept_total(point) + sum(term.value for term in self._waiting(point))
+            found = found + self.step.framework.beside(self, point, gradients)
+            self._bases[point.place] = found
+        return found
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
 
     def _kept_total(self, point: Point) -> Number:
         if point.everything:
@@ -158,20 +173,16 @@ class StageMemory:
         return sum(count * self.step.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
+        """Gradients of a place: those of the unit at work come with its moments."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own.value
         everything = self.everything.value
         if self.runtime.gradients_persist or point.table_made:
             return everything
-        carried = f.gradients_carried.evaluate(self.plan.num_microbatches)
-        if self.step.scalar and carried:
-            return everything
         made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
         made = made + (self.after.value if point.head_made else 0)
-        if not self.gradients_sharded:
-            made = made + self.sizes.made(point.bytes)
-        return carried * everything + (1 - carried) * made * self.gradient_width
+        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
@@ -209,6 +220,7 @@ class StageMemory:
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
     def buffers_at(self, point: Point) -> Term:
+        """Buffers of communication at a moment."""
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
     def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip

@@ -83,9 +83,9 @@ def _base(method: str, o: "TrainingOptions", q: Question) -> str:
     return found
 
 
-def _targets(model: Model, targets: str) -> tuple[str, ...]:
+def _targets(model: Model, targets: str) -> str:
     if targets == ALL_LINEAR:
-        return ()
+        return ""
     wanted = tuple(part.strip() for part in targets.split(",") if part.strip())
     linear = sorted({weight.name.removesuffix(".weight").rpartition(".")[2] for block in model.decoder.blocks for weight in block.weights()
                      if weight.linear and weight.part in ("attention", "mlp", "mixer")})  # fmt: skip
@@ -96,4 +96,4 @@ def _targets(model: Model, targets: str) -> tuple[str, ...]:
         raise InvalidPlan(
             f"lora_targets must name linear layers of {model.name}: {', '.join(linear)}, or {ALL_LINEAR}. Got nothing."
         )
-    return wanted
+    return ",".join(wanted)

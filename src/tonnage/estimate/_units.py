@@ -54,17 +54,17 @@ def unit_points(plain: tuple[Point, ...], head_reduced: bool, accumulates: bool)
         if point.phase == "embedding":
             at = {"head_made": head_reduced, "table_made": False, "is_later": accumulates}
             made += [replace(point, **at), replace(point, operation=END, live={}, bytes={}, **at)]
-            continue
-        if point.moment == "loss":
+        elif point.moment == "loss":
             made.append(point)
-            continue
-        of_layer = [replace(point, head_made=head_reduced)]
-        if point.position not in seen:
-            seen.add(point.position)
-            of_layer.append(replace(point, operation=REDUCTION, live={}, bytes={}, head_made=head_reduced))
-        made += of_layer
-        if accumulates:
-            made += [replace(each, is_later=True) for each in of_layer]
+        else:
+            of_layer = [replace(point, head_made=head_reduced)]
+            if point.position not in seen:
+                seen.add(point.position)
+                of_layer.append(replace(point, operation=REDUCTION, live={}, bytes={}, head_made=head_reduced))
+            made += of_layer
+            made += [replace(each, is_later=True) for each in of_layer] if accumulates else []
+    places: dict[tuple[int, str, bool], int] = {}
+    made = [replace(each, place=places.setdefault((each.place, role_of(each), each.is_later), len(places))) for each in made]
     return tuple(made)
 
 
@@ -103,16 +103,10 @@ class Units:
         self.trains = step.trains_all
         self.shards = step.sharded.z
         self._found: dict[tuple[str, int], Buffers] = {}
-        self.fixed: dict[tuple[tuple[str, int], bool], Number] = {}
-
-    @staticmethod
-    def key(point: Point) -> tuple[str, int]:
-        """Moments alike in this hold the same."""
-        return role_of(point), -1 if point.everything else point.position
 
     def at(self, point: Point) -> Buffers:
         """What is held at a moment; that of one layer is made once for all its moments."""
-        key = self.key(point)
+        key = (role_of(point), -1 if point.everything else point.position)
         if key not in self._found:
             make: dict[str, Callable[[], Buffers]] = {
                 "loss": self.loss, "forward": lambda: self.forward(point.position), "layer": lambda: self.at_layer(point.position),

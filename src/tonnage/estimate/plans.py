@@ -32,12 +32,8 @@ from tonnage.units import counted
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
+MODEL_CODES = ("transformers", "torchtitan", "megatron")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
-MODEL_CODES = {
-    "transformers": "eager",
-    "torchtitan": "torchtitan",
-    "megatron": "megatron",
-}  # and their flavour of tape.CODES
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
 
@@ -130,13 +126,13 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
     """Who wrote the layers: it decides what they keep."""
     own = runtime.model_codes[0]
     chosen = _choice(
-        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), tuple(MODEL_CODES)
+        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), MODEL_CODES
     )
     if chosen not in runtime.model_codes:
         raise InvalidPlan(
             f"model_code must be one that runtime {runtime.name} runs: {', '.join(runtime.model_codes)}. Got {chosen}."
         )
-    return runtime.code if chosen == own else MODEL_CODES[chosen]
+    return chosen
 
 
 def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
