@@ -117,8 +117,9 @@ FRAMEWORKS: dict[str, type[Framework]] = {}
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _fsdp2, _megatron
+        from tonnage.estimate import _fsdp2, _megatron, _nanotron
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
+        FRAMEWORKS["nanotron"] = _nanotron.Nanotron
     return FRAMEWORKS.get(name, Framework)

@@ -60,5 +60,16 @@ def chunked(code: Code, x: Tensor, hidden: float) -> Tensor:
     return states
 
 
+def sharded(code: Code, logits: Tensor) -> Tensor:
+    """nanotron's sharded_cross_entropy: shifted logits become the softmax and then, in place, the gradient."""
+    wide = code.to(logits, 4)
+    softmax = code.like(wide)
+    code.mark()
+    out = code.new(0, 4, wide.extent)
+    storage, elements, width, extent = softmax.storage, wide.elements, wide.width, wide.extent
+    code.note("sharded_cross_entropy", [out], [wide], [softmax], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+    return out
+
+
 LOSSES = {"upcast": upcast, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
-          "compiled": compiled}  # fmt: skip
+          "compiled": compiled, "sharded": sharded}  # fmt: skip

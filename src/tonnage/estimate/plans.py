@@ -32,7 +32,7 @@ from tonnage.units import counted
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
-MODEL_CODES = ("transformers", "torchtitan", "megatron")
+MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 

@@ -16,6 +16,8 @@ from tonnage.tape._moments import Kept as Kept
 from tonnage.tape._moments import Layer as Layer
 from tonnage.tape._moments import Moment as Moment
 from tonnage.tape._moments import layer as layer
+from tonnage.tape._nanotron import Nanotron as Nanotron
+from tonnage.tape._nanotron import NanotronCode as NanotronCode
 from tonnage.tape._tape import TENSOR as TENSOR
 from tonnage.tape._tape import TOKEN as TOKEN
 from tonnage.tape._tape import Account as Account
@@ -29,3 +31,4 @@ from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode
 
 CODES["torchtitan"] = TitanCode
+CODES["nanotron"] = NanotronCode
