@@ -8,6 +8,7 @@ from tonnage.estimate._communication import copies
 from tonnage.estimate._fsdp2 import Compiled
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage, first_of, layer_count
+from tonnage.formula import Number, minimum
 from tonnage.formulas import memory as f
 from tonnage.tape import TOKEN, Extent, Layer
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
     from tonnage.estimate.training import Step
 
+ALLOCATOR = "PyTorch, c10/cuda/CUDACachingAllocator.cpp: segments of their own from 10 MiB on; simulated with nanotron's operations"
 GATHERED = Extent("token", "gathered")
 
 
@@ -64,11 +66,18 @@ class Nanotron(Compiled):
         one = rank.sizes.term("hidden states of a micro-batch", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
         return [Term.product("results handed on", "bytes", rank.in_flight, one)]
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: object) -> object:  # type: ignore[override]
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
         """The gradients of the unit at work come with each moment of a place."""
-        total = super().beside(rank, point, gradients)  # type: ignore[arg-type]
+        total = super().beside(rank, point, gradients)
         return total if point.moment == "loss" else total - rank.sizes.made(point.bytes) * self.unit_gradient_width
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: object) -> list[Term]:  # type: ignore[override]
-        """The classic allocator splits what it frees: nothing is known to be lost beside the tensors."""
-        return []
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term]:
+        """The classic allocator joins nothing across segments: what the 16-bit gradients of a backward leave, the next forward's tensors do
+        not fit into. The moments of AdamW are born after the first backward, into what it left, and take their part of that."""
+        if point is None or point.phase != "forward" or not point.everything or point.live:
+            return []
+        freed = copies("gradients in 16 bit", self.recipe.compute_bytes, rank.trained)
+        kept = sum(rank.step.kept[block].value * count * rank.in_flight.value for block, count in rank.counts.items())
+        moments = sum(term.value for term in rank.optimizer.children if "moment" in term.name)
+        taken = minimum(moments / (kept + freed.value), 1)
+        return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - taken)]
