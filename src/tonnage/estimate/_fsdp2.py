@@ -84,7 +84,10 @@ class Fsdp2(Compiled):
             return None
         if point.is_later:
             return Term.sum("gradients", units.accumulated)
-        above = [Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block]) for block, count in point.made.items()]
+        above = [
+            Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block])
+            for block, count in point.made.items()
+        ]
         whole = Term.sum("parameters", *above, unit="parameters")
         return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, whole))
 
@@ -99,7 +102,12 @@ class Fsdp2(Compiled):
         ahead = units.at(point).ahead if point is not None else None
         live = 0 if units.accumulates and point is not None else gradients
         made = [
-            Term.of("reserve of the all-gather's stream", f.pool_reserve_bytes, M=units.pool.value, x=ahead.value if ahead else 0),
+            Term.of(
+                "reserve of the all-gather's stream",
+                f.pool_reserve_bytes,
+                M=units.pool.value,
+                x=ahead.value if ahead else 0,
+            ),
             Term.of("reserve of the reduce-scatter's stream", f.pool_reserve_bytes, M=rank.everything.value, x=live),
         ]
         return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
@@ -121,15 +129,23 @@ class Fsdp2(Compiled):
         if not self.plan.expandable_segments:
             block = self.units(rank).order[-1]
             extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
-            most = Term.max("most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(each)) for each in extents)).value
-            made.append(Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value))
+            most = Term.max(
+                "most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(each)) for each in extents)
+            ).value
+            made.append(
+                Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value)
+            )
         return made
 
     def workspaces(self, rank: "StageMemory") -> list[Term]:
         made = super().workspaces(rank)
-        if self.plan.async_tensor_parallel:  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
+        if (
+            self.plan.async_tensor_parallel
+        ):  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
             one = rank.sizes.term("", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
-            made.append(Term.of("symmetric memory of tensor parallelism", f.workspace_bytes, source=SYMMETRIC, M=one.value, n=2))
+            made.append(
+                Term.of("symmetric memory of tensor parallelism", f.workspace_bytes, source=SYMMETRIC, M=one.value, n=2)
+            )
         return made
 
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import copies
@@ -33,6 +35,10 @@ class Nanotron(Compiled):
         if not (stage.is_last and stage.after):
             return None
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, "sharded", 1, self.runtime.logits_split)  # fmt: skip
+
+    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+        """The end of the forward pass is a place of its own: what the allocator keeps counts there."""
+        return tuple(replace(each, place=-1) if each.everything and not each.live else each for each in plain)
 
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """MemoryBuffer of parallel/tensor_parallel: one gathered input of forward, one gathered gradient of backward, for ever."""

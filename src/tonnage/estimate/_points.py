@@ -76,7 +76,9 @@ def _points(
             if not forward:
                 yield Point(name, moment, operation, below, above, live, _by_extent(live), position=position)
             else:
-                yield Point("forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False, position=position)
+                yield Point(
+                    "forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False, position=position
+                )
     if table is not None:
         live = dict(table)
         yield Point(

@@ -18,6 +18,7 @@ from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, ra
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
 from tonnage.ops import Embedding
+from tonnage.optimizers import optimizer
 from tonnage.runtimes._base import Moment, State
 from tonnage.tape import TOKEN
 
@@ -84,6 +85,12 @@ class StageMemory:
         parts = [term for op in ops for term in op_parameters(op, shares)]
         return Term.sum("after the layers", *parts, unit="parameters")
 
+    @cached_property
+    def head(self) -> Term:
+        """The head's parameters, before ZeRO; a tied one is the table."""
+        parts = [term for op in (*self.stage.after, *self.stage.table) for term in op_parameters(op, self.step.whole)]
+        return Term.sum("norm and head", *parts, unit="parameters")
+
     # ---- moments ----
 
     @cached_property
@@ -118,7 +125,7 @@ class StageMemory:
         for size in self._totals if self.step.scalar else map(self._total, self.points):
             step = maximum(step, size)
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
-        reserve = [] if pools is not None else None  # else each moment has its own
+        reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
     @cached_property
@@ -135,7 +142,7 @@ class StageMemory:
         return total
 
     def _base(self, point: Point) -> Number:
-        """What moments of one place have in common."""
+        """What the moments of one place have in common."""
         found = self._bases.get(point.place)
         if found is None:
             gradients = self._gradients_total(point)
@@ -227,7 +234,9 @@ class StageMemory:
         temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
         parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve))
+        return Term.sum(
+            name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
+        )
 
     @cached_property
     def _lasting(self) -> Term:
@@ -235,7 +244,11 @@ class StageMemory:
 
     @cached_property
     def _workspaces(self) -> list[Term]:
-        return self.step.framework.workspaces(self)
+        return [*self.step.framework.workspaces(self), *(self._states_of_optimizer if self._is_paged else [])]
+
+    @property
+    def _is_paged(self) -> bool:
+        return optimizer(self.plan.optimizer).paged
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
@@ -300,7 +313,9 @@ class StageMemory:
 
     @cached_property
     def everything(self) -> Term:
-        """All gradients."""
+        """All gradients, when the optimizer takes its step."""
+        if not self.step.framework.keeps_gradients:
+            return Term.sum("gradients", unit="bytes")
         return self._states("gradients", self.runtime.gradients)
 
     @cached_property
@@ -326,8 +341,14 @@ class StageMemory:
         recipe = self.step.updates
         masters = self.runtime.masters if recipe.master_bytes else ()
         parts = [self._state(state) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
+        parts += [] if self._is_paged else self._states_of_optimizer
         return Term.sum("optimizer", *parts, unit="bytes")
+
+    @property
+    def _states_of_optimizer(self) -> list[Term]:
+        """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
+        made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
+        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made
 
     @cached_property
     def _step_copies(self) -> Term:

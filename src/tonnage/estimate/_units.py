@@ -6,6 +6,7 @@ torch, distributed/fsdp/_fully_shard: _fsdp_param_group.py (unshard, wait_for_un
 input of a reduce-scatter is held until the next one begins.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property, lru_cache
@@ -18,9 +19,10 @@ from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
 from tonnage.estimate._points import Point, running
-from tonnage.estimate._rank import op_parameters, repeated
+from tonnage.estimate._rank import Shares, op_parameters, repeated
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
+from tonnage.ops import Op
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
@@ -95,7 +97,9 @@ class Units:
         one = self.is_theirs or step.runtime.root_unit or bool(stage.table)
         self.root = _unit("table, norm and head", stage.before + stage.after, step.whole) if one else NOTHING
         self.table, self.head = (NOTHING, NOTHING) if one else (before, after)
-        self.head_gradient = after if not (one and stage.table) else _unit("norm and head", stage.after + stage.table, step.whole)
+        self.head_gradient = (
+            after if not (one and stage.table) else _unit("norm and head", stage.after + stage.table, step.whole)
+        )
         self.table_gradient = before
         self.reshards = step.plan.zero_stage >= 3
         self.keeps_last = step.runtime.keeps_last and not self.is_theirs
@@ -168,7 +172,9 @@ class Units:
     def reduction(self, position: int) -> Buffers:
         """The layer's gradients are copied into the input of their reduce-scatter."""
         trained = self._trained(self.order[position])
-        gathered = self._outside() if self.reshards else self._all(position if not self.accumulates else len(self.order))
+        gathered = (
+            self._outside() if self.reshards else self._all(position if not self.accumulates else len(self.order))
+        )
         ahead = self._next(position) if self.reshards else None
         whole = () if self.accumulates else (copies("gradients of the layer", self.compute, trained),)
         return Buffers(gathered, ahead, self._reduce_input(trained), (*whole, *self._of_root()))
@@ -177,7 +183,12 @@ class Units:
         """Backward of the table: its gradient beside the reduce-scatter of the first layer."""
         reduced = self._reduce_input(self._trained(self.order[0])) if self.order else ()
         table = (copies("gradient of the table", self.compute, self.table_gradient),)
-        return Buffers(self._outside() if self.reshards or not self.accumulates else self._all(len(self.order)), None, reduced, (*table, *self._of_root()))
+        return Buffers(
+            self._outside() if self.reshards or not self.accumulates else self._all(len(self.order)),
+            None,
+            reduced,
+            (*table, *self._of_root()),
+        )
 
     def end(self) -> Buffers:
         """The last unit is reduced: the root, or the table."""
@@ -197,9 +208,17 @@ class Units:
         """Nothing is resharded before its backward; under a pipeline not before the step is over."""
         if self.accumulates:
             return (copies("gathered: all units", self.compute, self.rank.whole),)
-        outside = [copies(f"gathered: {unit.name}", self.compute, unit) for unit in (self.root, self.table) if unit.children]
+        outside = [
+            copies(f"gathered: {unit.name}", self.compute, unit) for unit in (self.root, self.table) if unit.children
+        ]
         counts = Counter(self.order[:layers])
-        return (*outside, *(repeated(f"gathered: {block.name}s", count, self.layer(block.name, block)) for block, count in counts.items()))
+        return (
+            *outside,
+            *(
+                repeated(f"gathered: {block.name}s", count, self.layer(block.name, block))
+                for block, count in counts.items()
+            ),
+        )
 
     def _next(self, position: int) -> Term | None:
         if position:
@@ -211,7 +230,11 @@ class Units:
 
     def made(self, parameters: Number) -> Term:
         """Gradients of the unit at work so far."""
-        return copies("gradients that the unit at work has made", self.compute, Term.of("parameters", f.whole_parameters, N=parameters, z=1))
+        return copies(
+            "gradients that the unit at work has made",
+            self.compute,
+            Term.of("parameters", f.whole_parameters, N=parameters, z=1),
+        )
 
     def _of_root(self) -> tuple[Term, ...]:
         """The root is reduced when backward is over: the gradient of its head waits."""
@@ -229,7 +252,12 @@ class Units:
     def accumulated(self) -> Term:
         """Under a pipeline gradients of earlier micro-batches are held whole, in the type of the reduction."""
         carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=self.plan.num_microbatches)
-        return Term.product("gradients summed before they are reduced", "bytes", carried, copies("whole gradients", self.reduce, self.rank.whole))
+        return Term.product(
+            "gradients summed before they are reduced",
+            "bytes",
+            carried,
+            copies("whole gradients", self.reduce, self.rank.whole),
+        )
 
     @cached_property
     def edges(self) -> tuple[Term, ...]:
@@ -238,10 +266,15 @@ class Units:
             return ()
         step, stage = self.rank.step, self.rank.stage
         one = step.sizes.term("hidden states of a micro-batch", step.model.hidden_size, self.compute, TOKEN)
-        every = Term.of("micro-batches", f.microbatches_in_flight, p=self.plan.num_microbatches, i=0, m=self.plan.num_microbatches)
+        every = Term.of(
+            "micro-batches", f.microbatches_in_flight, p=self.plan.num_microbatches, i=0, m=self.plan.num_microbatches
+        )
         made: tuple[Term, ...] = ()
         if not stage.is_last:
-            made += (Term.product("results handed on", "bytes", self.rank.in_flight, one), Term.product("gradients to receive", "bytes", every, one))
+            made += (
+                Term.product("results handed on", "bytes", self.rank.in_flight, one),
+                Term.product("gradients to receive", "bytes", every, one),
+            )
         if stage.rank:
             made += (Term.product("hidden states to receive", "bytes", every, one),)
         return made
@@ -256,18 +289,22 @@ class Units:
         """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the larger."""
         sizes = [copies("table", self.compute, unit) for unit in (self.root, self.table) if unit.children]
         sizes += [self.layer(block.name, block) for block in dict.fromkeys(self.order)]
-        pairs = [*zip(sizes, sizes[1:], strict=False)]
+        pairs = [*itertools.pairwise(sizes)]
         if self.order:  # two layers of the commonest kind
             again = self.layer(self.order[-1].name, self.order[-1])
             pairs.append((again, again))
             if self.head.children:
                 sizes.append(copies("head", self.compute, self.head))
                 pairs.append((again, sizes[-1]))
-        most = Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs)) if pairs else Term.max("one unit", *sizes)
-        return Term.of("pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *sizes).value, z=self.shards)
+        most = (
+            Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs))
+            if pairs
+            else Term.max("one unit", *sizes)
+        )
+        return Term.of(
+            "pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *sizes).value, z=self.shards
+        )
 
 
-def _unit(name: str, ops: tuple, shares: object) -> Term:  # type: ignore[type-arg]
+def _unit(name: str, ops: tuple[Op, ...], shares: Shares) -> Term:
     return Term.sum(name, *(term for op in ops for term in op_parameters(op, shares)), unit="parameters")
-
-

@@ -44,7 +44,10 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
             plan = TrainingPlan(
-                **sizes, pipeline_parallel_size=int(stages[chosen[0]]), virtual_pipeline_size=int(chunks[chosen[0]]), **names
+                **sizes,
+                pipeline_parallel_size=int(stages[chosen[0]]),
+                virtual_pipeline_size=int(chunks[chosen[0]]),
+                **names,
             )
             needed[part] = training_memory(model, plan, cluster).needed
     return needed
@@ -58,7 +61,7 @@ def _alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
         facts += [plans["expert_parallel_size"] < count for count in experts]
     windows = {window for block in model.decoder.blocks if (window := window_of(block)) is not None}
     if "sequence_length" in plans:
-        facts += [plans["sequence_length"] > window for window in windows]
+        facts += [plans["sequence_length"] >= window for window in windows]
     shape = next(iter(plans.values())).shape if plans else (1,)
     made = np.zeros(shape, dtype=np.int64)
     for fact in facts:

@@ -66,6 +66,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
     replicated (HSDP). `split`: how a pipeline deals out layers. `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
@@ -90,6 +91,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     older: Mapping[str, "TrainingRuntime"] = {}
     compiles: bool = False
     steps_in_backward: bool = False
+    default_precision: str = "bf16-mixed"
     float8: tuple[str, ...] = ("none",)
     model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool

@@ -6,7 +6,8 @@ nanotron, models/llama.py: CausalSelfAttention, MLP; parallel/tensor_parallel/fu
 
 from collections.abc import Sequence
 
-from tonnage.tape._code import Code, Held, Setting
+from tonnage.tape._code import Code
+from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Tensor
 from tonnage.tape._torchtitan import Own
 
@@ -29,7 +30,7 @@ class NanotronCode(Code):
         self.own: Nanotron = setting.own or Nanotron()
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
-        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups, centred=False)
 
     def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
         """Columns: the input is gathered into a buffer, and what it keeps is the rank's part. Rows: every rank has a part of the sum."""
@@ -61,10 +62,11 @@ class NanotronCode(Code):
         q, k, v = self.parts(self.copy(x), sizes)
         return q, k, v
 
-    def rotary(self, x: Tensor, of: float) -> Tensor:
+    def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
         return x
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, is_fused: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
+               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
         """Keys and values are copied once more, one beside the other, and turned in place (FlashRotaryEmbedding)."""
         k, v = self.parts(self.cat([k, v]), [k.elements, v.elements])
         return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)
