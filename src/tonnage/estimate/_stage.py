@@ -135,7 +135,7 @@ class StageMemory:
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
         total = self._base(point) + self.sizes.total(point.bytes)
-        if not (self.gradients_sharded or self.runtime.gradients_persist or point.table_made):
+        if self._adds_made and not point.table_made:
             total = total + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
         if self.step.framework.unit_gradient_width:
             total = total + self.sizes.made(point.bytes) * self.step.framework.unit_gradient_width
@@ -150,6 +150,11 @@ class StageMemory:
             found = found + self.step.framework.beside(self, point, gradients)
             self._bases[point.place] = found
         return found
+
+    @cached_property
+    def _adds_made(self) -> bool:
+        """Gradients of the unit at work are on the account of all gradients."""
+        return not (self.gradients_sharded or self.runtime.gradients_persist) and self.step.framework.keeps_gradients
 
     @cached_property
     def _fresh(self) -> Number:

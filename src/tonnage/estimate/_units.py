@@ -23,6 +23,7 @@ from tonnage.estimate._rank import Shares, op_parameters, repeated
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import Op
+from tonnage.precisions import precision
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
@@ -122,14 +123,16 @@ class Units:
     # ---- widths ----
 
     def gathered_bytes(self, block: Block) -> float:
-        """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before."""
-        if not self.plan.float8_all_gather:
+        """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before, and quantised ones are
+        gathered as they are."""
+        narrow = precision(self.plan.base_weights).bits_per_weight / 8 if self.plan.base_weights else 1 if self.plan.float8_all_gather else 0
+        if not narrow:
             return self.compute
         total = linear = 0
         for weight in block.weights():
             total += weight.num_parameters
             linear += weight.num_parameters if weight.linear and weight.part in ("attention", "mlp") else 0
-        return self.compute - linear / total * (self.compute - 1)
+        return self.compute - linear / total * (self.compute - narrow)
 
     def layer(self, name: str, block: Block) -> Term:
         return copies(name, self.gathered_bytes(block), self.rank.step.held[block])
