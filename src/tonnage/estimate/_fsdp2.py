@@ -70,7 +70,7 @@ class Fsdp2(Compiled):
 
     def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
         units = self.units(rank)
-        return unit_points(plain, bool(units.head.children), units.accumulates)
+        return unit_points(plain, units.order, bool(units.head.children), units.accumulates)
 
     def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
         units = self.units(rank)

@@ -4,7 +4,7 @@ The numbers are for searching: they add up the same Terms without making a tree 
 """
 
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
@@ -13,7 +13,7 @@ from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below
 from tonnage.estimate._optimizer import foreach_copies, optimizer_states
 from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._points import Point, points, running
+from tonnage.estimate._points import Point, by_place, points, running
 from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
@@ -42,6 +42,8 @@ class StageMemory:
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
         self._bases: dict[int, Number] = {}
+        self._sizes_here: dict[tuple[int, bool], Number] = {}
+        self._mosts: dict[tuple[int, ...], Number] = {}
 
     # ---- parameters ----
 
@@ -122,8 +124,8 @@ class StageMemory:
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
             step = step + sum(term.value for term in pools)
-        for size in self._totals if self.step.scalar else map(self._total, self.points):
-            step = maximum(step, size)
+        for alike in by_place(self.points):
+            step = maximum(step, self._base(alike[0]) + self._most(alike))
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
         reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
@@ -134,12 +136,32 @@ class StageMemory:
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        total = self._base(point) + self.sizes.total(point.bytes)
+        return self._base(point) + self._here(point)
+
+    def _most(self, alike: tuple[Point, ...]) -> Number:
+        """The most that operations hold among the moments of one place."""
+        key = tuple(id(point.live) for point in alike)
+        found = self._mosts.get(key)
+        if found is None:
+            found = self._mosts[key] = reduce(maximum, map(self._here, alike))
+        return found
+
+    def _here(self, point: Point) -> Number:
+        if not point.live:
+            return 0
+        key = id(point.live), point.table_made
+        found = self._sizes_here.get(key)
+        if found is None:
+            found = self._sizes_here[key] = self._at_work(point)
+        return found
+
+    def _at_work(self, point: Point) -> Number:
+        """What operations hold at a moment; layers of one kind hold the same wherever they stand."""
+        total = self.sizes.total(point.bytes)
+        width = self.step.framework.unit_gradient_width
         if self._adds_made and not point.table_made:
-            total = total + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
-        if self.step.framework.unit_gradient_width:
-            total = total + self.sizes.made(point.bytes) * self.step.framework.unit_gradient_width
-        return total
+            width = width + self._fresh * self.gradient_width
+        return total + self.sizes.made(point.bytes) * width if hasattr(width, "ndim") or width else total
 
     def _base(self, point: Point) -> Number:
         """What the moments of one place have in common."""
@@ -163,6 +185,8 @@ class StageMemory:
     def _kept_total(self, point: Point) -> Number:
         if point.everything:
             return self._all_kept
+        if point.is_last:
+            return self._below_kept(point)
         return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
 
     @cached_property
@@ -272,8 +296,8 @@ class StageMemory:
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            flight = self.in_flight_later if point.is_later else self.in_flight
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
+            flight = self.in_flight_later.value if point.is_later else self.in_flight.value
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
