@@ -40,7 +40,7 @@ OPTIONS = (
     Option("trainable_layers", "layers that train with method freeze, from the last", whole, unit="layers", default="2"),
     Option("first_stage_layers", "layers of the first pipeline stage", whole, unit="layers", default="as even as can be"),
     Option("last_stage_layers", "layers of the last pipeline stage", whole, unit="layers", default="as even as can be"),
-    Option("model_code", "whose code the layers are: transformers, torchtitan or megatron", word, unit="name", default="the runtime's own"),
+    Option("model_code", "whose code the layers are: transformers, torchtitan, megatron, ... (the runtime's own)", word, unit="name", default="the runtime's own"),
     Option("compile", "torch.compile of layers and loss (fsdp2 with torchtitan's code, torchtune)", default="off"),
     Option("float8", "scales of float8 products (fsdp2): none, tensorwise or rowwise", word, unit="kind", default="none"),
     Option("float8_all_gather", "gather weights in float8 (with float8 tensorwise)", default="off"),
@@ -48,7 +48,7 @@ OPTIONS = (
     Option("replicate_size", "groups of ranks that shard on their own (HSDP)", whole, ("--hsdp",), "groups", "1"),
     Option("optimizer_in_backward", "the optimizer steps as gradients come (torchtune)", default="off"),
     Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2)", default="on, as torchtitan runs"),
-    Option("runtime", "fsdp2, megatron, transformers, ddp or deepspeed", word, unit="name", default="fsdp2; transformers on one accelerator"),
+    Option("runtime", "fsdp2, megatron, transformers, ddp, deepspeed, nanotron or torchtune", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 
 

@@ -67,7 +67,13 @@ def sharded(code: Code, logits: Tensor) -> Tensor:
     code.mark()
     out = code.new(0, 4, wide.extent)
     storage, elements, width, extent = softmax.storage, wide.elements, wide.width, wide.extent
-    code.note("sharded_cross_entropy", [out], [wide], [softmax], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+    code.note(
+        "sharded_cross_entropy",
+        [out],
+        [wide],
+        [softmax],
+        lambda _: [Tensor(storage, elements, width, extent, None, True)],
+    )
     return out
 
 

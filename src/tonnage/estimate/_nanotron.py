@@ -47,8 +47,20 @@ class Nanotron(Compiled):
             one = [rank.sizes.term(name, self.step.model.hidden_size, self.recipe.compute_bytes, GATHERED)
                    for name in ("buffer of gathered inputs", "buffer of gathered gradients")]  # fmt: skip
             made += one
-        buckets = Term.of("buckets beside another rank's", f.parallel_bytes, M=self.recipe.compute_bytes, n=self.plan.data_parallel_size)
-        made.append(Term.product("DDP's buckets", "bytes", Term.of("bytes per parameter", f.bytes_per_parameter, w=buckets.value), rank.whole))
+        buckets = Term.of(
+            "buckets beside another rank's",
+            f.parallel_bytes,
+            M=self.recipe.compute_bytes,
+            n=self.plan.data_parallel_size,
+        )
+        made.append(
+            Term.product(
+                "DDP's buckets",
+                "bytes",
+                Term.of("bytes per parameter", f.bytes_per_parameter, w=buckets.value),
+                rank.whole,
+            )
+        )
         return made
 
     def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
@@ -56,7 +68,10 @@ class Nanotron(Compiled):
         if point.moment == "loss":
             return self._results(rank)
         width = self.recipe.compute_bytes
-        parts = [Term.product(block.name, "parameters", layer_count(count), self.step.held[block]) for block, count in point.made.items()]
+        parts = [
+            Term.product(block.name, "parameters", layer_count(count), self.step.held[block])
+            for block, count in point.made.items()
+        ]
         parts += [rank.after] if rank.after.children else []
         if rank.stage.table and not rank.after.children:
             parts.append(rank.table)
@@ -69,7 +84,9 @@ class Nanotron(Compiled):
         """What a stage has handed on is held until its backward."""
         if rank.stage.is_last:
             return []
-        one = rank.sizes.term("hidden states of a micro-batch", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
+        one = rank.sizes.term(
+            "hidden states of a micro-batch", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN
+        )
         return [Term.product("results handed on", "bytes", rank.in_flight, one)]
 
     def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:

@@ -51,11 +51,13 @@ def _second(plain: tuple[Point, ...], order: tuple[Block, ...]) -> list[Point]:
     last, block = len(order) - 1, order[-1]
     of_last = [point for point in plain if point.position == last and point.moment != "loss"]
     below, above = Counter(order[:-2]), {block: 1}
-    return [replace(point, phase="second layer of backward", kept=below, made=above, position=last - 1, place=-1) for point in of_last]
+    return [replace(point, kept=below, made=above, position=last - 1, place=-1) for point in of_last]
 
 
 @lru_cache(maxsize=1024)
-def unit_points(plain: tuple[Point, ...], order: tuple[Block, ...], head_reduced: bool, accumulates: bool) -> tuple[Point, ...]:
+def unit_points(
+    plain: tuple[Point, ...], order: tuple[Block, ...], head_reduced: bool, accumulates: bool
+) -> tuple[Point, ...]:
     """The moments of a stage, and those at which gradients are copied to be reduced.
 
     `head_reduced`: the head is a unit of its own. `accumulates`: gradients of micro-batches are summed whole, so that moments differ
@@ -140,7 +142,13 @@ class Units:
     def gathered_bytes(self, block: Block) -> float:
         """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before, and quantised ones are
         gathered as they are."""
-        narrow = precision(self.plan.base_weights).bits_per_weight / 8 if self.plan.base_weights else 1 if self.plan.float8_all_gather else 0
+        narrow = (
+            precision(self.plan.base_weights).bits_per_weight / 8
+            if self.plan.base_weights
+            else 1
+            if self.plan.float8_all_gather
+            else 0
+        )
         if not narrow:
             return self.compute
         total = linear = 0

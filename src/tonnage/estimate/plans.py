@@ -103,7 +103,15 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
     recipe = TRAINING_RECIPES[
-        q.take("precision", o.precision, runtime.default_precision, "default", "16-bit arithmetic, fp32 master weights" if runtime.default_precision == "bf16-mixed" else f"{runtime.name}'s own")
+        q.take(
+            "precision",
+            o.precision,
+            runtime.default_precision,
+            "default",
+            "16-bit arithmetic, fp32 master weights"
+            if runtime.default_precision == "bf16-mixed"
+            else f"{runtime.name}'s own",
+        )
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     return TrainingPlan(
@@ -317,7 +325,17 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 
 def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
-    loss = _choice("loss", q.take("loss", o.loss, runtime.losses[0], "default", "all logits at once" if runtime.losses[0] == "full" else f"{runtime.name}'s own"), LOSS)
+    loss = _choice(
+        "loss",
+        q.take(
+            "loss",
+            o.loss,
+            runtime.losses[0],
+            "default",
+            "all logits at once" if runtime.losses[0] == "full" else f"{runtime.name}'s own",
+        ),
+        LOSS,
+    )
     if loss not in runtime.losses:
         able = [name for name in TRAINING if loss in training_runtime(name).losses]
         raise InvalidPlan(

@@ -6,5 +6,8 @@ from tonnage.validation._training._reader import Reader
 
 READER = Reader(
     figure="reserved",
-    name="nanotron", runtime="nanotron", frameworks=r"nanotron|picotron", sources=r"nanotron|ultra-scale playbook"
+    name="nanotron",
+    runtime="nanotron",
+    frameworks=r"nanotron|picotron",
+    sources=r"nanotron|ultra-scale playbook",
 )
