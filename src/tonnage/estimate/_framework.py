@@ -14,9 +14,11 @@ from tonnage.estimate import _layers as tapes
 from tonnage.estimate._method import adapters_of
 from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
-from tonnage.estimate._rank import Stage
+from tonnage.estimate._rank import FIRST, Stage
 from tonnage.formula import Number
-from tonnage.tape import Account, Layer, Setting, Types
+from tonnage.ops import Attention
+from tonnage.spec import Cluster
+from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
@@ -44,7 +46,7 @@ class Framework:
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
         return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
-                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster))  # fmt: skip
 
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
@@ -53,7 +55,7 @@ class Framework:
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
-        return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden)
+        return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden, block.name != FIRST)
 
     def loss(self, stage: Stage) -> Layer | None:
         """What comes after the layers, on the last stage."""
@@ -100,6 +102,41 @@ class Framework:
         terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
         return rank.buffers_at(point).value + sum(term.value for term in terms)
 
+    def outside(self, rank: "StageMemory") -> list[Term]:
+        """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary positions, and where
+        embedded tokens are dropped the mask of that."""
+        setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
+        if self._code() != "eager":
+            return []
+        made = []
+        style = setting.style
+        if setting.attention == "eager" or style.soft_capped or style.eager_alone:
+            made.append(sizes.term("mask of attention, in numbers", 1, setting.types.compute, Extent("pair", "gathered")))  # fmt: skip
+        elif any(self.step.masked.values()):
+            made.append(sizes.term("mask of a window", 1, 1, Extent("pair", "gathered")))
+        head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
+        if head * style.rotary:
+            made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
+        if setting.dropout and rank.stage.rank == 0:
+            made.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
+            if setting.adapters is not None and self.plan.recompute == "full":
+                made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
+        return made
+
+    def left_over(self, rank: "StageMemory") -> list[Term]:
+        """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets
+        go of these (transformers, modeling_utils.py: enable_input_require_grads)."""
+        if (
+            self._code() != "eager"
+            or self.step.setting.adapters is None
+            or self.plan.recompute != "full"
+            or rank.stage.rank
+        ):
+            return []
+        width = self.step.setting.types.parameter
+        return [self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
+                for name in ("embedded tokens", "gradient of the embedded tokens")]  # fmt: skip
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
@@ -111,6 +148,11 @@ class Framework:
     def workspaces(self, rank: "StageMemory") -> list[Term]:
         """Workspaces of libraries, which PyTorch's allocator hands out."""
         return cublas_workspaces(self.step.cluster)
+
+
+def prefers_cudnn(cluster: Cluster | None) -> bool:
+    """Whether scaled_dot_product_attention takes cuDNN first: on Hopper and Blackwell (sdp_utils.cpp, since PyTorch 2.9 with cuDNN 9.15)."""
+    return cluster is None or cluster.accelerator.generation.startswith(("Hopper", "Blackwell"))
 
 
 FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}

@@ -126,7 +126,7 @@ class Fsdp2(Compiled):
             split = "tensor" if self.runtime.logits_split else "gathered"
             size = rank.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
             made.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
-        if not self.plan.expandable_segments:
+        if not self.plan.expandable_segments and self.units(rank).order:
             block = self.units(rank).order[-1]
             extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
             most = Term.max(

@@ -325,21 +325,14 @@ class Units:
         """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the larger."""
         sizes = [copies("table", self.compute, unit) for unit in (self.root, self.table) if unit.children]
         sizes += [self.layer(block.name, block) for block in dict.fromkeys(self.order)]
-        pairs = [*itertools.pairwise(sizes)]
-        if self.order:  # two layers of the commonest kind
-            again = self.layer(self.order[-1].name, self.order[-1])
-            pairs.append((again, again))
-            if self.head.children:
-                sizes.append(copies("head", self.compute, self.head))
-                pairs.append((again, sizes[-1]))
-        most = (
-            Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs))
-            if pairs
-            else Term.max("one unit", *sizes)
-        )
-        return Term.of(
-            "pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *sizes).value, z=self.shards
-        )
+        head = [copies("head", self.compute, self.head)] if self.head.children else []
+        again = (
+            [self.layer(self.order[-1].name, self.order[-1])] if self.order else []
+        )  # the last layer follows one of its kind
+        every = [*sizes, *head] or [Term.sum("no unit", unit="bytes")]
+        pairs = [*itertools.pairwise(sizes), *itertools.pairwise([*again, *again, *head])]
+        most = Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs), *every)
+        return Term.of("pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *every).value, z=self.shards)  # fmt: skip
 
 
 def _unit(name: str, ops: tuple[Op, ...], shares: Shares) -> Term:

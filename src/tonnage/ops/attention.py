@@ -158,7 +158,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
 
     def _normed(self, code: Code, x: Tensor, which: int, *, late: bool = False) -> Tensor:
         """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all three."""
-        if not self.qk_norm or late != (code.style.norms_late or bool(self.fused)):
+        if not self.qk_norm or late != (code.style.norms_late or bool(self.fused) or code.fuses_projections):
             return x
         kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
         name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]

@@ -19,7 +19,7 @@ class Attending(Words):
         self.types, self.style, self.kernels = setting.types, setting.style, setting.kernels
         self.implementation: Implementation = setting.attention
         self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
-        self.masked, self.recompute = setting.masked, setting.recompute
+        self.masked, self.recompute, self.has_cudnn = setting.masked, setting.recompute, setting.has_cudnn
         self.adapters = setting.adapters
         self.trains = setting.trains and setting.adapters is None
 
@@ -154,7 +154,9 @@ class Attending(Words):
         is_shared = k.elements != q.elements
         if is_shared and not self.style.shares_openly and not shows_shared_heads(width, value_width, is_masked):
             k, v, is_shared = self._repeated(k, q.elements, kv_heads), self._repeated(v, out, kv_heads), False
-        kernel = chosen_kernel(width, value_width, q.width, is_shared=is_shared, is_masked=is_masked)
+        kernel = chosen_kernel(
+            width, value_width, q.width, is_shared=is_shared, is_masked=is_masked, has_cudnn=self.has_cudnn
+        )
         if kernel == "math" or (is_shared and self.style.shares_openly):
             return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
         # a mask is made into numbers, for every layer anew

@@ -102,7 +102,7 @@ class Style(Struct, frozen=True):
 
 class Setting(Struct, frozen=True):
     """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its window;
-    `own`: what only this flavour of code asks."""
+    `own`: what only this flavour of code asks; `has_cudnn`: PyTorch prefers cuDNN's attention on this accelerator."""
 
     code: str = "eager"
     types: Types = Types()
@@ -116,3 +116,4 @@ class Setting(Struct, frozen=True):
     adapters: Adapters | None = None
     trains: bool = True
     own: Any = None
+    has_cudnn: bool = True

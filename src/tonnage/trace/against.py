@@ -76,13 +76,13 @@ def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
     )  # fmt: skip
 
 
-def analytic_phases(model: Model, options: TraceOptions) -> tuple[Term, ...]:
+def analytic_phases(model: Model, options: TraceOptions, accelerator: str = "H100-SXM-80GB") -> tuple[Term, ...]:
     """The phases of the analytic estimate of the same program. Raises MissingDatum where there is none."""
     if options.mode != "train" or options.num_layers is not None:
         raise MissingDatum("the analytic estimate is of training whole models: no fewer layers, no generation.")
     world = options.world_size or 1
     made = train(
-        model, cluster("H100-SXM-80GB" if world == 1 else f"{world}xH100-SXM-80GB"),
+        model, cluster(accelerator if world == 1 else f"{world}x{accelerator}"),
         TrainingOptions(
             sequence_length=options.sequence_length, micro_batch_size=options.micro_batch_size, num_microbatches=options.num_microbatches,
             precision=options.precision, optimizer=options.optimizer, recompute=options.recompute,

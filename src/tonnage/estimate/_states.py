@@ -1,0 +1,151 @@
+"""What one pipeline stage holds whatever the moment: parameters and their shares, weights, gradients, the optimizer's states."""
+
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tonnage.architectures import Block
+from tonnage.breakdown import Term
+from tonnage.estimate._communication import Communication, copies, width_of
+from tonnage.estimate._method import base_weights, frozen_below
+from tonnage.estimate._optimizer import foreach_copies, optimizer_states
+from tonnage.estimate._points import running
+from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.formula import Number
+from tonnage.ops import Embedding
+from tonnage.runtimes._base import Moment, State
+
+if TYPE_CHECKING:
+    from tonnage.estimate.training import Step
+
+
+class StageStates:
+    """Parameters and states of one stage. Everything is made when it is asked for, and once."""
+
+    def __init__(self, step: "Step", stage: Stage):
+        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
+        self.frozen = frozen_below(step.model, step.plan)
+        self.counts = dict(Counter(running(stage, self.frozen)))
+        self.is_tied = bool(stage.table) and step.trains_all and step.framework.adds_tied_gradients
+        zero = self.plan.zero_stage
+        self.gradients_sharded = any(zero >= state.sharded_from for state in self.runtime.gradients)
+        self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
+        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
+        self._made_buffers: dict[Moment, Term] = {}
+        self._bases: dict[int, Number] = {}
+        self._sizes_here: dict[tuple[int, bool], Number] = {}
+        self._mosts: dict[tuple[int, ...], Number] = {}
+
+    # ---- parameters ----
+
+    @cached_property
+    def whole(self) -> Term:
+        """All parameters of the rank, before ZeRO."""
+        return rank_parameters(self.stage, self.step.whole, self.step.held)
+
+    @cached_property
+    def shard(self) -> Term:
+        """Its share of them."""
+        return rank_parameters(self.stage, self.step.sharded, self.step.shard)
+
+    @cached_property
+    def trained(self) -> Term:
+        """The parameters that train, before ZeRO."""
+        return self.whole if self.step.trains_all else self._trained(self.step.trained_held)
+
+    @cached_property
+    def trained_shard(self) -> Term:
+        """The rank's share of the parameters that train."""
+        return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
+
+    def _trained(self, per_block: dict[Block, Term]) -> Term:
+        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block])
+                 for block, count in self.counts.items()]  # fmt: skip
+        return Term.sum("parameters that train", *parts, unit="parameters")
+
+    @cached_property
+    def table(self) -> Term:
+        """The embedding's parameters on this rank."""
+        found = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
+        parts = [term for op in found for term in op_parameters(op, self.step.whole)]
+        return Term.sum("table", *parts, unit="parameters")
+
+    @cached_property
+    def after(self) -> Term:
+        """What comes after the layers: norm and head, as far as their gradients stay."""
+        shares = self.step.sharded if self.gradients_sharded else self.step.whole
+        ops = self.stage.after if self.step.trains_all else ()
+        parts = [term for op in ops for term in op_parameters(op, shares)]
+        return Term.sum("after the layers", *parts, unit="parameters")
+
+    @cached_property
+    def head(self) -> Term:
+        """The head's parameters, before ZeRO; a tied one is the table."""
+        parts = [term for op in (*self.stage.after, *self.stage.table) for term in op_parameters(op, self.step.whole)]
+        return Term.sum("norm and head", *parts, unit="parameters")
+
+    # ---- states ----
+
+    def _buffers(self, moment: Moment) -> Term:
+        if moment not in self._made_buffers:
+            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
+        return self._made_buffers[moment]
+
+    def _states(self, name: str, states: tuple[State, ...]) -> Term:
+        return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
+
+    def _state(self, state: State) -> Term:
+        parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
+        return copies(state.name, width_of(state.copy, self.step.updates), parameters)
+
+    @cached_property
+    def everything(self) -> Term:
+        """All gradients, when the optimizer takes its step."""
+        if not self.step.framework.keeps_gradients:
+            return Term.sum("gradients", unit="bytes")
+        return self._states("gradients", self.runtime.gradients)
+
+    @cached_property
+    def weights(self) -> Term:
+        """The model's weights; beside a base that does not train, the adapters that do."""
+        if self.step.trains_all:
+            return self._states("weights", self.runtime.weights)
+        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
+        shares: Shares = self.step.sharded if is_sharded else self.step.whole
+        base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, self.shard if is_sharded else self.whole)  # fmt: skip
+        if self.plan.method == "freeze":
+            return Term.sum("weights", *base)
+        return Term.sum("weights", *base, copies("adapters", self.step.updates.compute_bytes, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+
+    @cached_property
+    def updated(self) -> Term:
+        """The parameters whose optimizer states this rank holds."""
+        return self.trained_shard if self.plan.zero_stage >= self.runtime.optimizer_sharded_from else self.trained
+
+    @cached_property
+    def optimizer(self) -> Term:
+        """Master weights and the optimizer's own states."""
+        recipe = self.step.updates
+        masters = self.runtime.masters if recipe.master_bytes else ()
+        parts = [self._state(state) for state in masters]
+        parts += [] if self._is_paged else self._states_of_optimizer
+        return Term.sum("optimizer", *parts, unit="bytes")
+
+    @property
+    def _is_paged(self) -> bool:
+        return optimizer(self.plan.optimizer).paged
+
+    @property
+    def _states_of_optimizer(self) -> list[Term]:
+        """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
+        made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
+        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made
+
+    @cached_property
+    def _step_copies(self) -> Term:
+        """What the optimizer's step makes besides."""
+        made = self.communication.step(self.trained_shard)
+        if self.plan.optimizer_implementation != "foreach":
+            return made
+        more = foreach_copies(self.plan.optimizer, self.step.updates, self.updated)
+        return Term.sum("temporary", *made.children, *more, unit="bytes")
