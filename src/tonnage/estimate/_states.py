@@ -13,6 +13,7 @@ from tonnage.estimate._points import running
 from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
 from tonnage.formula import Number
 from tonnage.ops import Embedding
+from tonnage.optimizers import optimizer
 from tonnage.runtimes._base import Moment, State
 
 if TYPE_CHECKING:
