@@ -84,7 +84,8 @@ FRAMEWORKS: dict[str, type[Framework]] = {}
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _megatron
+        from tonnage.estimate import _megatron, _transformers
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
+        FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
     return FRAMEWORKS.get(name, Framework)

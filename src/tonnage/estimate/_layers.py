@@ -40,6 +40,8 @@ def loss_layer(
         for op in after:
             if isinstance(op, Head):
                 x = _head(code, op, x, chunks, logits_split)
+                if loss in UPCAST_IN_MODEL:
+                    x = code.to(x, 4)
                 return LOSSES[loss](code, x)
             x = op.forward(code, x)
         return x
@@ -64,6 +66,16 @@ def _upcast(code: Code, logits: Tensor) -> Tensor:
     return code.chosen(logarithms)
 
 
+def _shifted(code: Code, logits: Tensor) -> Tensor:
+    """As `_upcast`, on a copy of all positions but the last; the fp32 logits have a name too."""
+    wide = code.to(logits, 4)
+    shifted = code.copy(code.parts(wide, [wide.elements], whole=False)[0])
+    logarithms = code.log_softmax(shifted)
+    code.mark()
+    del wide, shifted
+    return code.chosen(logarithms)
+
+
 def _vocabulary_parallel(code: Code, logits: Tensor) -> Tensor:
     """Megatron's vocab_parallel_cross_entropy: an fp32 copy that becomes the softmax and then, in place, the gradient."""
     wide = code.to(logits, 4)
@@ -71,4 +83,5 @@ def _vocabulary_parallel(code: Code, logits: Tensor) -> Tensor:
     return code.in_place(wide)
 
 
-LOSSES = {"upcast": _upcast, "vocabulary-parallel": _vocabulary_parallel}
+UPCAST_IN_MODEL = ("shifted in the model",)
+LOSSES = {"upcast": _upcast, "shifted": _shifted, "shifted in the model": _shifted, "vocabulary-parallel": _vocabulary_parallel}

@@ -174,7 +174,8 @@ class Code(Words):
     def _adapted(self, x: Tensor, result: Tensor, out: float, extent: Extent, adapters: Adapters) -> Tensor:
         """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
         width, h = result.width, x.elements
-        x = self.to(x, adapters.width)
+        if not (adapters.base and self.types.autocast):  # peft, bnb.py: requires_conversion
+            x = self.to(x, adapters.width)
         if adapters.dropout:
             x = self.dropout(x)
         with self.inside("lora_A"):
