@@ -137,6 +137,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks. `model_code`:
     how layers are written, empty: as the runtime has it. `method`: full, lora, dora or freeze; `lora_targets`: empty for all linear
     layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
+    `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
     """
 
     sequence_length: Number
@@ -173,6 +174,13 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     expert_capacity_factor: float | None = None
     context_parallel_method: str = ""
     runtime_version: str = ""
+    replicate_size: Number = 1
+    compile: bool = False
+    float8: str = "none"
+    float8_all_gather: bool = False
+    async_tensor_parallel: bool = False
+    optimizer_in_backward: bool = False
+    expandable_segments: bool = True
 
     @property
     def world_size(self) -> Number:

@@ -65,6 +65,26 @@ class Framework:
         """Rows of a table or head on one rank are a multiple of this."""
         return 1
 
+    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+        """The moments of a stage; `plain`: those of every framework."""
+        return plain
+
+    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+        """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
+        return None
+
+    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+        """The gradients of a moment, where they are others than the runtime's states say."""
+        return None
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """What is held for a moment besides what operations make."""
+        return []
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+        """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
+        return None
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
@@ -84,8 +104,9 @@ FRAMEWORKS: dict[str, type[Framework]] = {}
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _megatron, _transformers
+        from tonnage.estimate import _fsdp2, _megatron, _transformers
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
+        FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
         FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
     return FRAMEWORKS.get(name, Framework)

@@ -5,8 +5,9 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, wiring
+from tonnage.estimate._losses import LOSSES, UPCAST_IN_MODEL, chunked
 from tonnage.ops import Head, Op
-from tonnage.tape import CODES, Code, Extent, Held, Layer, Setting, Tensor, layer
+from tonnage.tape import CODES, Code, Extent, Held, Layer, Setting, Tensor, Titan, TitanCode, layer
 
 
 def window_of(block: Block) -> int | None:
@@ -22,6 +23,9 @@ def block_layer(block: Block, setting: Setting, hidden: int) -> Layer:
     def run(x: Tensor) -> Tensor:
         return wiring.run(block, code, x)
 
+    if setting.recompute == "selective-op" and isinstance(code, TitanCode):
+        selective = code.selective
+        return layer(code, lambda x: selective(run, x), hidden, setting.types.parameter)
     if setting.recompute == "full":
         return layer(code, lambda x: code.checkpoint(run, x), hidden, setting.types.parameter)
     return layer(code, run, hidden, setting.types.parameter)
@@ -34,11 +38,15 @@ def loss_layer(
     """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
     if setting.adapters is not None:
         setting = replace(setting, adapters=None, trains=False)
+    if isinstance(setting.own, Titan):  # the layers are compiled, one by one, and the head stays in 16 bit
+        setting = replace(setting, own=replace(setting.own, compiled=False, float8=False))
     code = CODES[setting.code](setting)
 
     def run(x: Tensor) -> Tensor:
         for op in after:
             if isinstance(op, Head):
+                if chunks > 1 and setting.own is not None:
+                    x = chunked(code, x, hidden)
                 x = _head(code, op, x, chunks, logits_split)
                 if loss in UPCAST_IN_MODEL:
                     x = code.to(x, 4)
@@ -55,33 +63,3 @@ def _head(code: Code, op: Head, x: Tensor, chunks: int, logits_split: bool) -> T
         held = [Held(op.width * op.vocab_size, "vocab"), *held]
     extent = Extent("token", "tensor" if logits_split else "gathered")
     return code.linear(op.name, x, held, op.vocab_size / chunks, extent, is_module=False)
-
-
-def _upcast(code: Code, logits: Tensor) -> Tensor:
-    """ForCausalLMLoss: the logits in fp32, log_softmax, nll_loss. The function's own name holds the fp32 copy until it is done."""
-    wide = code.to(logits, 4)
-    logarithms = code.log_softmax(wide)
-    code.mark()
-    del wide
-    return code.chosen(logarithms)
-
-
-def _shifted(code: Code, logits: Tensor) -> Tensor:
-    """As `_upcast`, on a copy of all positions but the last; the fp32 logits have a name too."""
-    wide = code.to(logits, 4)
-    shifted = code.copy(code.parts(wide, [wide.elements], whole=False)[0])
-    logarithms = code.log_softmax(shifted)
-    code.mark()
-    del wide, shifted
-    return code.chosen(logarithms)
-
-
-def _vocabulary_parallel(code: Code, logits: Tensor) -> Tensor:
-    """Megatron's vocab_parallel_cross_entropy: an fp32 copy that becomes the softmax and then, in place, the gradient."""
-    wide = code.to(logits, 4)
-    code.mark()
-    return code.in_place(wide)
-
-
-UPCAST_IN_MODEL = ("shifted in the model",)
-LOSSES = {"upcast": _upcast, "shifted": _shifted, "shifted in the model": _shifted, "vocabulary-parallel": _vocabulary_parallel}

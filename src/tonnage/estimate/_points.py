@@ -16,7 +16,8 @@ class Point(Struct, frozen=True, eq=False):
     """A moment of the step.
 
     `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
-    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own.
+    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own. `position`: of the layer
+    at work; `is_later`: the backward of a first micro-batch is over.
     """
 
     phase: str
@@ -29,6 +30,8 @@ class Point(Struct, frozen=True, eq=False):
     everything: bool = False
     head_made: bool = True
     table_made: bool = False
+    position: int = -1
+    is_later: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -67,9 +70,9 @@ def _points(
         name = _name(order, position)
         for forward, operation, live in _moments(layers[block], gradients_count):
             if not forward:
-                yield Point(name, moment, operation, below, above, live, _by_extent(live))
+                yield Point(name, moment, operation, below, above, live, _by_extent(live), position=position)
             else:
-                yield Point("forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False)
+                yield Point("forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False, position=position)
     if table is not None:
         live = dict(table)
         yield Point(

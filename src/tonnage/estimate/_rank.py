@@ -57,11 +57,42 @@ def layer_bounds(num_layers: int, stages: int, first: int | None = None, last: i
     return bounds
 
 
-@lru_cache(maxsize=256)
-def stages(model: Model, pipeline: int, first: int | None = None, last: int | None = None) -> tuple[Stage, ...]:
-    """The pipeline's stages. Towers and encoders other than the main branch run on the first."""
+def _rest_later(model: Model, pipeline: int) -> list[int]:
+    """torchtitan until 2024, parallelisms/pipelining_utils.py: the rest goes to the stages after the first."""
+    return layer_bounds(model.decoder.num_layers, pipeline, model.decoder.num_layers // pipeline)
+
+
+def _ends_weigh(model: Model, pipeline: int) -> list[int]:
+    """torchtitan, distributed/pipeline_parallel.py: table and head count as a layer each."""
+    each, more = divmod(model.decoder.num_layers + 2, pipeline)
+    return layer_bounds(model.decoder.num_layers, pipeline, each - 1 + (more > 0), each - 1)
+
+
+def _by_cost(model: Model, pipeline: int) -> list[int]:
+    """nanotron, models/base.py: a stage takes blocks until it has more than its part of the products; the head is one."""
     main = model.decoder
-    bounds = layer_bounds(main.num_layers, pipeline, first, last)
+    costs = [sum(weight.num_parameters for weight in main.blocks[kind].weights() if weight.linear) for kind in main.layers]
+    total = sum(costs) + model.vocab_size * main.hidden_size
+    bounds, done = [0], 0
+    for number, cost in enumerate(costs, 1):
+        done += cost
+        if len(bounds) < pipeline and done > total * (len(bounds) / pipeline):
+            bounds.append(number)
+    return [*bounds, *[main.num_layers] * (pipeline + 1 - len(bounds))]
+
+
+SPLITS = {"even": lambda model, pipeline: layer_bounds(model.decoder.num_layers, pipeline), "rest later": _rest_later,
+          "ends weigh": _ends_weigh, "cost": _by_cost}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def stages(model: Model, pipeline: int, first: int | None = None, last: int | None = None, split: str = "even") -> tuple[Stage, ...]:
+    """The pipeline's stages. Towers and encoders other than the main branch run on the first. `split`: where no sizes are given."""
+    main = model.decoder
+    if first is None and last is None and pipeline > 1:
+        bounds = SPLITS[split](model, pipeline)
+    else:
+        bounds = layer_bounds(main.num_layers, pipeline, first, last)
     return tuple(_stage(model, main, rank, bounds, pipeline) for rank in range(pipeline))
 
 

@@ -88,10 +88,11 @@ class StageMemory:
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist)
+        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist) or self.runtime.counts_gradients
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
-        return points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+        plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
+        return step.framework.points(self, plain)
 
     @cached_property
     def in_flight(self) -> Term:
@@ -100,23 +101,36 @@ class StageMemory:
             return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)  # fmt: skip
         return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
 
+    @cached_property
+    def in_flight_later(self) -> Term:
+        """When the backward of the first micro-batch is over."""
+        return Term.of("micro-batches in flight", f.microbatches_after_the_first, x=self.in_flight.value, m=self.plan.num_microbatches)  # fmt: skip
+
     # ---- numbers ----
 
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
-        step = self.everything.value + self._step_copies.value + self._buffers("optimizer step").value
+        step = self.everything.value + self._step_copies.value + self._step_buffers.value
+        pools = self.step.framework.reserve(self, None, self.everything.value)
+        if pools is not None:
+            step = step + sum(term.value for term in pools)
         for point in self.points:
             step = maximum(step, self._total(point))
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
-        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces).value
+        reserve = [] if pools is not None else None  # else each moment has its own
+        return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        total = self._gradients_total(point) + self._kept_total(point) + self.sizes.total(point.bytes)
-        return total + self._buffers(point.moment).value + sum(term.value for term in self._beside(point))
+        gradients = self._gradients_total(point)
+        total = gradients + self._kept_total(point) + self.sizes.total(point.bytes)
+        reserve = self.step.framework.reserve(self, point, gradients) or ()
+        return total + self._buffers_at(point).value + sum(term.value for term in (*self._beside(point), *reserve))
 
     def _kept_total(self, point: Point) -> Number:
-        return self._all_kept if point.everything else self._others_kept + self._below_kept(point)
+        if point.everything:
+            return self._all_kept
+        return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
 
     @cached_property
     def _all_kept(self) -> Number:
@@ -129,10 +143,18 @@ class StageMemory:
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
         return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
 
+    @cached_property
+    def _later_kept(self) -> Number:
+        waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
+        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+
     def _below_kept(self, point: Point) -> Number:
         return sum(count * self.step.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
+        own = self.step.framework.gradients(self, point)
+        if own is not None:
+            return own.value
         everything = self.everything.value
         if self.runtime.gradients_persist or point.table_made:
             return everything
@@ -167,18 +189,28 @@ class StageMemory:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self._buffers(point.moment).children, *passing, unit="bytes")
-        return self._sum(point.phase, self._gradients(point), activations, temporary, buffers)
+        buffers = Term.sum("communication buffers", *self._buffers_at(point).children, *passing, unit="bytes")
+        gradients = self._gradients(point)
+        reserve = self.step.framework.reserve(self, point, gradients.value)
+        return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
 
     def _optimizer_step(self) -> Term:
         activations = Term.sum("activations", unit="bytes")
-        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._buffers("optimizer step"))  # fmt: skip
+        reserve = self.step.framework.reserve(self, None, self.everything.value)
+        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._step_buffers, reserve)  # fmt: skip
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term) -> Term:
+    @cached_property
+    def _step_buffers(self) -> Term:
+        return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
+
+    def _buffers_at(self, point: Point) -> Term:
+        return self.step.framework.buffers(self, point) or self._buffers(point.moment)
+
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip
         temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
         parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces))
+        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve))
 
     @cached_property
     def _lasting(self) -> Term:
@@ -189,7 +221,8 @@ class StageMemory:
         return self.step.framework.workspaces(self)
 
     def _beside(self, point: Point) -> list[Term]:
-        return [*self._waiting(point), *self.step.framework.passing(self, point)]
+        framework = self.step.framework
+        return [*self._waiting(point), *framework.temporary(self, point), *framework.passing(self, point)]
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
@@ -208,13 +241,14 @@ class StageMemory:
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=self.in_flight.value)
+            flight = self.in_flight_later if point.is_later else self.in_flight
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
 
     def _temporary(self, point: Point) -> list[Term]:
-        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point)]
+        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point), *self.step.framework.temporary(self, point)]  # fmt: skip
 
     def _waiting(self, point: Point) -> list[Term]:
         """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
@@ -293,6 +327,9 @@ class StageMemory:
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
+        own = self.step.framework.gradients(self, point)
+        if own is not None:
+            return own
         if self.runtime.gradients_persist or point.table_made:
             return self.everything
         count = self.plan.num_microbatches

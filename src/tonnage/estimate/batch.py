@@ -15,6 +15,7 @@ COLUMNS = (
     "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size",
 )  # fmt: skip
 
+LAYER_SIZES = ("tensor_parallel_size", "context_parallel_size")  # with more than one rank layers hold other tensors
 CHUNK = 8192  # plans walked at once: their arrays stay in the cache of a core
 
 
@@ -34,9 +35,12 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
     stages, chunks, *rest = np.broadcast_arrays(stages, chunks, *plans.values())
     plans = dict(zip(plans, rest, strict=True))
     needed = np.empty(stages.shape)
-    # A pipeline's stages are a loop, so plans that share one are walked together; integers stay below 2**53.
-    for shape in np.unique(np.stack([stages, chunks]), axis=1).T:
-        chosen = np.flatnonzero((stages == shape[0]) & (chunks == shape[1]))
+    # A pipeline's stages are a loop, and a layer that ranks share is another layer, so plans alike in that are walked together;
+    # integers stay below 2**53.
+    alike = [stages, chunks, *(plans[name] > 1 for name in LAYER_SIZES if name in plans)]
+    shapes, groups = np.unique(np.stack(alike), axis=1, return_inverse=True)
+    for number, shape in enumerate(shapes.T):
+        chosen = np.flatnonzero(groups.reshape(-1) == number)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
             plan = TrainingPlan(

@@ -18,6 +18,7 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._question import Question
+from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
 from tonnage.optimizers import optimizer
@@ -25,15 +26,16 @@ from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
+from tonnage.tape import Titan
 from tonnage.units import counted
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
-RECOMPUTE = ("none", "selective", "full")
+RECOMPUTE = ("none", "selective", "selective-op", "full")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 MODEL_CODES = {
     "transformers": "eager",
-    "torchtitan": "native",
+    "torchtitan": "torchtitan",
     "megatron": "megatron",
 }  # and their flavour of tape.CODES
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
@@ -63,6 +65,13 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     optimizer: str | None = None
     optimizer_implementation: str | None = None
     runtime: str | None = None
+    replicate_size: int | None = None
+    compile: bool | None = None
+    float8: str | None = None
+    float8_all_gather: bool | None = None
+    async_tensor_parallel: bool | None = None
+    optimizer_in_backward: bool | None = None
+    expandable_segments: bool | None = None
     model_code: str | None = None
     method: str | None = None
     lora_rank: int | None = None
@@ -84,7 +93,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
                  "expert_tensor_parallel_size", "data_parallel_size", "lora_rank", "trainable_layers", "first_stage_layers",
-                 "last_stage_layers"):  # fmt: skip
+                 "last_stage_layers", "replicate_size"):  # fmt: skip
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     sizes = _parallel_sizes(model, cluster, o, q)
@@ -93,9 +102,10 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     if length % sizes["context_parallel_size"]:
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
     micro, count = _batch(sizes, o, q)
-    stage = q.take("zero_stage", o.zero_stage, runtime.default_zero_stage, "runtime", f"{runtime.name}'s own")
+    stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
+    model_code = _model_code(runtime, o, q)
     recipe = TRAINING_RECIPES[
         q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")
     ]
@@ -104,14 +114,15 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
-        recompute=_choice("recompute policy", q.take("recompute", o.recompute, "none"), RECOMPUTE),
-        attention=_attention(runtime, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
+        recompute=_recompute(runtime, model_code, o, q),
+        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
-        runtime=runtime.name, model_code=_model_code(runtime, o, q), first_stage_layers=o.first_stage_layers,
-        last_stage_layers=o.last_stage_layers, **runtime_options(runtime, sizes, o, q), **training_method(model, runtime, o, q),
+        runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
+        **(runtime_options(runtime, sizes, o, q) | framework_options(runtime, sizes, model_code, o, q)),
+        **training_method(model, runtime, o, q),
     )  # fmt: skip
 
 
@@ -136,8 +147,36 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
         name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
-    q.take("runtime_version", o.runtime_version, runtime.version, "runtime", runtime.source)
+    if o.runtime_version is not None and runtime.older:
+        runtime = _of_version(runtime, o.runtime_version)
+        q.put("runtime_version", runtime.version, "given", runtime.source)
+    else:
+        q.take("runtime_version", o.runtime_version, runtime.version, "runtime", runtime.source)
     return runtime
+
+
+def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
+    """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
+    every = {newest.version: newest, **newest.older}
+    found = [each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")]
+    if not found:
+        raise unknown(f"version of {newest.name}", said, list(every))
+    return found[0]
+
+
+def _zero_stage(runtime: TrainingRuntime, stages: int, o: TrainingOptions, q: Question) -> int:
+    default, why = runtime.default_zero_stage, f"{runtime.name}'s own"
+    if runtime.shards_units and stages > 1:
+        default, why = 2, "under a pipeline nothing is resharded after its forward"
+    chosen: int = q.take("zero_stage", o.zero_stage, default, "runtime", why)
+    return chosen
+
+
+def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
+    chosen = _choice("recompute policy", q.take("recompute", o.recompute, "none"), RECOMPUTE)
+    if chosen == "selective-op" and (runtime.own is None or model_code != "torchtitan"):
+        raise InvalidPlan("recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here.")
+    return chosen
 
 
 def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Question) -> dict[str, Any]:
@@ -249,8 +288,11 @@ def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int,
     return micro, count
 
 
-def _attention(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> AttentionKernel:
-    chosen = q.take("attention", o.attention, runtime.kernels.attention, "runtime", f"{runtime.name}'s own")
+def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q: Question) -> AttentionKernel:
+    default, why = runtime.kernels.attention, f"{runtime.name}'s own"
+    if isinstance(runtime.own, Titan) and cluster.accelerator.generation.startswith("Blackwell"):
+        default, why = "sdpa", "torchtitan, models/attention.py: cuDNN comes first from compute capability 10.0 on"
+    chosen = q.take("attention", o.attention, default, "runtime", why)
     found: AttentionKernel | None = ATTENTION.get(chosen)
     if found is None:
         raise unknown("attention kernel", chosen, ATTENTION)

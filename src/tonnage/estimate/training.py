@@ -73,9 +73,9 @@ class Step:
 
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
         self.model, self.plan, self.cluster = model, plan, cluster
-        self.runtime = training_runtime(plan.runtime)
+        self.runtime = training_runtime(plan.runtime, plan.runtime_version)
         self.recipe = TRAINING_RECIPES[plan.precision]
-        dense = plan.data_parallel_size * plan.context_parallel_size
+        dense = plan.data_parallel_size * plan.context_parallel_size / plan.replicate_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
         self.framework = framework(plan.runtime)(self)
         multiple = self.framework.vocabulary_multiple()
@@ -83,7 +83,7 @@ class Step:
             plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
         )
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
-        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers)
+        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}

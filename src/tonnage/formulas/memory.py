@@ -83,6 +83,12 @@ def gradients_fresh(m):
     return 1 - minimum(m - 1, 1)
 
 
+@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1; Megatron-LM, megatron/core/pipeline_parallel/schedules.py", assumes="1F1B schedule")
+def microbatches_after_the_first(x, m):
+    """Of x micro-batches in flight, those that still are when the backward of the first one of m is over."""
+    return minimum(x, maximum(m - 1, 1))
+
+
 @formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1")
 def microbatches_waiting(x):
     """Of x micro-batches' worth in flight those beside the one whose backward runs."""
@@ -202,6 +208,22 @@ def state_cache_bytes(x, w, t, k):
 def workspace_bytes(M, n):
     """A workspace of M bytes for each of n threads that multiply matrices."""
     return M * n
+
+
+@formula(unit="bytes", source="PyTorch, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: foreach_all_gather")
+def gather_pool_bytes(M, x, z):
+    """Two gathered units of M bytes together, and the cast shard of the largest, of x bytes, on z ranks."""
+    return M + x / z
+
+
+@formula(
+    unit="bytes",
+    source="PyTorch, c10/cuda/CUDACachingAllocator.cpp: a freed block serves its own stream alone",
+    assumes="what a pool held at its fullest stays reserved",
+)
+def pool_reserve_bytes(M, x):
+    """What a stream's pool of M bytes holds beside the x bytes that are live in it."""
+    return maximum(M - x, 0)
 
 
 @formula(unit="bytes", source="PyTorch, torch/cuda/memory.py: memory_reserved, memory_allocated")

@@ -134,6 +134,9 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         if self.fused:
             name = f"{self.name}.{self.fused}"
             return code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes)
+        if code.fuses_projections:
+            held = [each for name in (q, k, v) for each in self.held(name)]
+            return code.taken_apart(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes)
         queries = code.turned_heads(code.linear(q, x, self.held(q), sizes[0], TENSOR))
         keys = code.turned_heads(code.linear(k, x, self.held(k), sizes[1], TENSOR))
         return queries, keys, code.linear(v, x, self.held(v), sizes[2], TENSOR)

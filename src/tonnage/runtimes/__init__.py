@@ -14,12 +14,17 @@ TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed")
 SERVING = ("vllm", "transformers")
 
 
-def training_runtime(name: str) -> TrainingRuntime:
-    """The training runtime of this name; its file is imported only now."""
+def training_runtime(name: str, version: str = "") -> TrainingRuntime:
+    """The training runtime of this name, the newest or an earlier version; its file is imported only now."""
     if name not in TRAINING:
         raise unknown("training runtime", name, TRAINING)
     import_module(f"tonnage.runtimes.{name}")
-    return TRAINING_RUNTIMES[name]
+    newest = TRAINING_RUNTIMES[name]
+    if not newest.older or not version or version == newest.version:
+        return newest  # a runtime that asks its version itself has one entry here
+    if version not in newest.older:
+        raise unknown(f"version of {name}", version, [newest.version, *newest.older])
+    return newest.older[version]
 
 
 def serving_runtime(name: str) -> ServingRuntime:

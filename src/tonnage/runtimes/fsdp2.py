@@ -1,32 +1,52 @@
 """PyTorch FSDP2 as torchtitan uses it: sharded fp32 weights are the master, gathered in the compute type unit by unit.
 
 torchtitan's recipes take their loss in chunks (`--loss chunked`); a plain training loop on FSDP2 does not, which is the default here.
+
+What changed from version to version, in models/llama3 (infra/parallelize.py, model.py), components/loss.py, models/attention.py:
+- until 2024: the compiled model's loss is eager; table, norm and head are one unit; the first pipeline stage has none of the rest.
+- 0.1 (2025): the loss is compiled with the model; on Blackwell cuDNN's attention comes first, and recomputation by operation drops it.
+- 0.2 (October 2025; the change of units is of July): table, [norm, head] and every layer are units.
+- 0.3 (2026): one matrix for queries, keys and values; grouped heads are not repeated; cuDNN's attention first everywhere, and kept.
 """
 
-from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime, Transient
+from msgspec.structs import replace
 
-TRAINING_RUNTIMES.add(
-    "fsdp2",
-    TrainingRuntime(
-        name="fsdp2",
-        version="torchtitan 0.3.0",
-        source="torchtitan, torchtitan/config/configs.py: dtype float32, mixed_precision_param bfloat16, "
-        "mixed_precision_reduce float32; torchtitan, torchtitan/components/loss.py: ChunkedLossWrapper",
-        weights=(State("sharded weights", "master", 2),),
-        gradients=(State("sharded gradients", "gradient", 2),),
-        optimizer_sharded_from=1,
-        default_zero_stage=3,
-        zero_stages=(2, 3),  # reshard_after_forward false or true
-        kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False, upcast_softmax=True),
-        gradients_persist=False,
-        code="native",
-        model_codes=("torchtitan", "transformers"),
-        logits_split=True,
-        losses=("full", "chunked"),
-        loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
-        gathers=2,
-        stays_gathered=True,
-        reduces=(Transient("gradients of one unit", 2), Transient("reduce-scatter input in fp32", 4)),
-    ),
+from tonnage.ops import Kernels
+from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.tape import Titan
+
+NEWEST = TrainingRuntime(
+    name="fsdp2",
+    version="torchtitan 0.3.0",
+    source="torchtitan, torchtitan/config/configs.py: dtype float32, mixed_precision_param bfloat16, "
+    "mixed_precision_reduce float32; torchtitan, torchtitan/components/loss.py: ChunkedLossWrapper; "
+    "torchtitan, torchtitan/distributed/fsdp.py",
+    weights=(State("sharded weights", "master", 2),),
+    gradients=(State("sharded gradients", "gradient", 2),),
+    optimizer_sharded_from=1,
+    default_zero_stage=3,
+    zero_stages=(2, 3),  # reshard_after_forward false or true
+    kernels=Kernels(attention="sdpa", fused_norm=True, fused_activation=False, upcast_softmax=True),
+    gradients_persist=False,
+    code="torchtitan",
+    model_codes=("torchtitan", "transformers"),
+    own=Titan(),
+    loss="by framework",
+    losses=("full", "chunked"),
+    logits_split=True,
+    loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
+    shards_units=True,
+    counts_gradients=True,
+    replicates=True,
+    compiles=True,
+    float8=("none", "tensorwise", "rowwise"),
+    split="ends weigh",
 )
+V02 = replace(
+    NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), losses=("full",), loss_chunks=0,
+    own=Titan(fuses_projections=False, repeats_heads=True, keeps_cudnn=False, prefers_cudnn=False, decomposes_norm=False),
+)  # fmt: skip
+V01 = replace(V02, version="torchtitan 0.1.0", root_unit=True, keeps_last=True, own=replace(V02.own, decomposes_norm=True))
+V2024 = replace(V01, version="torchtitan of 2024", split="rest later", own=replace(V01.own, compiles_loss=False))
+
+TRAINING_RUNTIMES.add("fsdp2", replace(NEWEST, older={each.version: each for each in (V02, V01, V2024)}))

@@ -65,7 +65,8 @@ class Style(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """All that decides what one layer keeps, beside its operations. `masked`: sequences are longer than its window."""
+    """All that decides what one layer keeps, beside its operations. `masked`: sequences are longer than its window; `own`: what only
+    this flavour of code asks."""
 
     code: str = "eager"
     types: Types = Types()
@@ -78,10 +79,13 @@ class Setting(Struct, frozen=True):
     recompute: str = "none"
     adapters: Adapters | None = None
     trains: bool = True
+    own: Any = None
 
 
 class Code(Words):
-    """The pieces of a layer in eager PyTorch."""
+    """The pieces of a layer in eager PyTorch. `fuses_projections`: queries, keys and values are one matrix though the checkpoint has three."""
+
+    fuses_projections = False
 
     def __init__(self, setting: "Setting"):
         super().__init__()

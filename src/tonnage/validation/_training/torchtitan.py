@@ -9,6 +9,9 @@ from tonnage.validation._training._reader import MICRO, PIPELINE, RECOMPUTE, Opt
 # distributed/pipelining_utils.py: since 2025 a micro-batch has pipeline_parallel_microbatch_size (1) sequences; before, a local batch was
 # cut into as many micro-batches as there are pipeline ranks.
 CUT_BY_STAGES_UNTIL = 2024
+# Until which month a version's way of wrapping and compiling held (git history of models/llama3/infra/parallelize.py).
+VERSIONS = ((202501, "2024"), (202507, "0.1"), (202512, "0.2"))
+TORCH = ((6, "2024"), (8, "0.1"), (9, "0.2"))  # the second number of torch's version
 STAGES_A_RANK = 2  # distributed/pipeline_parallel.py: of schedules that loop
 
 
@@ -18,7 +21,21 @@ def options(c: Config) -> Options:
         made["recompute"] = "selective-op"
     if not c.has("optimizer"):
         made["optimizer"] = "adamw"
+    if version := _version(f"{c.text('framework')} {c.text('torch')}"):
+        made["runtime_version"] = version
     return made | {"precision": "bf16-mixed"}
+
+
+def _version(text: str) -> str | None:
+    """The version by its number, by the day that a row names, or by the torch that it ran on: torchtitan asks for that of the day."""
+    number = re.search(r"torchtitan[ v=]*(0\.[1-9]\d*)", text)
+    if number:
+        return number[1]
+    day = re.search(r"(20\d\d)-?(0[1-9]|1[0-2])", text)
+    if day:
+        return next((version for until, version in VERSIONS if int(day[1] + day[2]) <= until), None)
+    torch = re.search(r"torch[ =]*2\.(\d+)", text)
+    return next((version for until, version in TORCH if torch and int(torch[1]) <= until), None)
 
 
 def _selective(text: str) -> bool:

@@ -1,0 +1,72 @@
+"""Options that only some frameworks have: compilation, float8, replicated shards, the allocator; each refused where it means nothing."""
+
+from typing import TYPE_CHECKING, Any
+
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._question import Question
+from tonnage.registry import unknown
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plans import TrainingOptions
+
+
+def framework_options(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+    """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
+    made: dict[str, Any] = {"runtime_version": runtime.version} if runtime.own is not None else {}
+    able = runtime.compiles and model_code == runtime.code
+    made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
+    made["float8"] = _float8(runtime, o, q)
+    made["float8_all_gather"] = _switch("float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather,
+                                        "float8 tensorwise", "", runtime, q)  # fmt: skip
+    parallel = able and bool(made["compile"]) and sizes["tensor_parallel_size"] > 1
+    made["async_tensor_parallel"] = _switch("async_tensor_parallel", parallel, o.async_tensor_parallel,
+                                            "compile and more than one tensor rank", "", runtime, q)  # fmt: skip
+    made["optimizer_in_backward"] = _switch("optimizer_in_backward", runtime.steps_in_backward, o.optimizer_in_backward,
+                                            "an optimizer that steps in backward", "steps_in_backward", runtime, q)  # fmt: skip
+    made["replicate_size"] = _replicas(runtime, sizes, o, q)
+    made["expandable_segments"] = _expandable(runtime, o, q)
+    return made
+
+
+def _switch(name: str, able: bool, said: bool | None, needs: str, ability: str, runtime: TrainingRuntime, q: Question) -> bool:
+    """Something that is on or off; it is an error to ask for it where it does not exist."""
+    if not able:
+        if said:
+            others = [each for each in TRAINING if ability and getattr(training_runtime(each), ability)]
+            hint = f" Runtimes that have it: {', '.join(others)}." if others and runtime.name not in others else ""
+            raise InvalidPlan(f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}")
+        return False
+    return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
+
+
+def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
+    if len(runtime.float8) == 1:
+        if o.float8 not in (None, "none"):
+            others = [each for each in TRAINING if len(training_runtime(each).float8) > 1]
+            raise InvalidPlan(f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}.")
+        return "none"
+    chosen: str = q.take("float8", o.float8, "none", "default", "products in 16 bit")
+    if chosen not in runtime.float8:
+        raise unknown("float8 scaling", chosen, runtime.float8)
+    return chosen
+
+
+def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question) -> int:
+    if not runtime.replicates:
+        if o.replicate_size not in (None, 1):
+            raise InvalidPlan(f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}.")
+        return 1
+    ranks = sizes["data_parallel_size"]
+    count: int = q.take("replicate_size", o.replicate_size, 1, "default", "shards over all data-parallel ranks")
+    if ranks % count:
+        raise InvalidPlan(f"replicate_size must divide data_parallel_size {ranks}. Got {count}.")
+    return count
+
+
+def _expandable(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
+    if not runtime.shards_units:
+        if o.expandable_segments is not None:
+            raise InvalidPlan(f"expandable_segments is an option of fsdp2: what the allocator keeps is known for it alone. Got it with runtime {runtime.name}.")
+        return True
+    return bool(q.take("expandable_segments", o.expandable_segments, True, "runtime", "torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF"))

@@ -1,0 +1,237 @@
+"""torchtitan's layers: PyTorch's norms, rotary positions in complex numbers, sequence parallelism that gathers inputs, and what it keeps.
+
+Compiled, a chain of operations on single numbers is one kernel: nothing between its ends is held, and backward makes it again
+(torch, _functorch/partitioners.py: min_cut_rematerialization_partition).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.tape._code import Code, Held, Setting
+from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
+from tonnage.tape._words import AttentionKernel
+
+GATHERED = Extent("token", "gathered")
+
+
+class Own(Struct, frozen=True, kw_only=True):
+    """What a framework's own layers are told by the plan. `ring`: context ranks pass
+    keys and values round; `float8`: operands of products are cast."""
+
+    compiled: bool = False
+    tensor_parallel: bool = False
+    ring: bool = False
+    float8: bool = False
+
+
+class Titan(Own, frozen=True, kw_only=True):
+    """What changed from version to version, in torchtitan, models/llama3 and distributed/activation_checkpoint.py.
+
+    `fuses_projections`: one matrix for queries, keys and values; `compiles_loss`: with the model; `decomposes_norm`: PyTorch before
+    2.9 has no kernel for an eager RMSNorm and takes it apart in fp32; `repeats_heads`: keys and values are copied to all heads;
+    `keeps_cudnn`: selective recomputation by operation keeps what cuDNN's attention gives; `prefers_cudnn`: it is the first choice.
+    """
+
+    fuses_projections: bool = True
+    compiles_loss: bool = True
+    decomposes_norm: bool = False
+    repeats_heads: bool = False
+    keeps_cudnn: bool = True
+    prefers_cudnn: bool = True
+
+
+class Pending(Tensor):
+    """An activation function that a compiled kernel applies where its result is used: it still is its input."""
+
+    __slots__ = ()
+
+
+class TitanCode(Code):
+    """The pieces of a layer as torchtitan has them."""
+
+    def __init__(self, setting: Setting):
+        super().__init__(setting)
+        self.own: Titan = setting.own or Titan()
+        self.fuses_projections = self.own.fuses_projections
+        self.cached: list[list[Storage]] | None = None
+        self.again: list[list[Storage]] | None = None
+        self.products = 0
+        self.last_joined: Storage | None = None
+        self.is_summed = False
+
+    # ---- tensor parallelism ----
+
+    def run(self, op: Any, x: Tensor) -> Tensor:
+        """A module that tensor ranks share gathers its input (PrepareModuleInput)."""
+        if self.own.tensor_parallel and x.extent == TOKEN and any(weight.split in ("tensor", "kv") for weight in op.weights()):
+            x = self.gather(x)
+        return super().run(op, x)
+
+    def gather(self, x: Tensor) -> Tensor:
+        """Every rank's part of the sequence; the gradient is summed over the ranks and cut again."""
+        out = self.new(x.elements, 1 if self.own.float8 else x.width, GATHERED)
+        out.width = x.width  # cast to float8 on the way, and its gradient is not
+        shape = x.elements, x.width, x.extent
+        self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)])
+        return out
+
+    def scatter(self, x: Tensor) -> Tensor:
+        """A sum over the ranks, of which each keeps its part of the sequence; the gradient is gathered."""
+        out = self.new(x.elements, x.width, TOKEN)
+        shape = x.elements, x.width, x.extent
+        self.note("reduce_scatter", [out], [x], [], lambda _: [self.new(*shape)])
+        return out
+
+    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+        """The products that end a module give every rank a part of the sum."""
+        x = self._settled(x)
+        if self.own.tensor_parallel and extent == TENSOR and x.extent == TOKEN:
+            x = self.gather(x)
+        if self.own.tensor_parallel and extent == TOKEN and x.extent == TENSOR:
+            self.is_summed = self.own.compiled
+            partial = super().linear(name, x, weights, out, GATHERED, is_module=is_module)
+            self.is_summed = False
+            return self.scatter(partial)
+        return super().linear(name, x, weights, out, extent, is_module=is_module)
+
+    def product(self, x: Tensor, weights: Sequence[Tensor], elements: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:  # fmt: skip
+        """In float8 backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
+        out = super().product(x, weights, elements, extent, biases)
+        if not self.own.float8 or out.slot is None:
+            return out
+        node, cast = self.nodes[-1], [(elements, extent), (x.elements, x.extent), *((each.elements, each.extent) for each in weights)]
+        plain = node.derivative
+
+        def derivative(gradients: Gradients) -> Gradients:
+            held = [self.new(count, 1, cut) for count, cut in cast]
+            made = plain(gradients)
+            self.mark()
+            del held
+            return made
+
+        node.derivative = derivative
+        return out
+
+    # ---- attention ----
+
+    def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
+        if self.own.decomposes_norm and not self.own.compiled and weight is not None:
+            h = self.to(x, 4)
+            h = self.mul(h, self.mapped("rsqrt", self.mean(self.square(h), groups), saves="output"))
+            return self.to(self.mul(weight, h), x.width)
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+
+    def turned_heads(self, x: Tensor) -> Tensor:
+        return x
+
+    def _turned(self, x: Tensor, of: float) -> Tensor:
+        """view_as_complex(x.float()) * freqs_cis, and back."""
+        if self.own.compiled:
+            return self.mapped("rotary", x)
+        return self.to(self.mul(self.to(x, 4), self.constant(of, 4)), x.width)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, is_fused: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+        q, k, v = self._settled(q), self._settled(k), self._settled(v)
+        if self.own.repeats_heads and k.elements != q.elements:
+            k, v = self.copy(k, q.elements), self.copy(v, out)
+        made = super().attend(q, k, v, heads, out, kv_heads=kv_heads, is_fused=False, is_masked=is_masked)
+        if self.own.ring:
+            self._merged(made)
+        return made
+
+    def _merged(self, made: Tensor) -> None:
+        """Ring attention merges blocks in fp32: what it has, the block's part, their difference and their sum (_SDPAMerger)."""
+        sums = [self.like(made, 4) for _ in range(4)]
+        self.mark()
+        del sums
+
+    def _kernel(self, width: float, value_width: float) -> AttentionKernel:
+        return "cudnn" if self.implementation == "sdpa" else "flash"
+
+    # ---- feed-forward ----
+
+    def activation(self, x: Tensor) -> Tensor:
+        if not self.own.compiled:
+            return super().activation(x)
+        return Pending(x.storage, x.elements, x.width, x.extent, x.slot, x.is_view)
+
+    def mul(self, x: Tensor, y: Tensor) -> Tensor:
+        """activation(x) * y in one kernel keeps both its inputs."""
+        if not isinstance(x, Pending) and not isinstance(y, Pending):
+            return super().mul(x, y)
+        out = self.like(x)
+        shapes = [(each.elements, each.width, each.extent) if each.slot else None for each in (x, y)]
+        self.note("gate", [out], [x, y], [x, y], lambda _: [self.new(*each) if each else None for each in shapes])
+        return out
+
+    def _settled(self, x: Tensor) -> Tensor:
+        return self.mapped("activation", x, saves="input") if isinstance(x, Pending) else x
+
+    def joined(self, residual: Tensor, x: Tensor) -> Tensor:
+        self.last_joined = x.storage
+        return super().joined(residual, x)
+
+    # ---- selective recomputation by operation ----
+
+    def selective(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Runs without keeping anything but its input and the results of some operations, and once more in backward."""
+        self.cached, self.products = [], 0
+        out = run(x)
+        cached, self.cached = self.cached or [], None
+        if self.own.compiled:  # nobody reads the last product: the stream holds the sum
+            cached = [[each for each in made if each is not self.last_joined] for made in cached]
+        self.nodes.clear()
+        self.last_joined = None
+        kept = [Tensor(each, each.bytes / each.width, each.width, each.key.extent) for made in cached for each in made]
+        shape = x.storage, x.elements, x.width, x.extent
+        held: list[list[Storage]] = []
+
+        def derivative(gradients: Gradients) -> Gradients:
+            held.pop()[1:] = []  # from here on they are those of the second run
+            outer, self.nodes = self.nodes, []
+            kind, self.kind = self.kind, "activation"
+            slot = Slot()
+            self.again, self.products = list(cached), 0
+            cached.clear()
+            made = run(Tensor(*shape, slot))
+            self.again = None
+            self.mark()
+            end, gradient = made.slot, gradients[0]
+            del made
+            found: dict[Slot, Tensor] = {}
+            if end is not None and gradient is not None:
+                self.kind = "temporary"
+                found = self.backward([(end, gradient.alias())])
+            self.nodes, self.kind = outer, kind
+            return [found.get(slot)]
+
+        out.slot = None
+        self.note("checkpoint", [out], [x], [x, *kept], derivative)
+        held.append(self.nodes[-1].saved)
+        return out
+
+    def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None], derivative: Callable[[Gradients], Gradients]) -> None:  # fmt: skip
+        if self._is_saved(name):
+            before = {id(each.storage) for each in inputs if each is not None}
+            tensors = [each for each in dict.fromkeys([*out, *saved]) if each is not None and each.storage is not None and id(each.storage) not in before]
+            if self.cached is not None:
+                self.cached.append([each.storage for each in tensors if each.storage is not None])
+            elif self.again:
+                made = self.again.pop(0)
+                if len(made) == len(tensors):
+                    for each, old in zip(tensors, made, strict=True):
+                        each.storage = old
+        super().note(name, out, inputs, saved, derivative)
+
+    def _is_saved(self, name: str) -> bool:
+        """Every second product, attention, what a reduce-scatter gives."""
+        if self.cached is None and self.again is None:
+            return False
+        if name == "mm":
+            self.products += 1
+            return self.products % 2 == 1 and not self.is_summed  # compiled: the sum over ranks is kept, and nobody reads its parts
+        if name == "attention":
+            return self.own.keeps_cudnn or self.implementation != "sdpa"
+        return name == "reduce_scatter"
