@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, wiring
 from tonnage.estimate._losses import LOSSES, UPCAST_IN_MODEL, chunked
 from tonnage.ops import Head, Op
-from tonnage.tape import CODES, Code, Extent, Held, Layer, Setting, Tensor, Titan, TitanCode, layer
+from tonnage.tape import CODES, Code, Extent, Held, Layer, Moment, Setting, Tensor, Titan, TitanCode, forward, layer
 
 
 def window_of(block: Block) -> int | None:
@@ -29,6 +29,14 @@ def block_layer(block: Block, setting: Setting, hidden: int) -> Layer:
     if setting.recompute == "full":
         return layer(code, lambda x: code.checkpoint(run, x), hidden, setting.types.parameter)
     return layer(code, run, hidden, setting.types.parameter)
+
+
+@lru_cache(maxsize=1024)
+def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, ...]:
+    """The fullest moments of the forward pass of one layer of this kind; without a graph where backward runs it again."""
+    code = CODES[setting.code](setting)
+    records = setting.recompute != "full"
+    return forward(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter, records=records)
 
 
 @lru_cache(maxsize=1024)

@@ -110,7 +110,7 @@ class StageMemory:
 
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
-        step = self.everything.value + self._step_copies.value + self._step_buffers.value
+        step = self.everything.value + self.step_copies.value + self.step_buffers.value
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
             step = step + sum(term.value for term in pools)
@@ -123,9 +123,13 @@ class StageMemory:
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
         gradients = self._gradients_total(point)
-        total = gradients + self._kept_total(point) + self.sizes.total(point.bytes)
         reserve = self.step.framework.reserve(self, point, gradients) or ()
-        return total + self._buffers_at(point).value + sum(term.value for term in (*self._beside(point), *reserve))
+        return gradients + self.tensors(point) + sum(term.value for term in reserve)
+
+    def tensors(self, point: Point) -> Number:
+        """Tensors of a moment, but for weights, gradients and optimizer."""
+        total = self._kept_total(point) + self.sizes.total(point.bytes)
+        return total + self._buffers_at(point).value + sum(term.value for term in self._beside(point))
 
     def _kept_total(self, point: Point) -> Number:
         if point.everything:
@@ -197,10 +201,11 @@ class StageMemory:
     def _optimizer_step(self) -> Term:
         activations = Term.sum("activations", unit="bytes")
         reserve = self.step.framework.reserve(self, None, self.everything.value)
-        return self._sum("optimizer step", self.everything, activations, self._step_copies, self._step_buffers, reserve)  # fmt: skip
+        return self._sum("optimizer step", self.everything, activations, self.step_copies, self.step_buffers, reserve)  # fmt: skip
 
     @cached_property
-    def _step_buffers(self) -> Term:
+    def step_buffers(self) -> Term:
+        """Buffers of communication in the optimizer's step."""
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
     def _buffers_at(self, point: Point) -> Term:
@@ -317,7 +322,7 @@ class StageMemory:
         return Term.sum("optimizer", *parts, unit="bytes")
 
     @cached_property
-    def _step_copies(self) -> Term:
+    def step_copies(self) -> Term:
         """What the optimizer's step makes besides."""
         made = self.communication.step(self.trained_shard)
         if self.plan.optimizer_implementation != "foreach":

@@ -1,16 +1,30 @@
-"""The Trainer of transformers in the walk: what changed between releases of transformers in how a loss is taken."""
+"""The Trainer of transformers in the walk: its losses by release, and what PyTorch's allocator keeps beside them."""
 
+from typing import TYPE_CHECKING
+
+from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import Framework
+from tonnage.estimate._overhead import RESERVE, RESERVE_SOURCE
+from tonnage.estimate._points import Point, by_extent
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._releases import Release, release_of
-from tonnage.tape import Layer
+from tonnage.formula import Number
+from tonnage.formulas import memory as f
+from tonnage.tape import Extent, Layer
+
+if TYPE_CHECKING:
+    from tonnage.estimate._stage import StageMemory
 
 NEWEST: Release = (5, 23)
 # models/llama/modeling_llama.py of 4.39, 4.44 and 4.45: the model gives logits in fp32; loss/loss_utils.py of 4.46 and 4.48: the loss casts
 # them, and copies all but the last position; of 4.49 on: labels are padded instead. Those between were not read.
 LOSS_CASTS: Release = (4, 46)
 LABELS_PADDED: Release = (4, 49)
+LOGITS = Extent("token", "gathered")
+SEGMENTS = (
+    "PyTorch, c10/cuda/CUDACachingAllocator.cpp: a free block serves what fits into it, and segments of several do not join"
+)
 
 
 def release(text: str) -> Release:
@@ -31,3 +45,32 @@ class Transformers(Framework):
             return None
         kind = loss_kind(release(self.plan.runtime_version))
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False)
+
+    def logits_held(self) -> float:
+        """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the first ones."""
+        width = self.step.setting.types.compute
+        return 12 + (width if width < 4 else 0)
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+        """At the loss: what its own tensors left empty, and the segments of a layer's temporaries, which are too small for logits."""
+        if point is None or LOGITS not in point.bytes:
+            return [self._part(rank, point, gradients)]
+        sizes, vocabulary = rank.sizes, self.step.model.vocab_size
+        held = sizes.term("", vocabulary, self.logits_held(), LOGITS).value
+        live = sizes.total({LOGITS: point.bytes.get(LOGITS, 0)})
+        made = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=live)]
+        block = rank.stage.order[-1]
+        hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
+        moments = tapes.block_forward(block, self.step.setting, hidden)
+        most = Term.max("most", *(Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments)).value
+        kept = self.step.kept[block].value
+        return [*made, Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=most, x=kept)]
+
+    def _part(self, rank: "StageMemory", point: Point | None, gradients: Number) -> Term:
+        """Elsewhere: a part of all tensors."""
+        held = rank.weights.value + rank.optimizer.value + gradients
+        if point is None:
+            held = held + rank.step_copies.value + rank.step_buffers.value
+        else:
+            held = held + rank.tensors(point)
+        return Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE)

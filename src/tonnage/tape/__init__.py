@@ -15,6 +15,7 @@ from tonnage.tape._code import Types as Types
 from tonnage.tape._moments import Kept as Kept
 from tonnage.tape._moments import Layer as Layer
 from tonnage.tape._moments import Moment as Moment
+from tonnage.tape._moments import forward as forward
 from tonnage.tape._moments import layer as layer
 from tonnage.tape._tape import TENSOR as TENSOR
 from tonnage.tape._tape import TOKEN as TOKEN
