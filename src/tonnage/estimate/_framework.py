@@ -15,6 +15,7 @@ from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage
 from tonnage.formula import Number
+from tonnage.precisions import TRAINING_RECIPES
 from tonnage.tape import Account, Layer, Setting, Types
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Framework:
     def setting(self) -> Setting:
         """How the layers of this run are written and cast."""
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
-        adapters = adapters_of(plan, recipe)
+        adapters = adapters_of(plan, recipe, TRAINING_RECIPES[runtime.adapters].update_bytes)
         autocast = runtime.casts and bool(recipe.master_bytes)
         parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
         attention = plan.attention or runtime.kernels.attention
@@ -104,9 +105,10 @@ FRAMEWORKS: dict[str, type[Framework]] = {}
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _fsdp2, _megatron, _transformers
+        from tonnage.estimate import _fsdp2, _megatron, _transformers, _unsloth
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
         FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
+        FRAMEWORKS["unsloth"] = _unsloth.Unsloth
     return FRAMEWORKS.get(name, Framework)

@@ -1,6 +1,8 @@
 """How frameworks write the cross entropy of the logits, in the words of a tape."""
 
-from tonnage.tape import TOKEN, Code, Extent, Tensor
+from collections.abc import Sequence
+
+from tonnage.tape import TOKEN, Code, Extent, Held, Tensor
 
 
 def upcast(code: Code, logits: Tensor) -> Tensor:
@@ -71,5 +73,51 @@ def chunked(code: Code, x: Tensor, hidden: float) -> Tensor:
 
 
 UPCAST_IN_MODEL = ("shifted in the model",)  # the model gives logits in fp32, and their 16-bit original goes
-LOSSES = {"upcast": upcast, "shifted": shifted, "shifted in the model": shifted, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
+def liger(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """LigerFusedLinearCrossEntropy: products with the head, part by part, whose gradients are made at once and wait for backward.
+
+    `part`: logits of the part at work, of which autocast has a copy of the head besides, for each token of all parts.
+    """
+    weights = [code.weight(*each[:3]) for each in held]
+    width = code.types.compute
+    gradient = code.like(x)
+    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    sums = [code.new(*shape) if shape else None for shape in shapes]
+    casts = [code.new(each.elements, width, each.extent) for each in weights if code.types.autocast and each.width != width]
+    logits = code.new(part, width, Extent("token", "gathered"))
+    code.mark()
+    del logits, casts
+    kept = [each and (each.storage, each.elements, each.width, each.extent, None, True) for each in (gradient, *sums)]
+    out = code.new(0, 4, x.extent)
+    code.note("fused_linear_cross_entropy", [out], [x, *weights], [gradient, *sums], lambda _: [each and Tensor(*each) for each in kept])
+    return out
+
+
+def unsloth(code: Code, logits: Tensor) -> Tensor:
+    """Unsloth's cross entropy writes its gradient over the logits; Accelerate's convert_outputs_to_fp32 copies them behind it, until the
+    loss alone is left of the model's outputs."""
+    rows = code.new(1, 4, logits.extent)
+    storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
+    out = code.new(0, 4, extent)
+    code.note("loss", [out], [logits], [logits, rows], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+    copied = code.like(logits, 4)
+    code.mark()
+    del copied
+    return out
+
+
+def unsloth_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """unsloth_fused_ce_loss, compiled: the logits of a part and their gradient, as narrow as they are; the head does not train."""
+    gradient = code.like(x)
+    logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
+    code.mark()
+    del logits
+    kept = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
+    out = code.new(0, 4, x.extent)
+    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*kept)])
+    return out
+
+
+FUSED = {"liger": liger, "unsloth in parts": unsloth_in_parts}
+LOSSES = {"upcast": upcast, "unsloth": unsloth, "shifted": shifted, "shifted in the model": shifted, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
           "compiled": compiled}  # fmt: skip

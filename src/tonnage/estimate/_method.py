@@ -13,16 +13,15 @@ from tonnage.spec import TrainingPlan
 from tonnage.tape import Adapters, Extent
 
 QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
-ADAPTER_BYTES = 4  # peft, autocast_adapter_dtype
 
 
-def adapters_of(plan: TrainingPlan, recipe: Recipe) -> Adapters | None:
+def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | None:
     """The adapters that stand beside linear layers; None where the weights themselves train."""
     if plan.method not in ("lora", "dora"):
         return None
     four = plan.base_weights.startswith(("nf4", "fp4"))
     return Adapters(rank=plan.lora_rank, targets=plan.lora_targets, dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
-                    base=recipe.activation_bytes if plan.base_weights else 0, copies=four)  # fmt: skip
+                    base=recipe.activation_bytes if plan.base_weights else 0, copies=four, width=width)  # fmt: skip
 
 
 def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:

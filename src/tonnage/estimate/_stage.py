@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._method import ADAPTER_BYTES, base_weights, frozen_below
+from tonnage.estimate._method import base_weights, frozen_below
 from tonnage.estimate._optimizer import foreach_copies, optimizer_states
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._points import Point, points, running
@@ -305,7 +305,7 @@ class StageMemory:
         base = base_weights(self.stage, self.plan, shares, self.step.setting.types.parameter, self.shard if is_sharded else self.whole)  # fmt: skip
         if self.plan.method == "freeze":
             return Term.sum("weights", *base)
-        return Term.sum("weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+        return Term.sum("weights", *base, copies("adapters", self.step.updates.update_bytes, self.trained_shard if is_sharded else self.trained))  # fmt: skip
 
     @cached_property
     def updated(self) -> Term:

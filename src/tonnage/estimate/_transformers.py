@@ -2,16 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import Framework
 from tonnage.estimate._overhead import RESERVE, RESERVE_SOURCE
 from tonnage.estimate._points import Point, by_extent
-from tonnage.estimate._rank import Stage
+from tonnage.estimate._rank import Stage, first_of
 from tonnage.estimate._releases import Release, release_of
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
-from tonnage.tape import Extent, Layer
+from tonnage.tape import Extent, Layer, Setting
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
@@ -37,17 +40,40 @@ def loss_kind(of: Release) -> str:
     return "shifted in the model" if of < LOSS_CASTS else "shifted" if of < LABELS_PADDED else "upcast"
 
 
+def liger_parts(model: Model, tokens: int) -> float:
+    """Liger's loss takes as many tokens at once as give about as many logits as there are hidden states (fused_linear_cross_entropy.py)."""
+    each = -(-tokens // -(-model.vocab_size // model.hidden_size))
+    return tokens / min(1 << (each - 1).bit_length(), tokens)
+
+
 class Transformers(Framework):
     """A run of the Trainer on one accelerator, or under DDP."""
 
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
-        kind = loss_kind(release(self.plan.runtime_version))
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False)
+        kind, parts = self.loss_kind()
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, parts, logits_split=False)
+
+    def loss_kind(self) -> tuple[str, float]:
+        """Of _losses, and into how many parts it takes the tokens."""
+        if self.plan.liger:
+            return "liger", liger_parts(self.step.model, self.tokens)
+        return loss_kind(release(self.plan.runtime_version)), 1
+
+    @property
+    def tokens(self) -> int:
+        """Of a micro-batch; of several plans in an array the first one's."""
+        return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
+
+    def setting(self) -> Setting:
+        made = super().setting()
+        return replace(made, code="liger") if self.plan.liger else made
 
     def logits_held(self) -> float:
         """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the first ones."""
+        if self.plan.liger:
+            return 0
         width = self.step.setting.types.compute
         return 12 + (width if width < 4 else 0)
 
@@ -59,6 +85,8 @@ class Transformers(Framework):
         held = sizes.term("", vocabulary, self.logits_held(), LOGITS).value
         live = sizes.total({LOGITS: point.bytes.get(LOGITS, 0)})
         made = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=live)]
+        if self.plan.expandable_segments:
+            return made
         block = rank.stage.order[-1]
         hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
         moments = tapes.block_forward(block, self.step.setting, hidden)

@@ -95,7 +95,7 @@ class Step:
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (
-            self.recipe if self.trains_all else TRAINING_RECIPES["fp32"] if plan.method != "freeze" else self.recipe
+            self.recipe if self.trains_all else TRAINING_RECIPES[self.runtime.adapters] if plan.method != "freeze" else self.recipe
         )
         self.trained_held, self.trained_shard = self.held, self.shard
         if plan.method in ("lora", "dora"):

@@ -20,6 +20,7 @@ Moment = Literal["loss", "first layer of backward", "last layer of backward", "o
 LAST: tuple[Moment, ...] = ("last layer of backward",)
 BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
+METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
 
 
@@ -69,6 +70,9 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     replicated (HSDP). `split`: how a pipeline deals out layers. `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
+    `adapters`: the recipe of adapters beside a base that does not train; `trains`: methods that it has beside full training, () for none; `recompute`: what
+    its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `classic_allocator`: it leaves PyTorch's allocator without
+    expandable segments, and what that keeps is known.
     """
 
     name: str
@@ -103,6 +107,11 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
+    adapters: str = "fp32"
+    trains: tuple[str, ...] = ()
+    recompute: str = "none"
+    liger: tuple[str, ...] = ()
+    classic_allocator: bool = False
     buckets: tuple[Bucket, ...] = ()
     step: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True

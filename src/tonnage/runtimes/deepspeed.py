@@ -15,6 +15,7 @@ from tonnage.runtimes._base import (
     ALWAYS,
     BACKWARD,
     LAST,
+    METHODS,
     STEP_ALONE,
     TRAINING_RUNTIMES,
     Bucket,
@@ -50,6 +51,7 @@ TRAINING_RUNTIMES.add(
         gradients_persist=True,
         logits_split=False,
         gathers=2,
+        trains=METHODS,
         reduces=(Transient("gradients of one unit", 2),),
         buckets=(
             BUCKET,
