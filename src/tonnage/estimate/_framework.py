@@ -105,10 +105,11 @@ FRAMEWORKS: dict[str, type[Framework]] = {}
 def framework(name: str) -> type[Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _fsdp2, _megatron, _transformers, _unsloth
+        from tonnage.estimate import _fsdp2, _litgpt, _megatron, _transformers, _unsloth
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
         FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
+        FRAMEWORKS["litgpt"] = _litgpt.LitGPT
         FRAMEWORKS["unsloth"] = _unsloth.Unsloth
     return FRAMEWORKS.get(name, Framework)

@@ -37,6 +37,7 @@ MODEL_CODES = {
     "transformers": "eager",
     "torchtitan": "torchtitan",
     "unsloth": "unsloth",
+    "litgpt": "litgpt",
     "megatron": "megatron",
 }  # and their flavour of tape.CODES
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}

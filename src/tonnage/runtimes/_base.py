@@ -70,7 +70,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     replicated (HSDP). `split`: how a pipeline deals out layers. `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
-    `adapters`: the recipe of adapters beside a base that does not train; `trains`: methods that it has beside full training, () for none; `recompute`: what
+    `adapters`: the recipe of adapters beside a base that does not train; `trains`: methods that it has beside full training, () for none; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
     its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `classic_allocator`: it leaves PyTorch's allocator without
     expandable segments, and what that keeps is known.
     """
@@ -109,6 +109,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     casts: bool = False
     adapters: str = "fp32"
     trains: tuple[str, ...] = ()
+    quantises_head: bool = False
     recompute: str = "none"
     liger: tuple[str, ...] = ()
     classic_allocator: bool = False

@@ -24,7 +24,7 @@ class Adapters(Struct, frozen=True):
     """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
 
     `base`: bytes a parameter of the dequantised base, 0 where it is not quantised. `copies`: the result of a quantised layer is
-    cloned (peft, bnb.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
+    cloned (peft, bnb.py); `keeps`: so is its input kept (bitsandbytes before 0.44, autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
     """
 
     rank: int
@@ -34,6 +34,7 @@ class Adapters(Struct, frozen=True):
     copies: bool = False
     magnitudes: bool = False
     width: float = 4
+    keeps: bool = False
 
 
 class Held(NamedTuple):
@@ -171,7 +172,7 @@ class Code(Words):
             del again
             return [of_input]
 
-        self.note("mm_4bit", [made], [x], [], derivative)
+        self.note("mm_4bit", [made], [x], [x if adapters.keeps else None], derivative)
         made = self.to(made, width)
         return self.copy(made) if adapters.copies else made
 

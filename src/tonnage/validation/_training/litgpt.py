@@ -17,7 +17,7 @@ def options(c: Config) -> Options:
     if adapter or "lora" in text:
         # an adapter keeps for backward what a LoRA of such a size does: the base is frozen, and gradients pass through all of it
         made |= {"method": "qlora" if is_4_bit(text) else "lora", "lora_rank": c.size("lora_rank", "lora_r") or RANK,
-                 "lora_targets": "all-linear" if re.search(r"adapter_v2", text) else TARGETS}  # fmt: skip
+                 "lora_targets": "all-linear" if re.search(r"adapter_v2", text) else TARGETS, "lora_dropout": not adapter}  # fmt: skip
     return made
 
 

@@ -5,7 +5,7 @@ from tonnage.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import RECOMPUTE, Options, Reader, is_4_bit
 
-VERSIONS = "transformers 4.39, unsloth 2024.4"  # of April 2024, when the wiki's table was made
+VERSIONS = "transformers 4.39, bitsandbytes 0.43, unsloth 2024.4"  # of April 2024, when the wiki's table was made
 
 
 def options(c: Config) -> Options:
