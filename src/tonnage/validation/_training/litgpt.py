@@ -6,6 +6,7 @@ from tonnage.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import METHOD, Options, Reader, is_4_bit
 
+VERSIONS = "litgpt 0.4, bitsandbytes 0.42"  # pyproject.toml of the commit: bitsandbytes==0.42.0
 RANK, TARGETS = 8, "q_proj,v_proj"
 
 
@@ -18,6 +19,10 @@ def options(c: Config) -> Options:
         # an adapter keeps for backward what a LoRA of such a size does: the base is frozen, and gradients pass through all of it
         made |= {"method": "qlora" if is_4_bit(text) else "lora", "lora_rank": c.size("lora_rank", "lora_r") or RANK,
                  "lora_targets": "all-linear" if re.search(r"adapter_v2", text) else TARGETS, "lora_dropout": not adapter}  # fmt: skip
+        if is_4_bit(text):
+            made["base_weights"] = "nf4-double" if "-dq" in text else "nf4"
+    if not c.has("version", "runtime_version"):
+        made["runtime_version"] = VERSIONS
     return made
 
 
