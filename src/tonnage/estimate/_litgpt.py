@@ -28,7 +28,14 @@ class LitGPT(Framework):
 
     def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
         if point.phase == "loss" and self.plan.base_weights:
-            return [self.step.sizes.term("head made whole", self.step.model.vocab_size * self.step.model.hidden_size, WHOLE, Extent("parameter", "vocab"))]
+            return [
+                self.step.sizes.term(
+                    "head made whole",
+                    self.step.model.vocab_size * self.step.model.hidden_size,
+                    WHOLE,
+                    Extent("parameter", "vocab"),
+                )
+            ]
         if not point.head_made:
             return []
         return [self.step.sizes.term("logits of this step", self.step.model.vocab_size, 4, Extent("token", "gathered"))]

@@ -123,7 +123,7 @@ class StageMemory:
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
         gradients = self._gradients_total(point)
-        reserve = self.step.framework.reserve(self, point, gradients) or ()
+        reserve = self.step.framework.reserve(self, point, gradients) or []
         return gradients + self.tensors(point) + sum(term.value for term in reserve)
 
     def tensors(self, point: Point) -> Number:

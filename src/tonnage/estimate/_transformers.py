@@ -25,9 +25,7 @@ NEWEST: Release = (5, 23)
 LOSS_CASTS: Release = (4, 46)
 LABELS_PADDED: Release = (4, 49)
 LOGITS = Extent("token", "gathered")
-SEGMENTS = (
-    "PyTorch, c10/cuda/CUDACachingAllocator.cpp: a free block serves what fits into it, and segments of several do not join"
-)
+SEGMENTS = "PyTorch, c10/cuda/CUDACachingAllocator.cpp: a free block serves what fits into it, and segments of several do not join"
 
 
 def release(text: str) -> Release:
@@ -53,7 +51,9 @@ class Transformers(Framework):
         if not (stage.is_last and stage.after):
             return None
         kind, parts = self.loss_kind()
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, parts, logits_split=False)
+        return tapes.loss_layer(
+            stage.after, self.step.setting, self.step.model.hidden_size, kind, parts, logits_split=False
+        )
 
     def loss_kind(self) -> tuple[str, float]:
         """Of _losses, and into how many parts it takes the tokens."""
@@ -90,9 +90,14 @@ class Transformers(Framework):
         block = rank.stage.order[-1]
         hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
         moments = tapes.block_forward(block, self.step.setting, hidden)
-        most = Term.max("most", *(Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments)).value
+        most = Term.max(
+            "most", *(Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments)
+        ).value
         kept = self.step.kept[block].value
-        return [*made, Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=most, x=kept)]
+        return [
+            *made,
+            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=most, x=kept),
+        ]
 
     def _part(self, rank: "StageMemory", point: Point | None, gradients: Number) -> Term:
         """Elsewhere: a part of all tensors."""
@@ -101,4 +106,6 @@ class Transformers(Framework):
             held = held + rank.step_copies.value + rank.step_buffers.value
         else:
             held = held + rank.tensors(point)
-        return Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE)
+        return Term.of(
+            "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE
+        )

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 NEWEST: Release = (2026, 10)
 # unsloth/models/llama.py of 2024.8, 2024.10, 2024.11, 2024.12, 2025.2, 2025.5, 2025.8 and 2026.10 were read.
-FUSED_LOSS: Release = (2024, 11)  # no logits at all: first Apple's cut cross entropy, later unsloth_zoo's in parts, which is taken for both
+FUSED_LOSS: Release = (
+    2024,
+    11,
+)  # no logits at all: first Apple's cut cross entropy, later unsloth_zoo's in parts, which is taken for both
 BYTES_PER_LOGIT, MOST, PARTS_STEP = 16.0, 4 * GIB, 4  # fused_losses/cross_entropy_loss.py: get_chunk_size
 
 
@@ -63,4 +66,6 @@ class Unsloth(Transformers):
 @lru_cache(maxsize=1024)
 def _offloaded(block: Block, setting: Setting, hidden: int) -> Layer:
     code = Code(setting)
-    return tapes.layer(code, lambda x: code.offloaded(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter)
+    return tapes.layer(
+        code, lambda x: code.offloaded(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
+    )

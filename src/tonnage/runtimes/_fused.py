@@ -59,7 +59,9 @@ class Liger(Fused):
             made = self.gate(one, other)
             del one, other
         else:
-            made = self.gate(self.linear(gate, x, op.held(gate), inner, TENSOR), self.linear(up, x, op.held(up), inner, TENSOR))
+            made = self.gate(
+                self.linear(gate, x, op.held(gate), inner, TENSOR), self.linear(up, x, op.held(up), inner, TENSOR)
+            )
         return self.dropped(self.linear(down, made, op.held(down), op.hidden_size))
 
 
@@ -71,12 +73,19 @@ class Unsloth(Fused):
 
     def run(self, op: Any, x: Tensor) -> Tensor:
         fits = isinstance(op, MLP) and op.gated and op.names[0] != op.names[1] and not op.bias
-        if not fits or self.adapters is None or self.adapters.dropout or not all(self._adapts(name) for name in op.names):
+        if (
+            not fits
+            or self.adapters is None
+            or self.adapters.dropout
+            or not all(self._adapts(name) for name in op.names)
+        ):
             return super().run(op, x)
         return self._mlp(op, x, self.adapters)
 
     def _adapts(self, name: str) -> bool:
-        return self.adapters is not None and (not self.adapters.targets or name.rpartition(".")[2] in self.adapters.targets)
+        return self.adapters is not None and (
+            not self.adapters.targets or name.rpartition(".")[2] in self.adapters.targets
+        )
 
     def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
         adapters = self.adapters
@@ -132,7 +141,11 @@ class Unsloth(Fused):
         hidden, inner = op.hidden_size, op.intermediate_size
         with self.inside(op.name):
             x = self.to(x, self.types.compute)
-            low = [each for columns, rows in ((hidden, inner), (hidden, inner), (inner, hidden)) for each in self._lora(columns, rows, adapters)]
+            low = [
+                each
+                for columns, rows in ((hidden, inner), (hidden, inner), (inner, hidden))
+                for each in self._lora(columns, rows, adapters)
+            ]
             gate = self._multiplied(gates, inner, x, TENSOR, adapters)
             up = self._multiplied(ups, inner, x, TENSOR, adapters)
             product = self.like(up)

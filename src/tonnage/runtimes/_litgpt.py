@@ -28,7 +28,10 @@ class LitGPT(Code):
         names = [f"{op.name}.{op.fused}"] if op.fused else [q, k, v]
         sizes = (op.query_width, op.key_width, op.value_width)
         held = [each for name in names for each in op.held(name)]
-        taken = [size if self._adapts(name) or op.fused and self._adapts(op.names[0]) else 0 for name, size in zip(op.names, sizes, strict=False)]
+        taken = [
+            size if self._adapts(name) or op.fused and self._adapts(op.names[0]) else 0
+            for name, size in zip(op.names, sizes, strict=False)
+        ]
         made = self._joint(x, held, sizes, taken)
         with self.inside(op.name):
             queries, keys, values = self.parts(made, sizes)
@@ -42,7 +45,9 @@ class LitGPT(Code):
         return self.linear(out, made, op.held(out), op.hidden_size)
 
     def _adapts(self, name: str) -> bool:
-        return self.adapters is not None and (not self.adapters.targets or name.rpartition(".")[2] in self.adapters.targets)
+        return self.adapters is not None and (
+            not self.adapters.targets or name.rpartition(".")[2] in self.adapters.targets
+        )
 
     def _placed(self, x: Tensor, of: float) -> Tensor:
         """Heads with their positions, joined with what is not turned even where that is nothing."""
@@ -62,7 +67,9 @@ class LitGPT(Code):
             base = self._base(x, weights, out, extent)
             if adapters is None or not is_module or not self._adapts(name):
                 return base
-            low = self.product(self.dropout(x) if adapters.dropout else x, [self._lora(x.elements, adapters)], adapters.rank)
+            low = self.product(
+                self.dropout(x) if adapters.dropout else x, [self._lora(x.elements, adapters)], adapters.rank
+            )
             return self.add(base, self.mapped("mul", self.product(low, [self._lora(out, adapters)], out, extent)))
 
     def _lora(self, elements: float, adapters: Adapters) -> Tensor:

@@ -26,7 +26,9 @@ def options(c: Config) -> Options:
     elif how:
         made["attention"] = "eager"  # model/patcher.py of 0.6: sdpa only from 0.7 on, where flash_attn is "auto"
     if not c.has("precision", "dtype"):
-        made["precision"] = "bf16-mixed"  # bf16: autocast; a frozen base is in 16 bits, and what trains is cast to fp32 (model/adapter.py)
+        made["precision"] = (
+            "bf16-mixed"  # bf16: autocast; a frozen base is in 16 bits, and what trains is cast to fp32 (model/adapter.py)
+        )
     if not c.has("version", "runtime_version"):
         made["runtime_version"] = VERSIONS
     return made
