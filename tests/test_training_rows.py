@@ -50,7 +50,7 @@ def compare(*rows: Row) -> list[dict]:
 def test_every_row_of_the_corpus_is_read_by_a_dialect_or_says_which_field_is_in_the_way():
     lines = [line for line in validate(ROWS)["rows"] if line["main"]]
     unread = {line["skipped"] for line in lines if line["skipped"]}
-    allowed = ("is not built yet", "is not estimated yet", "no model is called")
+    allowed = ("is not built yet", "is not estimated yet", "no model is called", "no target of LoRA is called")
     assert all(any(words in reason for words in allowed) for reason in unread), unread
     assert len({line["id"] for line in lines}) == len(lines) == len(ROWS)
 

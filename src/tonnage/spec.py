@@ -135,8 +135,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     """How one training step is spread. Numbers may be arrays with one entry per plan, but for the pipeline's two sizes.
 
     `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks. `model_code`:
-    how layers are written, empty: as the runtime has it. `method`: full, lora, dora or freeze; `lora_targets`: empty for all linear
-    layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
+    whose code the layers are, empty: the runtime's own. `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all
+    linear layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
     `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
     """
 
@@ -164,13 +164,13 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     model_code: str = ""
     method: str = "full"
     lora_rank: int = 0
-    lora_targets: tuple[str, ...] = ()
+    lora_targets: str = ""
     lora_dropout: bool = False
     base_weights: str = ""
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None
-    recompute_modules: tuple[str, ...] = ()
+    recompute_modules: str = ""
     expert_capacity_factor: float | None = None
     context_parallel_method: str = ""
     runtime_version: str = ""

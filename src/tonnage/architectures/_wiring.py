@@ -1,7 +1,7 @@
 """How the sublayers of a layer hang together: what reads the residual stream, and what is added to it."""
 
 from tonnage.architectures._model import Block
-from tonnage.ops import Norm, Op, Parameter
+from tonnage.ops import MLP, MoE, Norm, Op, Parameter
 from tonnage.tape import Code, Tensor
 
 
@@ -15,8 +15,48 @@ def run(block: Block, code: Code, x: Tensor) -> Tensor:
     beside = any(isinstance(op, Norm) and not op.keeps for op in block.ops)
     if beside:
         return _beside(code, x, chains)
+    if _normalises_sums(block):
+        return _summed_first(code, x, chains)
+    at = next((i for i, (_, mixers, _) in enumerate(chains) if isinstance(mixers[0], MoE) and i > 1), None)
+    if at is not None and isinstance(chains[at - 1][1][0], MLP):
+        x = _run(code, x, chains[: at - 1])
+        return _feed_beside_mixture(code, x, chains[at - 1], chains[at])
+    return _run(code, x, chains)
+
+
+def _run(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
     for chain in chains:
         x = _sublayer(code, x, chain)
+    return x
+
+
+def _feed_beside_mixture(code: Code, x: Tensor, dense: list[list[Op]], mixed: list[list[Op]]) -> Tensor:
+    """Gemma 4: a feed-forward and a mixture read the same stream, each with norms of its own, and one norm follows their sum. The router
+    reads the stream through a norm without weights and a learned scale."""
+    mixture, after = mixed[1][0], mixed[2]
+    assert isinstance(mixture, MoE)
+    y = _through(code, _through(code, _through(code, x, dense[0]), dense[1]), dense[2])
+    with code.inside(mixture.router_name):
+        read = code.rms_norm(x, None)
+        read = code.mapped("mul", code.mul(read, code.weight(mixture.hidden_size, "replicated")))
+        chosen = mixture.scores(code, read)
+        del read
+    z = mixture.experts_out(code, _through(code, x, mixed[0]), chosen)
+    y = code.add(y, _through(code, z, after[:1]))
+    del z, chosen
+    return code.joined(x, _through(code, y, after[1:]))
+
+
+def _normalises_sums(block: Block) -> bool:
+    """Layers as BERT's, N(x + M(x)): they begin without a norm and end with a LayerNorm."""
+    first, last = block.ops[0], block.ops[-1]
+    return not isinstance(first, Norm) and isinstance(last, Norm) and last.kind == "layer"
+
+
+def _summed_first(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
+    for _, mixers, after in chains:
+        y = _through(code, x, mixers)
+        x = _through(code, code.add(y, x), after)
     return x
 
 

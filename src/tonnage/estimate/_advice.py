@@ -127,7 +127,7 @@ def _free(run: _Run) -> Iterator[Ladder]:
         yield _ladder("sequence_parallel", (True,))
     yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])
     if run.cluster.size > 1 and _copies_everything(plan):
-        yield _ladder("runtime", ("fsdp2",))
+        yield Ladder(({"runtime": "fsdp2", "model_code": "transformers"},))
 
 
 def _machines(run: _Run) -> Ladder:
@@ -135,7 +135,7 @@ def _machines(run: _Run) -> Ladder:
     plan = run.plan
     shared = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size
     spread = plan.pipeline_parallel_size * plan.expert_parallel_size * plan.expert_tensor_parallel_size
-    runtime = {"runtime": "fsdp2"} if _copies_everything(plan) else {}
+    runtime = {"runtime": "fsdp2", "model_code": "transformers"} if _copies_everything(plan) else {}
     steps = (
         {"on": count, **runtime} for count in run.machines.larger(MANY) if count % shared == 0 and count % spread == 0
     )

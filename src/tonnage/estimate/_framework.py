@@ -3,6 +3,7 @@
 `Framework` is PyTorch's own way; a runtime whose ways differ has a subclass in `FRAMEWORKS`.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -27,6 +28,9 @@ class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
+    keeps_gradients = True  # until the optimizer's step
+    adapter_precision = "fp32"  # peft, autocast_adapter_dtype
+    unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
     def __init__(self, step: "Step"):
         self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
@@ -34,14 +38,19 @@ class Framework:
     def setting(self) -> Setting:
         """How the layers of this run are written and cast."""
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
-        adapters = adapters_of(plan, recipe, TRAINING_RECIPES[runtime.adapters].update_bytes)
+        adapters = adapters_of(plan, recipe, TRAINING_RECIPES[self.adapter_precision].update_bytes)
         autocast = runtime.casts and bool(recipe.master_bytes)
         parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
-        return Setting(code=plan.model_code or runtime.code, types=Types(parameter, recipe.activation_bytes, autocast),
+        return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
                        attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters)  # fmt: skip
+
+    def _code(self) -> str:
+        """The flavour of the tape that the model's code is."""
+        own = self.plan.model_code in ("", self.runtime.model_codes[0])
+        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
@@ -86,6 +95,12 @@ class Framework:
         """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
         return None
 
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
+        reserve = self.reserve(rank, point, gradients) or ()
+        terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
+        return rank.buffers_at(point).value + sum(term.value for term in terms)
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
@@ -99,16 +114,19 @@ class Framework:
         return cublas_workspaces(self.step.cluster)
 
 
-FRAMEWORKS: dict[str, type[Framework]] = {}
+FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
+FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
 
 
-def framework(name: str) -> type[Framework]:
+def framework(name: str) -> Callable[["Step"], Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _fsdp2, _litgpt, _megatron, _transformers, _unsloth
+        from tonnage.estimate import _fsdp2, _litgpt, _megatron, _nanotron, _torchtune, _transformers, _unsloth
 
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
+        FRAMEWORKS["nanotron"] = _nanotron.Nanotron
+        FRAMEWORKS["torchtune"] = _torchtune.torchtune
         FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
         FRAMEWORKS["litgpt"] = _litgpt.LitGPT
         FRAMEWORKS["unsloth"] = _unsloth.Unsloth

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from tonnage.estimate.plans import TrainingOptions
 
 
-def framework_options(model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+def framework_options(
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
+) -> dict[str, Any]:
     """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
     made: dict[str, Any] = {"runtime_version": runtime.version} if runtime.own is not None else {}
-    able = runtime.compiles and model_code == runtime.code
+    able = runtime.compiles and model_code == runtime.model_codes[0]
     made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
     made["float8"] = _float8(runtime, o, q)
     made["float8_all_gather"] = _switch("float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather,
@@ -31,13 +33,17 @@ def framework_options(model: Model, runtime: TrainingRuntime, sizes: dict[str, A
     return made
 
 
-def _switch(name: str, able: bool, said: bool | None, needs: str, ability: str, runtime: TrainingRuntime, q: Question) -> bool:
+def _switch(
+    name: str, able: bool, said: bool | None, needs: str, ability: str, runtime: TrainingRuntime, q: Question
+) -> bool:
     """Something that is on or off; it is an error to ask for it where it does not exist."""
     if not able:
         if said:
             others = [each for each in TRAINING if ability and getattr(training_runtime(each), ability)]
             hint = f" Runtimes that have it: {', '.join(others)}." if others and runtime.name not in others else ""
-            raise InvalidPlan(f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}")
+            raise InvalidPlan(
+                f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}"
+            )
         return False
     return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
 
@@ -46,14 +52,16 @@ def _liger(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Ques
     kind = str(model.config.get("model_type", ""))
     if o.liger and runtime.liger and kind not in runtime.liger:
         raise InvalidPlan(f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}.")
-    return _switch("liger", bool(runtime.liger) and kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
+    return _switch("liger", kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
 
 
 def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
     if len(runtime.float8) == 1:
         if o.float8 not in (None, "none"):
             others = [each for each in TRAINING if len(training_runtime(each).float8) > 1]
-            raise InvalidPlan(f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}.")
+            raise InvalidPlan(
+                f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}."
+            )
         return "none"
     chosen: str = q.take("float8", o.float8, "none", "default", "products in 16 bit")
     if chosen not in runtime.float8:
@@ -64,7 +72,9 @@ def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
 def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question) -> int:
     if not runtime.replicates:
         if o.replicate_size not in (None, 1):
-            raise InvalidPlan(f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}.")
+            raise InvalidPlan(
+                f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}."
+            )
         return 1
     ranks = sizes["data_parallel_size"]
     count: int = q.take("replicate_size", o.replicate_size, 1, "default", "shards over all data-parallel ranks")
@@ -75,9 +85,18 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptio
 
 def _expandable(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
     if runtime.classic_allocator:
-        return bool(q.take("expandable_segments", o.expandable_segments, False, "runtime", "PyTorch's own: PYTORCH_CUDA_ALLOC_CONF is not set"))
+        why = "PyTorch's own: PYTORCH_CUDA_ALLOC_CONF is not set"
+        return bool(q.take("expandable_segments", o.expandable_segments, False, "runtime", why))
     if not runtime.shards_units:
         if o.expandable_segments is not None:
             raise InvalidPlan(f"expandable_segments: what the allocator keeps is not known for runtime {runtime.name}. Leave it out.")
         return True
-    return bool(q.take("expandable_segments", o.expandable_segments, True, "runtime", "torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF"))
+    return bool(
+        q.take(
+            "expandable_segments",
+            o.expandable_segments,
+            True,
+            "runtime",
+            "torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF",
+        )
+    )

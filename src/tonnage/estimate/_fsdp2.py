@@ -31,7 +31,7 @@ class Compiled(Framework):
     def own(self) -> Own | None:
         """What the runtime's own layers ask of the plan; other people's code knows nothing of it."""
         plan, runtime = self.plan, self.runtime
-        if runtime.own is None or plan.model_code not in ("", runtime.code):
+        if runtime.own is None or plan.model_code not in ("", runtime.model_codes[0]):
             return None
         return replace(runtime.own, compiled=plan.compile, tensor_parallel=_many(plan.tensor_parallel_size), ring=_many(plan.context_parallel_size),
                        float8=plan.float8 != "none")  # fmt: skip
@@ -44,6 +44,7 @@ class Fsdp2(Compiled):
 
     def __init__(self, step: "Step"):
         super().__init__(step)
+        self.unit_gradient_width = self.recipe.compute_bytes
         self._units: dict[int, Units] = {}
 
     def units(self, rank: "StageMemory") -> Units:
@@ -69,7 +70,7 @@ class Fsdp2(Compiled):
 
     def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
         units = self.units(rank)
-        return unit_points(plain, bool(units.head.children), units.accumulates)
+        return unit_points(plain, units.order, bool(units.head.children), units.accumulates)
 
     def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
         units = self.units(rank)
@@ -83,7 +84,10 @@ class Fsdp2(Compiled):
             return None
         if point.is_later:
             return Term.sum("gradients", units.accumulated)
-        above = [Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block]) for block, count in point.made.items()]
+        above = [
+            Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block])
+            for block, count in point.made.items()
+        ]
         whole = Term.sum("parameters", *above, unit="parameters")
         return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, whole))
 
@@ -98,10 +102,21 @@ class Fsdp2(Compiled):
         ahead = units.at(point).ahead if point is not None else None
         live = 0 if units.accumulates and point is not None else gradients
         made = [
-            Term.of("reserve of the all-gather's stream", f.pool_reserve_bytes, M=units.pool.value, x=ahead.value if ahead else 0),
+            Term.of(
+                "reserve of the all-gather's stream",
+                f.pool_reserve_bytes,
+                M=units.pool.value,
+                x=ahead.value if ahead else 0,
+            ),
             Term.of("reserve of the reduce-scatter's stream", f.pool_reserve_bytes, M=rank.everything.value, x=live),
         ]
         return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        units = self.units(rank)
+        held = units.at(point)
+        fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
+        return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
 
     def _holes(self, rank: "StageMemory") -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
@@ -114,15 +129,23 @@ class Fsdp2(Compiled):
         if not self.plan.expandable_segments:
             block = self.units(rank).order[-1]
             extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
-            most = Term.max("most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(each)) for each in extents)).value
-            made.append(Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value))
+            most = Term.max(
+                "most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(each)) for each in extents)
+            ).value
+            made.append(
+                Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value)
+            )
         return made
 
     def workspaces(self, rank: "StageMemory") -> list[Term]:
         made = super().workspaces(rank)
-        if self.plan.async_tensor_parallel:  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
+        if (
+            self.plan.async_tensor_parallel
+        ):  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
             one = rank.sizes.term("", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
-            made.append(Term.of("symmetric memory of tensor parallelism", f.workspace_bytes, source=SYMMETRIC, M=one.value, n=2))
+            made.append(
+                Term.of("symmetric memory of tensor parallelism", f.workspace_bytes, source=SYMMETRIC, M=one.value, n=2)
+            )
         return made
 
 

@@ -20,6 +20,8 @@ WHOLE = 4
 class LitGPT(Framework):
     """A run of litgpt finetune or pretrain on one accelerator."""
 
+    adapter_precision = "bf16"
+
     def setting(self) -> Setting:
         made = super().setting()
         if made.adapters is None or not made.adapters.base:
@@ -27,7 +29,7 @@ class LitGPT(Framework):
         return replace(made, adapters=replace(made.adapters, base=WHOLE))
 
     def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
-        if point.phase == "loss" and self.plan.base_weights:
+        if point.everything and self.plan.base_weights:
             return [
                 self.step.sizes.term(
                     "head made whole",

@@ -45,7 +45,7 @@ class Megatron(Framework):
         return MegatronSetting(
             code="megatron", types=Types(recipe.activation_bytes, recipe.activation_bytes), style=style_of(self.step.model),
             kernels=runtime.kernels, attention=plan.attention or runtime.kernels.attention, dropout=plan.dropout,
-            attention_dropout=plan.attention_dropout, recompute=plan.recompute, recompute_modules=plan.recompute_modules or ("core_attn",),
+            attention_dropout=plan.attention_dropout, recompute=plan.recompute, recompute_modules=tuple(filter(None, plan.recompute_modules.split(","))) or ("core_attn",),
             sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
             context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "", expert_parallel=experts > 1,
             local_experts=mixture is not None and mixture.num_experts > experts,

@@ -38,12 +38,22 @@ def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
 
 
 def training_overhead(
-    tensors: Number, plan: TrainingPlan, cluster: Cluster | None, workspaces: list[Term], reserve: list[Term] | None = None
+    tensors: Number,
+    plan: TrainingPlan,
+    cluster: Cluster | None,
+    workspaces: list[Term],
+    reserve: list[Term] | None = None,
 ) -> Term:
     """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors; `reserve`: where it is known."""
-    parts = reserve if reserve is not None else [
-        Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=tensors, rho=RESERVE)
-    ]
+    parts = (
+        reserve
+        if reserve is not None
+        else [
+            Term.of(
+                "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=tensors, rho=RESERVE
+            )
+        ]
+    )
     parts = [*parts, *workspaces]
     if cluster is None or cluster.accelerator.vendor in MEASURED_VENDORS:
         parts.append(Term.of("accelerator context", f.fixed_bytes, basis="measured", source=CONTEXT_SOURCE, M=CONTEXT))

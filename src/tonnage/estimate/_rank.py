@@ -71,7 +71,9 @@ def _ends_weigh(model: Model, pipeline: int) -> list[int]:
 def _by_cost(model: Model, pipeline: int) -> list[int]:
     """nanotron, models/base.py: a stage takes blocks until it has more than its part of the products; the head is one."""
     main = model.decoder
-    costs = [sum(weight.num_parameters for weight in main.blocks[kind].weights() if weight.linear) for kind in main.layers]
+    costs = [
+        sum(weight.num_parameters for weight in main.blocks[kind].weights() if weight.linear) for kind in main.layers
+    ]
     total = sum(costs) + model.vocab_size * main.hidden_size
     bounds, done = [0], 0
     for number, cost in enumerate(costs, 1):
@@ -86,7 +88,9 @@ SPLITS = {"even": lambda model, pipeline: layer_bounds(model.decoder.num_layers,
 
 
 @lru_cache(maxsize=256)
-def stages(model: Model, pipeline: int, first: int | None = None, last: int | None = None, split: str = "even") -> tuple[Stage, ...]:
+def stages(
+    model: Model, pipeline: int, first: int | None = None, last: int | None = None, split: str = "even"
+) -> tuple[Stage, ...]:
     """The pipeline's stages. Towers and encoders other than the main branch run on the first. `split`: where no sizes are given."""
     main = model.decoder
     if first is None and last is None and pipeline > 1:

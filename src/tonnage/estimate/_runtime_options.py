@@ -43,11 +43,11 @@ def runtime_options(
     return made
 
 
-def _modules(text: str, o: "TrainingOptions") -> tuple[str, ...]:
+def _modules(text: str, o: "TrainingOptions") -> str:
     named = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in named:
         if name not in MODULES:
             raise unknown("module to recompute", name, MODULES)
     if o.recompute not in (None, "selective"):
         raise InvalidPlan(f"recompute_modules belong to recompute selective. Got {text} with recompute {o.recompute}.")
-    return named
+    return ",".join(named)

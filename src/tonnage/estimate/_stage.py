@@ -4,7 +4,7 @@ The numbers are for searching: they add up the same Terms without making a tree 
 """
 
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
@@ -13,11 +13,12 @@ from tonnage.estimate._communication import Communication, copies, width_of
 from tonnage.estimate._method import base_weights, frozen_below
 from tonnage.estimate._optimizer import foreach_copies, optimizer_states
 from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._points import Point, points, running
+from tonnage.estimate._points import Point, by_place, points, running
 from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
 from tonnage.ops import Embedding
+from tonnage.optimizers import optimizer
 from tonnage.runtimes._base import Moment, State
 from tonnage.tape import TOKEN
 
@@ -40,6 +41,9 @@ class StageMemory:
         self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
+        self._bases: dict[int, Number] = {}
+        self._sizes_here: dict[tuple[int, bool], Number] = {}
+        self._mosts: dict[tuple[int, ...], Number] = {}
 
     # ---- parameters ----
 
@@ -83,12 +87,18 @@ class StageMemory:
         parts = [term for op in ops for term in op_parameters(op, shares)]
         return Term.sum("after the layers", *parts, unit="parameters")
 
+    @cached_property
+    def head(self) -> Term:
+        """The head's parameters, before ZeRO; a tied one is the table."""
+        parts = [term for op in (*self.stage.after, *self.stage.table) for term in op_parameters(op, self.step.whole)]
+        return Term.sum("norm and head", *parts, unit="parameters")
+
     # ---- moments ----
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = not (self.gradients_sharded or self.runtime.gradients_persist) or self.runtime.counts_gradients
+        gradients_count = bool(self.step.framework.unit_gradient_width) or not (self.gradients_sharded or self.runtime.gradients_persist)  # fmt: skip
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
         plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
@@ -114,26 +124,70 @@ class StageMemory:
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
             step = step + sum(term.value for term in pools)
-        for point in self.points:
-            step = maximum(step, self._total(point))
+        for alike in by_place(self.points):
+            step = maximum(step, self._base(alike[0]) + self._most(alike))
         largest = step + self.weights.value + self.optimizer.value + self._lasting.value
-        reserve = [] if pools is not None else None  # else each moment has its own
+        reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
+
+    @cached_property
+    def _totals(self) -> list[Number]:
+        return [self._total(point) for point in self.points]
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        gradients = self._gradients_total(point)
-        reserve = self.step.framework.reserve(self, point, gradients) or []
-        return gradients + self.tensors(point) + sum(term.value for term in reserve)
+        return self._base(point) + self._here(point)
 
-    def tensors(self, point: Point) -> Number:
-        """Tensors of a moment, but for weights, gradients and optimizer."""
-        total = self._kept_total(point) + self.sizes.total(point.bytes)
-        return total + self._buffers_at(point).value + sum(term.value for term in self._beside(point))
+    def _most(self, alike: tuple[Point, ...]) -> Number:
+        """The most that operations hold among the moments of one place."""
+        key = tuple(id(point.live) for point in alike)
+        found = self._mosts.get(key)
+        if found is None:
+            found = self._mosts[key] = reduce(maximum, map(self._here, alike))
+        return found
 
-    def _kept_total(self, point: Point) -> Number:
+    def _here(self, point: Point) -> Number:
+        if not point.live:
+            return 0
+        key = id(point.live), point.table_made
+        found = self._sizes_here.get(key)
+        if found is None:
+            found = self._sizes_here[key] = self._at_work(point)
+        return found
+
+    def _at_work(self, point: Point) -> Number:
+        """What operations hold at a moment; layers of one kind hold the same wherever they stand."""
+        total = self.sizes.total(point.bytes)
+        width = self.step.framework.unit_gradient_width
+        if self._adds_made and not point.table_made:
+            width = width + self._fresh * self.gradient_width
+        return total + self.sizes.made(point.bytes) * width if hasattr(width, "ndim") or width else total
+
+    def _base(self, point: Point) -> Number:
+        """What the moments of one place have in common."""
+        found = self._bases.get(point.place)
+        if found is None:
+            gradients = self._gradients_total(point)
+            found = gradients + self.kept_total(point) + sum(term.value for term in self._waiting(point))
+            found = found + self.step.framework.beside(self, point, gradients)
+            self._bases[point.place] = found
+        return found
+
+    @cached_property
+    def _adds_made(self) -> bool:
+        """Gradients of the unit at work are on the account of all gradients."""
+        return not (self.gradients_sharded or self.runtime.gradients_persist) and self.step.framework.keeps_gradients
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
+
+    def kept_total(self, point: Point) -> Number:
+        """What layers keep at a moment, but for the one at work."""
         if point.everything:
             return self._all_kept
+        if point.is_last:
+            return self._below_kept(point)
         return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
 
     @cached_property
@@ -156,20 +210,16 @@ class StageMemory:
         return sum(count * self.step.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
+        """Gradients of a place: those of the unit at work come with its moments."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own.value
         everything = self.everything.value
         if self.runtime.gradients_persist or point.table_made:
             return everything
-        carried = f.gradients_carried.evaluate(self.plan.num_microbatches)
-        if self.step.scalar and carried:
-            return everything
         made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
         made = made + (self.after.value if point.head_made else 0)
-        if not self.gradients_sharded:
-            made = made + self.sizes.made(point.bytes)
-        return carried * everything + (1 - carried) * made * self.gradient_width
+        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
@@ -182,8 +232,7 @@ class StageMemory:
         chosen = list(self.points)
         if self.step.scalar:
             best: dict[str, tuple[Number, Point]] = {}
-            for point in self.points:
-                size = self._total(point)
+            for point, size in zip(self.points, self._totals, strict=True):
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
@@ -193,7 +242,7 @@ class StageMemory:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
         temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
         passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self._buffers_at(point).children, *passing, unit="bytes")
+        buffers = Term.sum("communication buffers", *self.buffers_at(point).children, *passing, unit="bytes")
         gradients = self._gradients(point)
         reserve = self.step.framework.reserve(self, point, gradients.value)
         return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
@@ -208,14 +257,17 @@ class StageMemory:
         """Buffers of communication in the optimizer's step."""
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
-    def _buffers_at(self, point: Point) -> Term:
+    def buffers_at(self, point: Point) -> Term:
+        """Buffers of communication at a moment."""
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
     def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip
         temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
         parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
-        return Term.sum(name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve))
+        return Term.sum(
+            name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
+        )
 
     @cached_property
     def _lasting(self) -> Term:
@@ -223,11 +275,11 @@ class StageMemory:
 
     @cached_property
     def _workspaces(self) -> list[Term]:
-        return self.step.framework.workspaces(self)
+        return [*self.step.framework.workspaces(self), *(self._states_of_optimizer if self._is_paged else [])]
 
-    def _beside(self, point: Point) -> list[Term]:
-        framework = self.step.framework
-        return [*self._waiting(point), *framework.temporary(self, point), *framework.passing(self, point)]
+    @property
+    def _is_paged(self) -> bool:
+        return optimizer(self.plan.optimizer).paged
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
@@ -246,8 +298,8 @@ class StageMemory:
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            flight = self.in_flight_later if point.is_later else self.in_flight
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
+            flight = self.in_flight_later.value if point.is_later else self.in_flight.value
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
@@ -292,7 +344,9 @@ class StageMemory:
 
     @cached_property
     def everything(self) -> Term:
-        """All gradients."""
+        """All gradients, when the optimizer takes its step."""
+        if not self.step.framework.keeps_gradients:
+            return Term.sum("gradients", unit="bytes")
         return self._states("gradients", self.runtime.gradients)
 
     @cached_property
@@ -318,8 +372,14 @@ class StageMemory:
         recipe = self.step.updates
         masters = self.runtime.masters if recipe.master_bytes else ()
         parts = [self._state(state) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
+        parts += [] if self._is_paged else self._states_of_optimizer
         return Term.sum("optimizer", *parts, unit="bytes")
+
+    @property
+    def _states_of_optimizer(self) -> list[Term]:
+        """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
+        made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
+        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made
 
     @cached_property
     def step_copies(self) -> Term:

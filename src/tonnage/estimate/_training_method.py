@@ -37,9 +37,12 @@ def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions"
         )
     if chosen != "freeze":
         _refuse(chosen, {"trainable_layers": o.trainable_layers})
-    if chosen not in (runtime.trains or METHODS[:1]):
+    able = runtime.trains or METHODS[:1]
+    if chosen not in able:
         others = [name for name in TRAINING if chosen in training_runtime(name).trains]
-        raise InvalidPlan(f"runtime {runtime.name} is estimated for method {' or '.join(runtime.trains or METHODS[:1])}. Got {chosen}. Runtimes that have it: {', '.join(others)}.")
+        raise InvalidPlan(
+            f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes that have it: {', '.join(others)}."
+        )
     if chosen == "full":
         return {}
     if chosen == "freeze":
@@ -80,9 +83,9 @@ def _base(method: str, o: "TrainingOptions", q: Question) -> str:
     return found
 
 
-def _targets(model: Model, targets: str) -> tuple[str, ...]:
+def _targets(model: Model, targets: str) -> str:
     if targets == ALL_LINEAR:
-        return ()
+        return ""
     wanted = tuple(part.strip() for part in targets.split(",") if part.strip())
     linear = sorted({weight.name.removesuffix(".weight").rpartition(".")[2] for block in model.decoder.blocks for weight in block.weights()
                      if weight.linear and weight.part in ("attention", "mlp", "mixer")})  # fmt: skip
@@ -93,4 +96,4 @@ def _targets(model: Model, targets: str) -> tuple[str, ...]:
         raise InvalidPlan(
             f"lora_targets must name linear layers of {model.name}: {', '.join(linear)}, or {ALL_LINEAR}. Got nothing."
         )
-    return wanted
+    return ",".join(wanted)

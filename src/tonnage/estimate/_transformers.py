@@ -14,6 +14,7 @@ from tonnage.estimate._rank import Stage, first_of
 from tonnage.estimate._releases import Release, release_of
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
+from tonnage.runtimes._fused import LIGER
 from tonnage.tape import Extent, Layer, Setting
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Transformers(Framework):
 
     def setting(self) -> Setting:
         made = super().setting()
-        return replace(made, code="liger") if self.plan.liger else made
+        return replace(made, code=LIGER) if self.plan.liger else made
 
     def logits_held(self) -> float:
         """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the first ones."""
@@ -78,34 +79,30 @@ class Transformers(Framework):
         return 12 + (width if width < 4 else 0)
 
     def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
-        """At the loss: what its own tensors left empty, and the segments of a layer's temporaries, which are too small for logits."""
-        if point is None or LOGITS not in point.bytes:
+        """At the loss: what its own tensors leave empty, and the segments of a layer's temporaries, which are too small for logits."""
+        if point is None or not point.everything or not rank.stage.after:
             return [self._part(rank, point, gradients)]
         sizes, vocabulary = rank.sizes, self.step.model.vocab_size
         held = sizes.term("", vocabulary, self.logits_held(), LOGITS).value
-        live = sizes.total({LOGITS: point.bytes.get(LOGITS, 0)})
-        made = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=live)]
+        most = sizes.total({LOGITS: self._most_logits(rank.stage, point.phase)})
+        made = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=most)]
         if self.plan.expandable_segments:
             return made
         block = rank.stage.order[-1]
         hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
         moments = tapes.block_forward(block, self.step.setting, hidden)
-        most = Term.max(
-            "most", *(Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments)
-        ).value
-        kept = self.step.kept[block].value
-        return [
-            *made,
-            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=most, x=kept),
-        ]
+        totals = [Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments]
+        fullest, kept = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
+        return [*made, Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept)]
+
+    def _most_logits(self, stage: Stage, phase: str) -> float:
+        """Bytes a token of the logits and what is as large, at the fullest moment of the loss's forward or backward."""
+        layer = self.loss(stage)
+        moments = layer.moments if layer is not None else ()
+        return max((by_extent(each.live).get(LOGITS, 0) for each in moments if each.forward == (phase == "forward")), default=0)
 
     def _part(self, rank: "StageMemory", point: Point | None, gradients: Number) -> Term:
-        """Elsewhere: a part of all tensors."""
+        """Elsewhere: a part of all that stays."""
         held = rank.weights.value + rank.optimizer.value + gradients
-        if point is None:
-            held = held + rank.step_copies.value + rank.step_buffers.value
-        else:
-            held = held + rank.tensors(point)
-        return Term.of(
-            "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE
-        )
+        held = held + (rank.step_copies.value + rank.step_buffers.value if point is None else rank.kept_total(point) + rank.buffers_at(point).value)
+        return Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE)

@@ -7,7 +7,9 @@ import numpy as np
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._layers import window_of
 from tonnage.estimate.training import training_memory
+from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 
 COLUMNS = (
@@ -15,7 +17,8 @@ COLUMNS = (
     "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size",
 )  # fmt: skip
 
-LAYER_SIZES = ("tensor_parallel_size", "context_parallel_size")  # with more than one rank layers hold other tensors
+# Whether there is more than one such rank decides what a layer keeps.
+SPREAD = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
 CHUNK = 8192  # plans walked at once: their arrays stay in the cache of a core
 
 
@@ -30,21 +33,37 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
             raise InvalidPlan(f"a column of plans is one of {', '.join(COLUMNS)}. Got {name!r}.")
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
     plans = dict(zip(columns, arrays, strict=True))
-    stages = plans.pop("pipeline_parallel_size", np.ones(1)).astype(np.int64)
-    chunks = plans.pop("virtual_pipeline_size", np.ones(1)).astype(np.int64)
-    stages, chunks, *rest = np.broadcast_arrays(stages, chunks, *plans.values())
-    plans = dict(zip(plans, rest, strict=True))
+    alike = _alike(model, plans)
+    stages, chunks = (plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
+                      for name in ("pipeline_parallel_size", "virtual_pipeline_size"))  # fmt: skip
     needed = np.empty(stages.shape)
-    # A pipeline's stages are a loop, and a layer that ranks share is another layer, so plans alike in that are walked together;
-    # integers stay below 2**53.
-    alike = [stages, chunks, *(plans[name] > 1 for name in LAYER_SIZES if name in plans)]
-    shapes, groups = np.unique(np.stack(alike), axis=1, return_inverse=True)
-    for number, shape in enumerate(shapes.T):
-        chosen = np.flatnonzero(groups.reshape(-1) == number)
+    # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked together.
+    keys = (alike * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
+    for key in np.unique(keys):
+        chosen = np.flatnonzero(keys == key)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
             plan = TrainingPlan(
-                **sizes, pipeline_parallel_size=int(shape[0]), virtual_pipeline_size=int(shape[1]), **names
+                **sizes,
+                pipeline_parallel_size=int(stages[chosen[0]]),
+                virtual_pipeline_size=int(chunks[chosen[0]]),
+                **names,
             )
             needed[part] = training_memory(model, plan, cluster).needed
     return needed
+
+
+def _alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A number that plans share which write their layers alike: is there more than one rank of a kind, is a window shorter?"""
+    facts = [plans[name] > 1 for name in SPREAD if name in plans]
+    experts = {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
+    if "expert_parallel_size" in plans:
+        facts += [plans["expert_parallel_size"] < count for count in experts]
+    windows = {window for block in model.decoder.blocks if (window := window_of(block)) is not None}
+    if "sequence_length" in plans:
+        facts += [plans["sequence_length"] >= window for window in windows]
+    shape = next(iter(plans.values())).shape if plans else (1,)
+    made = np.zeros(shape, dtype=np.int64)
+    for fact in facts:
+        made = 2 * made + fact
+    return made

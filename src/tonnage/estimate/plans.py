@@ -16,9 +16,9 @@ from tonnage.estimate._checks import (
     near_divisors,
     near_multiples,
 )
+from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._question import Question
-from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
 from tonnage.optimizers import optimizer
@@ -32,14 +32,8 @@ from tonnage.units import counted
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
+MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
-MODEL_CODES = {
-    "transformers": "eager",
-    "torchtitan": "torchtitan",
-    "unsloth": "unsloth",
-    "litgpt": "litgpt",
-    "megatron": "megatron",
-}  # and their flavour of tape.CODES
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
 
@@ -105,12 +99,12 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     if length % sizes["context_parallel_size"]:
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
     micro, count = _batch(sizes, o, q)
-    stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], o, q)
+    stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
     recipe = TRAINING_RECIPES[
-        q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")
+        q.take("precision", o.precision, runtime.default_precision, "default", "16-bit arithmetic, fp32 master weights" if runtime.default_precision == "bf16-mixed" else f"{runtime.name}'s own")
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     return TrainingPlan(
@@ -133,13 +127,13 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
     """Who wrote the layers: it decides what they keep."""
     own = runtime.model_codes[0]
     chosen = _choice(
-        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), tuple(MODEL_CODES)
+        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), MODEL_CODES
     )
     if chosen not in runtime.model_codes:
         raise InvalidPlan(
             f"model_code must be one that runtime {runtime.name} runs: {', '.join(runtime.model_codes)}. Got {chosen}."
         )
-    return runtime.code if chosen == own else MODEL_CODES[chosen]
+    return chosen
 
 
 def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
@@ -161,14 +155,18 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
 def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
     """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
     every = {newest.version: newest, **newest.older}
-    found = [each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")]
+    found = [
+        each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")
+    ]
     if not found:
         raise unknown(f"version of {newest.name}", said, list(every))
     return found[0]
 
 
-def _zero_stage(runtime: TrainingRuntime, stages: int, o: TrainingOptions, q: Question) -> int:
+def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
     default, why = runtime.default_zero_stage, f"{runtime.name}'s own"
+    if runtime.own is not None and 0 in runtime.zero_stages and alone:
+        default, why = 0, "one accelerator"
     if runtime.shards_units and stages > 1:
         default, why = 2, "under a pipeline nothing is resharded after its forward"
     chosen: int = q.take("zero_stage", o.zero_stage, default, "runtime", why)
@@ -178,7 +176,9 @@ def _zero_stage(runtime: TrainingRuntime, stages: int, o: TrainingOptions, q: Qu
 def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
     chosen = _choice("recompute policy", q.take("recompute", o.recompute, runtime.recompute, "runtime", f"{runtime.name}'s own"), RECOMPUTE)
     if chosen == "selective-op" and (runtime.own is None or model_code != "torchtitan"):
-        raise InvalidPlan("recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here.")
+        raise InvalidPlan(
+            "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here."
+        )
     return chosen
 
 
@@ -318,7 +318,7 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 
 def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
-    loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
+    loss = _choice("loss", q.take("loss", o.loss, runtime.losses[0], "default", "all logits at once" if runtime.losses[0] == "full" else f"{runtime.name}'s own"), LOSS)
     if loss not in runtime.losses:
         able = [name for name in TRAINING if loss in training_runtime(name).losses]
         raise InvalidPlan(

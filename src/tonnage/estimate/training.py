@@ -48,7 +48,7 @@ class TrainingMemory(Struct, frozen=True, eq=False):
 
     @property
     def fullest(self) -> RankMemory:
-        return max(self.candidates, key=lambda rank: rank.needed)
+        return self.candidates[0] if len(self.candidates) == 1 else max(self.candidates, key=lambda rank: rank.needed)
 
     @property
     def memory(self) -> Term:
@@ -83,7 +83,9 @@ class Step:
             plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
         )
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
-        self.stages = stages(model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split)
+        self.stages = stages(
+            model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split
+        )
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
@@ -95,7 +97,7 @@ class Step:
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (
-            self.recipe if self.trains_all else TRAINING_RECIPES[self.runtime.adapters] if plan.method != "freeze" else self.recipe
+            self.recipe if self.trains_all else TRAINING_RECIPES[self.framework.adapter_precision] if plan.method != "freeze" else self.recipe
         )
         self.trained_held, self.trained_shard = self.held, self.shard
         if plan.method in ("lora", "dora"):
@@ -110,7 +112,7 @@ class Step:
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)
-        masked = window is not None and bool(first_of(self.plan.sequence_length) > window)
+        masked = window is not None and bool(first_of(self.plan.sequence_length) >= window)
         hidden = next(branch.hidden_size for branch in self.model.branches if block in branch.blocks)
         return self.framework.layer(block, masked, hidden)
 

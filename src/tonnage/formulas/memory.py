@@ -83,7 +83,11 @@ def gradients_fresh(m):
     return 1 - minimum(m - 1, 1)
 
 
-@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2.1; Megatron-LM, megatron/core/pipeline_parallel/schedules.py", assumes="1F1B schedule")
+@formula(
+    unit="micro-batches",
+    source="Narayanan2021, sec. 2.2.1; Megatron-LM, megatron/core/pipeline_parallel/schedules.py",
+    assumes="1F1B schedule",
+)
 def microbatches_after_the_first(x, m):
     """Of x micro-batches in flight, those that still are when the backward of the first one of m is over."""
     return minimum(x, maximum(m - 1, 1))

@@ -10,7 +10,6 @@ from tonnage.ops._base import TokenCache as TokenCache
 from tonnage.ops._base import Weight as Weight
 from tonnage.ops._base import matrix as matrix
 from tonnage.ops.attention import Attention as Attention
-from tonnage.ops.attention import LatentAttention as LatentAttention
 from tonnage.ops.basic import Convolution as Convolution
 from tonnage.ops.basic import Embedding as Embedding
 from tonnage.ops.basic import Head as Head
@@ -20,6 +19,7 @@ from tonnage.ops.basic import Parameter as Parameter
 from tonnage.ops.compressed import CompressedAttention as CompressedAttention
 from tonnage.ops.compressed import HyperConnection as HyperConnection
 from tonnage.ops.kda import KimiDeltaAttention as KimiDeltaAttention
+from tonnage.ops.latent import LatentAttention as LatentAttention
 from tonnage.ops.mixers import GatedDeltaNet as GatedDeltaNet
 from tonnage.ops.mixers import LightningAttention as LightningAttention
 from tonnage.ops.mixers import Mamba as Mamba

@@ -1,10 +1,10 @@
-"""Attention: multi-head, grouped and multi-query with full, sliding or chunked windows; and latent attention (MLA)."""
+"""Attention: multi-head, grouped and multi-query with full, sliding or chunked windows."""
 
 from typing import Any, Literal
 
 from tonnage.ops._base import Core, Kernels, Op, Saved, StateCache, TokenCache, Weight, matrix
 from tonnage.ops.basic import norm_saved
-from tonnage.tape import TENSOR, Code, Tensor
+from tonnage.tape import TENSOR, TOKEN, Code, Tensor
 
 
 class Attention(Op, frozen=True, eq=False, kw_only=True):
@@ -124,36 +124,73 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         return made
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
-        if not self.has_kv or self.gate or self.gate_name or self.sinks or self.memory_width or self.memory_tokens:
+        if self.memory_tokens:
             return super().forward(code, x)
-        return self._projected(code, self._attended(code, *self._inputs(code, x)))
+        q, k, v, gate = self._inputs(code, x)
+        made = self._attended(code, q, k, v)
+        del q, k, v
+        return self._projected(code, self._gated(code, x, made, gate))
 
-    def _inputs(self, code: Code, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _inputs(self, code: Code, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Queries, keys, values, and the gate that comes with the queries."""
         q, k, v, _ = (f"{self.name}.{name}" for name in self.names)
         sizes = (self.query_width, self.key_width, self.value_width)
         if self.fused:
             name = f"{self.name}.{self.fused}"
-            return code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes)
+            return (*code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes), None)
         if code.fuses_projections:
             held = [each for name in (q, k, v) for each in self.held(name)]
-            return code.taken_apart(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes)
-        queries = code.turned_heads(code.linear(q, x, self.held(q), sizes[0], TENSOR))
-        keys = code.turned_heads(code.linear(k, x, self.held(k), sizes[1], TENSOR))
-        return queries, keys, code.linear(v, x, self.held(v), sizes[2], TENSOR)
+            return (*code.taken_apart(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes), None)
+        gate = None
+        queries = code.linear(q, x, self.held(q), sizes[0] * (2 if self.gate else 1), TENSOR)
+        if self.gate:  # a head's gate lies beside it
+            queries, gate = code.parts(queries, sizes[:1] * 2)
+            gate = code.copy(gate)
+        queries = code.turned_heads(self._normed(code, queries, 0))
+        if not self.has_kv:
+            return queries, code.given(sizes[1]), code.given(sizes[2]), gate
+        if self.memory_width:  # as long as the sequence itself
+            x = code.given(self.memory_width, TOKEN)
+        keys = code.linear(k, x, self.held(k), sizes[1], TENSOR)
+        values = keys if self.key_is_value else None
+        keys = code.turned_heads(self._normed(code, keys, 1))
+        return queries, keys, values or code.linear(v, x, self.held(v), sizes[2], TENSOR), gate
+
+    def _normed(self, code: Code, x: Tensor, which: int, *, late: bool = False) -> Tensor:
+        """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all three."""
+        if not self.qk_norm or late != (code.style.norms_late or bool(self.fused)):
+            return x
+        kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
+        name, heads = f"{self.name}.{self.norm_names[which]}", (self.heads, self.kv_heads)[which]
+        with code.inside(name):
+            return code.normed(
+                x, kind, self.held(name), 1 if self.qk_norm.endswith("full") and not code.style.head_norm else heads
+            )
 
     def _attended(self, code: Code, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        if self.qk_norm:
-            kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else "rms"
-            each = not self.qk_norm.endswith("full")
-            names = [f"{self.name}.{name}" for name in self.norm_names]
-            with code.inside(names[0]):
-                q = code.normed(q, kind, self.held(names[0]), self.heads if each else 1)
-            with code.inside(names[1]):
-                k = code.normed(k, kind, self.held(names[1]), self.kv_heads if each else 1)
+        q = self._normed(code, q, 0, late=True)
+        if self.has_kv:
+            k = self._normed(code, k, 1, late=True)
         with code.inside(self.name):
-            q, k = code.rotary(q, self.head_dim), code.rotary(k, self.head_dim)
-            return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, is_fused=bool(self.fused),
-                               is_masked=self.window is not None and code.masked)  # fmt: skip
+            tables = code.tables(self.head_dim)
+            q = code.rotary(q, self.head_dim, tables)
+            if self.has_kv:
+                k = code.rotary(k, self.head_dim, tables)
+                v = code.values(v, self.kv_heads)
+            if code.style.heads_normed_turned and self.window is not None:  # the layers that see all have no positions
+                q, k = code.rms_norm(q, None, self.heads), code.rms_norm(k, None, self.kv_heads)
+            by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
+            return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
+                               is_masked=self.window is not None and code.masked, sinks=self.sinks,
+                               causal=self.causal, cross=self.memory_width is not None)  # fmt: skip
+
+    def _gated(self, code: Code, x: Tensor, made: Tensor, gate: Tensor | None) -> Tensor:
+        if self.gate_name:
+            name = f"{self.name}.{self.gate_name}"
+            gate = code.linear(name, x, self.held(name), self.gate_width or self.out_width, TENSOR)
+        if gate is None:
+            return made
+        return code.mul(made, code.mapped("sigmoid", gate, saves="output"))
 
     def _projected(self, code: Code, x: Tensor) -> Tensor:
         name = f"{self.name}.{self.names[3]}"
@@ -168,107 +205,6 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
                 "attention scores and values", scores_and_values, per_key=True, window=self.window, causal=self.causal
             ),
         )
-
-
-class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
-    """Multi-head latent attention (DeepSeek-V2): keys and values are rebuilt from one latent of `kv_lora_rank` a token.
-
-    The cache holds the latent and one rotary key for all heads, so tensor parallelism cannot split it. `index_heads`
-    and `index_dim` add DeepSeek-V3.2's indexer, whose keys are kept in fp8 with one fp32 scale a token; `index_topk`
-    is how many keys a query then attends to; `index_pool`: an indexer key stands for so many tokens (GLM-5.3-Flash);
-    `indexer=False`: the layer reuses another layer's choice.
-    """
-
-    name: str = "self_attn"
-    hidden_size: int
-    heads: int
-    q_lora_rank: int | None
-    kv_lora_rank: int
-    qk_nope_head_dim: int
-    qk_rope_head_dim: int
-    v_head_dim: int
-    bias: bool = False
-    index_heads: int = 0
-    index_dim: int = 0
-    index_topk: int | None = None
-    index_pool: int = 0
-    indexer: bool = True
-    gate: bool = False  # g_proj, which scales the output before o_proj
-    gate_width: int | None = None  # None: the output's width
-
-    def weights(self) -> tuple[Weight, ...]:
-        h, n, rope, nope = self.hidden_size, self.name, self.qk_rope_head_dim, self.qk_nope_head_dim
-        queries, out = self.heads * (nope + rope), self.heads * self.v_head_dim
-        tensor: dict[str, Any] = {"split": "tensor", "part": "attention"}
-        made: tuple[Weight, ...]
-        if self.q_lora_rank is None:
-            made = matrix(f"{n}.q_proj", h, queries, **tensor)
-        else:
-            made = matrix(f"{n}.q_a_proj", h, self.q_lora_rank, bias=self.bias, part="attention")
-            made += (Weight(f"{n}.q_a_layernorm.weight", self.q_lora_rank, part="norm"),)
-            made += matrix(f"{n}.q_b_proj", self.q_lora_rank, queries, **tensor)
-        made += matrix(f"{n}.kv_a_proj_with_mqa", h, self.kv_lora_rank + rope, bias=self.bias, part="attention")
-        made += (Weight(f"{n}.kv_a_layernorm.weight", self.kv_lora_rank, part="norm"),)
-        made += matrix(f"{n}.kv_b_proj", self.kv_lora_rank, self.heads * (nope + self.v_head_dim), **tensor)
-        if self.gate:
-            made += matrix(f"{n}.g_proj", h, self.gate_width or out, **tensor)
-        made += matrix(f"{n}.o_proj", out, h, bias=self.bias, bias_split="replicated", **tensor)
-        return made + self._indexer()
-
-    def _indexer(self) -> tuple[Weight, ...]:
-        if not (self.index_heads and self.indexer):
-            return ()
-        h, n = self.hidden_size, f"{self.name}.indexer"
-        made = matrix(f"{n}.wq_b", self.q_lora_rank or h, self.index_heads * self.index_dim, part="attention")
-        made += matrix(f"{n}.wk", h, self.index_dim, part="attention")
-        made += (Weight(f"{n}.k_norm.weight", self.index_dim, part="norm"),)
-        made += (Weight(f"{n}.k_norm.bias", self.index_dim, part="norm"),)
-        if self.index_pool:
-            made += (Weight(f"{n}.index_kpool_compress_ape", self.index_pool, self.index_dim, part="attention"),)
-            made += (Weight(f"{n}.index_kpool_compress_gate", self.index_dim, h, linear=True, part="attention"),)
-        return made + matrix(f"{n}.weights_proj", h, self.index_heads, part="attention")
-
-    def caches(self) -> tuple[TokenCache | StateCache, ...]:
-        latent = TokenCache("latent and rotary key", self.kv_lora_rank + self.qk_rope_head_dim)
-        if not (self.index_heads and self.indexer):
-            return (latent,)
-        # fp8 keys and one fp32 scale per token and 128 of them: vLLM's indexer cache, 132 bytes at index_dim 128.
-        width, pool = self.index_dim + 4 * -(-self.index_dim // 128), self.index_pool
-        keys = TokenCache("indexer keys", width, bytes_per_element=1, stride=pool or 1)
-        if not pool:
-            return latent, keys
-        # key and gate of each token of the pool that is not complete, in fp32
-        return latent, keys, StateCache("incomplete pool", 2 * pool * self.index_dim, bytes_per_element=4)
-
-    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        query_key = self.heads * (self.qk_nope_head_dim + self.qk_rope_head_dim)
-        out = self.heads * self.v_head_dim
-        made: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
-        if self.q_lora_rank is not None:
-            made += norm_saved("query latent norm", self.q_lora_rank, "rms", kernels)
-            made += (Saved("query latent", self.q_lora_rank),)
-        made += norm_saved("key-value latent norm", self.kv_lora_rank, "rms", kernels)
-        made += (
-            Saved("key-value latent", self.kv_lora_rank),
-            Saved("queries", query_key, "tensor"),
-            Saved("keys", query_key, "tensor"),
-            Saved("values", out, "tensor"),
-        )
-        if self.gate:
-            made += (Saved("output gate and gated output", (self.gate_width or out) + out, "tensor"),)
-        if kernels.dropout:
-            made += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
-        return made + core_saved(self.heads, out, kernels)
-
-    def core(self) -> tuple[Core, ...]:
-        width = self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
-        made: tuple[Core, ...] = (
-            Core("attention scores and values", 2 * self.heads * width, per_key=True, window=self.index_topk),
-        )
-        if self.index_heads and self.indexer:
-            flops = 2 * self.index_heads * self.index_dim / (self.index_pool or 1)
-            made += (Core("indexer scores", flops, per_key=True),)
-        return made
 
 
 def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.ops._base import Core, Kernels, Op, Saved, StateCache, Weight, matrix
-from tonnage.ops.mixers import FP32
+from tonnage.ops.mixers import CHUNK, FP32
 
 
 class KimiDeltaAttention(Op, frozen=True, eq=False, kw_only=True):
@@ -62,6 +62,7 @@ class KimiDeltaAttention(Op, frozen=True, eq=False, kw_only=True):
             Saved("before convolution", 3 * inner, "tensor"),
             Saved("queries, keys and values", 3 * inner, "tensor"),
             Saved("decay and beta in fp32", inner + self.heads, "tensor", FP32),
+            Saved("what a chunk's tokens correct in each other", 2 * CHUNK * self.heads, "tensor"),
             Saved("output gate", inner, "tensor"),
             Saved("before norm", inner, "tensor"),
             Saved("mixer output", inner, "tensor"),

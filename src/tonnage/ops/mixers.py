@@ -2,7 +2,9 @@
 
 Shapes are those of transformers 5.23 (models/mamba, mamba2, qwen3_next, minimax, lfm2). A convolution keeps the
 `conv_kernel` - 1 last inputs: vLLM's layout (vllm-project/vllm vllm/model_executor/layers/mamba/mamba_utils.py);
-transformers keeps one column more. What is kept for backward is what the fused kernels of state-spaces/mamba keep.
+transformers keeps one column more. What is kept for backward is what the fused kernels keep that transformers takes where they are
+installed: state-spaces/mamba, causal-conv1d, flash-linear-attention. Without them it runs plain PyTorch, which keeps 3 to 25 times as much;
+lightning attention has no kernel there.
 """
 
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from tonnage.ops._base import Core, Kernels, Op, Saved, Split, StateCache, Weight, matrix
 
 FP32 = 4
+CHUNK = 64  # tokens of flash-linear-attention's delta rules: fla/ops/gated_delta_rule/chunk.py, A
 SSD_FLOPS = 7  # a channel and state number: NVIDIA/Megatron-LM megatron/training/training.py, mamba_layer_flops
 
 
@@ -68,6 +71,7 @@ class GatedDeltaNet(Op, frozen=True, eq=False, kw_only=True):
             Saved("before convolution", mixed, "tensor"),
             Saved("queries, keys and values", mixed, "tensor"),
             Saved("decay and beta in fp32", 2 * self.value_heads, "tensor", FP32),
+            Saved("what a chunk's tokens correct in each other", CHUNK * self.value_heads, "tensor"),
             Saved("output gate", self._values, "tensor"),
             Saved("before norm", self._values, "tensor"),
             Saved("mixer output", self._values, "tensor"),

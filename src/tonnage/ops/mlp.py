@@ -50,6 +50,8 @@ class MLP(Op, frozen=True, eq=False, kw_only=True):
         else:
             x = code.mul(code.activation(code.linear(gate, x, self.held(gate), inner, TENSOR)),
                          code.linear(up, x, self.held(up), inner, TENSOR))  # fmt: skip
+        if code.style.drops_inner:
+            x = code.dropped(x)
         return code.dropped(code.linear(down, x, self.held(down), self.hidden_size))
 
 
@@ -151,47 +153,76 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
     def forward(self, code: Code, x: Tensor) -> Tensor:
         if self.latent_size or self.extra_router:
             return super().forward(code, x)
+        first = code.style.router.shared_first
+        shared = self._shared(code, x) if self.shared_size and first else None
         out = self._routed(code, x)
         if self.shared_size:
-            out = code.add(out, self._shared(code, x))
+            out = code.add(out, self._gated_share(code, x, shared or self._shared(code, x)))
         return code.dropped(out)
 
     def _routed(self, code: Code, x: Tensor) -> Tensor:
-        """Tokens sorted by expert, grouped products, and back."""
-        k, h = self.top_k, self.hidden_size
-        router = self._at(self.router_name)
         with code.inside(self.name):
-            scores = code.softmax(
-                code.to(code.linear(router, x, self.held(router), self.num_experts, is_module=False), 4)
-            )
-            chosen = code.to(code.gathered(scores, k, TOKEN, INDEX * k), code.types.compute)
-            del scores
-            tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
-            chosen = code.gathered(chosen, k, EXPERT, 0)
-            mixed = code.mul(self._experts_of(code, tokens), chosen)
-            del tokens
-            return code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN)
+            if code.style.router.every_expert:
+                return self._through_all(code, x)
+            return self.experts_out(code, x, self.scores(code, x))
 
-    def _experts_of(self, code: Code, tokens: Tensor) -> Tensor:
+    def experts_out(self, code: Code, x: Tensor, chosen: Tensor) -> Tensor:
+        """Tokens sorted by expert, grouped products, and back."""
+        k, h, width = self.top_k, self.hidden_size, x.width
+        tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
+        chosen = code.gathered(chosen, k, EXPERT, 0)
+        mixed = code.mul(self._experts_of(code, tokens, k), chosen)
+        del tokens, chosen
+        return code.to(code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN), width)
+
+    def _through_all(self, code: Code, x: Tensor) -> Tensor:
+        """Llama 4 sends every token through every expert, times a score that is zero for all but those chosen."""
+        count, h = self.num_experts, self.hidden_size
+        name = self._at(self.router_name)
+        scores = code.gathered(
+            code.linear(name, x, self.held(name), count, is_module=False), count, TOKEN, INDEX * self.top_k
+        )
+        scores = code.to(code.mapped("sigmoid", code.to(scores, 4), saves="output"), x.width)
+        tokens = code.mul(code.copy(x, count * h, EXPERT), code.copy(scores, count, EXPERT))
+        return code.summed(self._experts_of(code, tokens, count), h, TOKEN)
+
+    def scores(self, code: Code, x: Tensor) -> Tensor:
+        """What weighs the chosen experts' outputs."""
+        style, k = code.style.router, self.top_k
+        name = self._at(self.router_name)
+        if style.wide:
+            logits = code.wide_linear(name, x, self.held(name), self.num_experts)
+        else:
+            logits = code.linear(name, x, self.held(name), self.num_experts, is_module=False)
+        scores = code.to(logits, 4)
+        del logits
+        if style.chosen_first:
+            scores = code.gathered(scores, k, TOKEN, INDEX * k)
+        scores = code.mapped(style.scores, scores, saves="output")
+        if not style.chosen_first:
+            scores = code.gathered(scores, k, TOKEN, INDEX * k)
+        return scores if style.stays_wide else code.to(scores, code.types.compute)
+
+    def _experts_of(self, code: Code, tokens: Tensor, copies: float) -> Tensor:
+        """The experts' outputs for `copies` of each token."""
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
-        inner = self.top_k * self.intermediate_size
+        inner = copies * self.intermediate_size
         if not self.gated:
             hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT, is_module=False))
         else:
-            both = code.linear(
-                "gate_up_proj", tokens, [*self.held(gate), *self.held(up)], 2 * inner, EXPERT, is_module=False
-            )
-            one, other = code.parts(both, [inner, inner])
+            held = self.held(up) if gate == up else [*self.held(gate), *self.held(up)]
+            both = code.linear("gate_up_proj", tokens, held, 2 * inner, EXPERT, is_module=False)
+            hidden = code.gate_and_up(both, inner)
             del both
-            hidden = code.mul(code.activation(one), other)
-            del one, other
-        return code.linear(down, hidden, self.held(down), self.top_k * self.hidden_size, EXPERT, is_module=False)
+        return code.linear(down, hidden, self.held(down), copies * self.hidden_size, EXPERT, is_module=False)
 
     def _shared(self, code: Code, x: Tensor) -> Tensor:
         gated = self.gated if self.shared_gated is None else self.shared_gated
         shared = MLP(name=self._at(self.shared_name), hidden_size=self.hidden_size, intermediate_size=self.shared_size, gated=gated,
                      names=self.shared_names, bias=self.shared_bias)  # fmt: skip
-        out = shared.forward(code, x)
+        return shared.forward(code, x)
+
+    def _gated_share(self, code: Code, x: Tensor, out: Tensor) -> Tensor:
         if not self.shared_gate:
             return out
         name = self._at("shared_expert_gate")

@@ -64,13 +64,13 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
     estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none).
-    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `counts_gradients`: moments differ in the gradients
-    that their unit has made, though those end elsewhere; `root_unit`: table,
+    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
     replicated (HSDP). `split`: how a pipeline deals out layers. `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
-    `adapters`: the recipe of adapters beside a base that does not train; `trains`: methods that it has beside full training, () for none; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
+    `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
     its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `classic_allocator`: it leaves PyTorch's allocator without
     expandable segments, and what that keeps is known.
     """
@@ -88,7 +88,6 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     code: str = "eager"
     own: Own | None = None
     shards_units: bool = False
-    counts_gradients: bool = False
     root_unit: bool = False
     keeps_last: bool = False
     replicates: bool = False
@@ -96,6 +95,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     older: Mapping[str, "TrainingRuntime"] = {}
     compiles: bool = False
     steps_in_backward: bool = False
+    default_precision: str = "bf16-mixed"
     float8: tuple[str, ...] = ("none",)
     model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool
@@ -107,7 +107,6 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
-    adapters: str = "fp32"
     trains: tuple[str, ...] = ()
     quantises_head: bool = False
     recompute: str = "none"

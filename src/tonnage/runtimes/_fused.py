@@ -192,5 +192,6 @@ class Unsloth(Fused):
         return out
 
 
-CODES["liger"] = Liger
-CODES["unsloth"] = Unsloth
+LIGER, UNSLOTH = "liger", "unsloth"
+CODES[LIGER] = Liger
+CODES[UNSLOTH] = Unsloth

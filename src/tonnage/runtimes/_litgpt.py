@@ -114,4 +114,5 @@ class LitGPT(Code):
         return made
 
 
-CODES["litgpt"] = LitGPT
+CODE = "litgpt"
+CODES[CODE] = LitGPT

@@ -37,7 +37,6 @@ NEWEST = TrainingRuntime(
     loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
     shards_units=True,
     trains=METHODS,
-    counts_gradients=True,
     replicates=True,
     compiles=True,
     float8=("none", "tensorwise", "rowwise"),
@@ -47,7 +46,27 @@ V02 = replace(
     NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), losses=("full",), loss_chunks=0,
     own=Titan(fuses_projections=False, repeats_heads=True, keeps_cudnn=False, prefers_cudnn=False, decomposes_norm=False),
 )  # fmt: skip
-V01 = replace(V02, version="torchtitan 0.1.0", root_unit=True, keeps_last=True, own=replace(V02.own, decomposes_norm=True))
-V2024 = replace(V01, version="torchtitan of 2024", split="rest later", own=replace(V01.own, compiles_loss=False))
+V01 = replace(
+    V02,
+    version="torchtitan 0.1.0",
+    root_unit=True,
+    keeps_last=True,
+    own=Titan(
+        fuses_projections=False, repeats_heads=True, keeps_cudnn=False, prefers_cudnn=False, decomposes_norm=True
+    ),
+)
+V2024 = replace(
+    V01,
+    version="torchtitan of 2024",
+    split="rest later",
+    own=Titan(
+        fuses_projections=False,
+        repeats_heads=True,
+        keeps_cudnn=False,
+        prefers_cudnn=False,
+        decomposes_norm=True,
+        compiles_loss=False,
+    ),
+)
 
 TRAINING_RUNTIMES.add("fsdp2", replace(NEWEST, older={each.version: each for each in (V02, V01, V2024)}))

@@ -1,8 +1,8 @@
 """LitGPT on one accelerator: Lightning Fabric, weights, adapters and AdamW's moments in one type (bf16-true), nothing run again."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes import _litgpt as _litgpt
 from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._litgpt import CODE
 
 TRAINING_RUNTIMES.add(
     "litgpt",
@@ -18,12 +18,11 @@ TRAINING_RUNTIMES.add(
         zero_stages=(0,),
         kernels=Kernels(attention="flash", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
-        code="litgpt",
+        code=CODE,
         model_codes=("litgpt",),
         loss="litgpt",
         logits_split=False,
         casts=True,
-        adapters="bf16",
         trains=("full", "lora", "qlora"),
         quantises_head=True,  # BitsandbytesPrecision ignores no module
         tensor_parallel=False,

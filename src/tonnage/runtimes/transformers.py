@@ -1,7 +1,6 @@
 """Hugging Face transformers: the Trainer on one accelerator (fp32 weights under autocast), and plain generation."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes import _fused as _fused
 from tonnage.runtimes._base import (
     NEVER,
     METHODS,

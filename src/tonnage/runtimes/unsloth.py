@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes._base import TRAINING_RUNTIMES
+from tonnage.runtimes._fused import UNSLOTH
 
 TRAINING_RUNTIMES.add(
     "unsloth",
@@ -14,7 +15,7 @@ TRAINING_RUNTIMES.add(
         source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, unsloth/kernels/fast_lora.py; "
         "Unsloth Zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
         kernels=replace(training_runtime("transformers").kernels, attention="flash"),
-        code="unsloth",
+        code=UNSLOTH,
         model_codes=("unsloth",),
         trains=("lora", "qlora"),
         recompute="full",  # use_gradient_checkpointing = "unsloth"

@@ -6,17 +6,20 @@ coefficients that hold for every length, batch and number of ranks.
 """
 
 from tonnage.tape._code import CODES as CODES
-from tonnage.tape._code import Adapters as Adapters
 from tonnage.tape._code import Code as Code
-from tonnage.tape._code import Held as Held
-from tonnage.tape._code import Setting as Setting
-from tonnage.tape._code import Style as Style
-from tonnage.tape._code import Types as Types
 from tonnage.tape._moments import Kept as Kept
 from tonnage.tape._moments import Layer as Layer
 from tonnage.tape._moments import Moment as Moment
 from tonnage.tape._moments import forward as forward
 from tonnage.tape._moments import layer as layer
+from tonnage.tape._nanotron import Nanotron as Nanotron
+from tonnage.tape._nanotron import NanotronCode as NanotronCode
+from tonnage.tape._setting import Adapters as Adapters
+from tonnage.tape._setting import Held as Held
+from tonnage.tape._setting import Router as Router
+from tonnage.tape._setting import Setting as Setting
+from tonnage.tape._setting import Style as Style
+from tonnage.tape._setting import Types as Types
 from tonnage.tape._tape import TENSOR as TENSOR
 from tonnage.tape._tape import TOKEN as TOKEN
 from tonnage.tape._tape import Account as Account
@@ -30,3 +33,4 @@ from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode
 
 CODES["torchtitan"] = TitanCode
+CODES["nanotron"] = NanotronCode

@@ -8,9 +8,10 @@ stream is cut ("whole" extents); what a column-parallel product gathers is not (
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tonnage.tape._code import Held, Native, Setting
+from tonnage.tape._code import Native
 from tonnage.tape._discard import Discarded
 from tonnage.tape._megatron_setting import STORED, MegatronSetting
+from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
 from tonnage.tape._words import _one, _shape
 
@@ -122,7 +123,7 @@ class MegatronCode(Native):
     def turned_heads(self, x: Tensor) -> Tensor:
         return x
 
-    def rotary(self, x: Tensor, of: float) -> Tensor:
+    def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """Fused: new heads, nothing kept. Else cosines and sines in 16 bit are kept, for all heads of a token."""
         part = self.style.rotary
         if not part:
@@ -132,7 +133,8 @@ class MegatronCode(Native):
         cosines, sines = self.new(of * part, x.width, GATHERED), self.new(of * part, x.width, GATHERED)
         return self.add(self.mul(x, cosines), self.mul(self.mapped("rotate_half", x), sines))
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, is_fused: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
+               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
         """Flash or cuDNN attention, or the one of separate products."""
         made = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
         own = self.setting.context_parallel

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from tonnage.tape._code import Setting
+from tonnage.tape._setting import Setting
 
 Release = tuple[int, int]
 ContextParallel = Literal["", "a2a", "p2p", "allgather"]

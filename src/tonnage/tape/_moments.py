@@ -1,6 +1,7 @@
 """What is left of a tape: the tensors that a layer keeps, and the moments of its backward at which memory can peak."""
 
 from collections.abc import Callable, Mapping
+from operator import ge
 from typing import Any
 
 from msgspec import Struct
@@ -80,16 +81,15 @@ def forward(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: f
 
 
 def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Moment]:
-    """The moments that no other exceeds in every key."""
-    left: list[Moment] = []
-    for name, account in moments:
-        live = {key: size for key, size in account.items() if size > 0}
-        if any(_covers(other.live, live) for other in left):
-            continue
-        left = [other for other in left if not _covers(live, other.live)]
-        left.append(Moment(name, live, forward))
-    return left
-
-
-def _covers(more: Account, less: Account) -> bool:
-    return all(more.get(key, 0) >= size for key, size in less.items())
+    """The moments that no other exceeds in every key, in their order."""
+    keys = list(dict.fromkeys(key for _, account in moments for key in account))
+    sizes = [tuple(account.get(key, 0) for key in keys) for _, account in moments]
+    left: list[int] = []
+    for index in sorted(range(len(moments)), key=lambda each: -sum(sizes[each])):  # only a larger one can exceed it
+        size = sizes[index]
+        if not any(all(map(ge, sizes[other], size)) for other in reversed(left)):
+            left.append(index)
+    return [
+        Moment(moments[index][0], {key: size for key, size in moments[index][1].items() if size > 0}, forward)
+        for index in sorted(left)
+    ]

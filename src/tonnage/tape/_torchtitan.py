@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.tape._code import Code, Held, Setting
+from tonnage.tape._code import Code
+from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
-from tonnage.tape._words import AttentionKernel
 
 GATHERED = Extent("token", "gathered")
 
@@ -65,7 +65,11 @@ class TitanCode(Code):
 
     def run(self, op: Any, x: Tensor) -> Tensor:
         """A module that tensor ranks share gathers its input (PrepareModuleInput)."""
-        if self.own.tensor_parallel and x.extent == TOKEN and any(weight.split in ("tensor", "kv") for weight in op.weights()):
+        if (
+            self.own.tensor_parallel
+            and x.extent == TOKEN
+            and any(weight.split in ("tensor", "kv") for weight in op.weights())
+        ):
             x = self.gather(x)
         return super().run(op, x)
 
@@ -101,7 +105,10 @@ class TitanCode(Code):
         out = super().product(x, weights, elements, extent, biases)
         if not self.own.float8 or out.slot is None:
             return out
-        node, cast = self.nodes[-1], [(elements, extent), (x.elements, x.extent), *((each.elements, each.extent) for each in weights)]
+        node, cast = (
+            self.nodes[-1],
+            [(elements, extent), (x.elements, x.extent), *((each.elements, each.extent) for each in weights)],
+        )
         plain = node.derivative
 
         def derivative(gradients: Gradients) -> Gradients:
@@ -121,22 +128,25 @@ class TitanCode(Code):
             h = self.to(x, 4)
             h = self.mul(h, self.mapped("rsqrt", self.mean(self.square(h), groups), saves="output"))
             return self.to(self.mul(weight, h), x.width)
-        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups)
+        return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups, centred=False)
 
     def turned_heads(self, x: Tensor) -> Tensor:
         return x
 
-    def _turned(self, x: Tensor, of: float) -> Tensor:
+    def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
         """view_as_complex(x.float()) * freqs_cis, and back."""
         if self.own.compiled:
             return self.mapped("rotary", x)
-        return self.to(self.mul(self.to(x, 4), self.constant(of, 4)), x.width)
+        return self.to(self.mul(self.to(x, 4), self.constant(tables[0].elements, 4)), x.width)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, is_fused: bool = False, is_masked: bool = False) -> Tensor:  # fmt: skip
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
+               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
         q, k, v = self._settled(q), self._settled(k), self._settled(v)
         if self.own.repeats_heads and k.elements != q.elements:
             k, v = self.copy(k, q.elements), self.copy(v, out)
-        made = super().attend(q, k, v, heads, out, kv_heads=kv_heads, is_fused=False, is_masked=is_masked)
+        made = super().attend(
+            q, k, v, heads, out, kv_heads=kv_heads, is_masked=is_masked, sinks=sinks, causal=causal, cross=cross
+        )
         if self.own.ring:
             self._merged(made)
         return made
@@ -147,8 +157,9 @@ class TitanCode(Code):
         self.mark()
         del sums
 
-    def _kernel(self, width: float, value_width: float) -> AttentionKernel:
-        return "cudnn" if self.implementation == "sdpa" else "flash"
+    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
+        """The backends are named, cuDNN's first, and heads are shared by it where they are not repeated before."""
+        return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "cudnn"), q, k, v)
 
     # ---- feed-forward ----
 
@@ -215,7 +226,11 @@ class TitanCode(Code):
     def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None], derivative: Callable[[Gradients], Gradients]) -> None:  # fmt: skip
         if self._is_saved(name):
             before = {id(each.storage) for each in inputs if each is not None}
-            tensors = [each for each in dict.fromkeys([*out, *saved]) if each is not None and each.storage is not None and id(each.storage) not in before]
+            tensors = [
+                each
+                for each in dict.fromkeys([*out, *saved])
+                if each is not None and each.storage is not None and id(each.storage) not in before
+            ]
             if self.cached is not None:
                 self.cached.append([each.storage for each in tensors if each.storage is not None])
             elif self.again:
@@ -231,7 +246,9 @@ class TitanCode(Code):
             return False
         if name == "mm":
             self.products += 1
-            return self.products % 2 == 1 and not self.is_summed  # compiled: the sum over ranks is kept, and nobody reads its parts
+            return (
+                self.products % 2 == 1 and not self.is_summed
+            )  # compiled: the sum over ranks is kept, and nobody reads its parts
         if name == "attention":
             return self.own.keeps_cudnn or self.implementation != "sdpa"
         return name == "reduce_scatter"

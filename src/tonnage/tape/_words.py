@@ -6,10 +6,7 @@ What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocat
 from collections.abc import Sequence
 from typing import Literal
 
-from tonnage.tape._tape import TOKEN, Extent, Gradients, Slot, Tape, Tensor
-
-AttentionKernel = Literal["flash", "cudnn", "efficient"]
-FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
+from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tape, Tensor
 
 
 class Words(Tape):
@@ -33,6 +30,19 @@ class Words(Tape):
         self.note("to", [out], [x], [], lambda g: [self.like(_one(g), before)])
         return out
 
+    def cast(self, parts: Sequence[Tensor], width: float) -> list[Tensor]:
+        """Another type for what is stored as one tensor."""
+        if all(part.width == width for part in parts):
+            return list(parts)
+        out = [self.like(part, width) for part in parts]
+        shapes = [_shape(part) if part.slot else None for part in parts]
+
+        def derivative(_: Gradients) -> Gradients:
+            return [self.new(*shape) if shape else None for shape in shapes]
+
+        self.note("to", out, parts, [], derivative)
+        return out
+
     def mapped(
         self, name: str, x: Tensor, *, saves: Literal["", "input", "output"] = "", temporaries: int = 0
     ) -> Tensor:
@@ -50,6 +60,50 @@ class Words(Tape):
         self.note(name, [out], [x], kept, derivative)
         return out
 
+    def clamped(self, x: Tensor, *, sides: int) -> Tensor:
+        """Its derivative makes a mask of one byte a number for each side."""
+        out = self.like(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            masks = [self.like(_one(gradients), 1) for _ in range(sides)]
+            made = self.like(_one(gradients))
+            self.mark()
+            del masks
+            return [made]
+
+        self.note("clamp", [out], [x], [x], derivative)
+        return out
+
+    def smaller(self, x: Tensor) -> Tensor:
+        """min(x, a number): keeps x; its derivative makes a mask and a masked gradient for each side."""
+        out = self.like(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            mask, made = self.like(g, 1), self.like(g)
+            self.mark()
+            del mask
+            return [made]
+
+        self.note("min", [out], [x], [x], derivative)
+        return out
+
+    def either(self, x: Tensor, y: Tensor) -> Tensor:
+        """A choice by a mask of one byte a number, which is kept."""
+        out, mask = self.like(x), self.like(x, 1)
+        self.note("where", [out], [x, y], [mask], lambda g: [self.like(_one(g)), self.like(_one(g))])
+        return out
+
+    def masked_by(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x where a mask says so, a constant elsewhere; the mask is kept."""
+        out = self.like(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            return [self.like(_one(gradients))]
+
+        self.note("where", [out], [x], [mask], derivative)
+        return out
+
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """The incoming gradient goes on both ways as it is, but for a cast."""
         out = self.like(_larger(x, y), max(x.width, y.width))
@@ -63,6 +117,21 @@ class Words(Tape):
         self.note("add", [out], [x, y], [], derivative)
         return out
 
+    def sub(self, x: Tensor, y: Tensor) -> Tensor:
+        """The second gradient is the incoming one negated."""
+        out = self.like(_larger(x, y), max(x.width, y.width))
+        shapes = _shape(x), _shape(y)
+        asked = x.slot is not None, y.slot is not None
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            made = [g.alias() if asked[0] else None, self.like(g) if asked[1] else None]
+            self.mark()
+            return [self._reduced(made, i, *shape) for i, shape in enumerate(shapes)]
+
+        self.note("sub", [out], [x, y], [], derivative)
+        return out
+
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
         """A product saves what the other's gradient needs; the gradient of a smaller factor is summed from a whole product."""
         out = self.like(_larger(x, y), max(x.width, y.width))
@@ -71,18 +140,30 @@ class Words(Tape):
 
         def derivative(gradients: Gradients) -> Gradients:
             g = _one(gradients)
-            return [self._factor(g, *shape) if a else None for shape, a in zip(shapes, asked, strict=True)]
+            wholes = [self.like(g) if a else None for a in asked]  # all of them before any is summed or cast
+            self.mark()
+            return [self._reduced(wholes, i, *shape) for i, shape in enumerate(shapes)]
 
         self.note("mul", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
         return out
 
-    def _factor(self, g: Tensor, elements: float, width: float, extent: Extent) -> Tensor:
-        whole = self.like(g)
-        if (elements, extent) == (g.elements, g.extent):
-            return whole if whole.width == width else self.like(whole, width)
-        summed = self.new(elements, width, extent)
-        self.mark()
-        return summed
+    def _reduced(
+        self, wholes: list[Tensor | None], at: int, elements: float, width: float, extent: Extent
+    ) -> Tensor | None:
+        """Takes a gradient from the list: summed to the shape that its factor has, then cast."""
+        made, wholes[at] = wholes[at], None
+        if made is None:
+            return None
+        if (elements, extent) != (made.elements, made.extent):
+            summed = self.new(elements, made.width, extent)
+            self.mark()
+            made = summed
+            del summed
+        if made.width != width:
+            cast = self.like(made, width)
+            self.mark()
+            made = cast
+        return made
 
     def square(self, x: Tensor) -> Tensor:
         """pow(x, 2): its derivative takes a power, scales it and multiplies."""
@@ -94,6 +175,19 @@ class Words(Tape):
         whole = _shape(x)
         self.note("mean", [out], [x], [], lambda _: [self.new(*whole)])
         return out
+
+    def largest(self, x: Tensor, elements: float) -> Tensor:
+        """The largest of each row, which keeps where it stands; its gradient is put into zeros."""
+        out, where = self.new(elements, x.width, TENSOR), self.new(elements, 8, TENSOR)
+        like = _shape(x)
+        self.note("max", [out], [x], [where], lambda _: [self._into_zeros(*like)])
+        return out
+
+    def _into_zeros(self, elements: float, width: float, extent: Extent) -> Tensor:
+        zeros, made = self.new(elements, width, extent), self.new(elements, width, extent)
+        self.mark()
+        del zeros
+        return made
 
     def softmax(self, x: Tensor) -> Tensor:
         """Keeps its result."""
@@ -126,12 +220,39 @@ class Words(Tape):
         self.note("cat", [out], parts, [], lambda g: [_one(g).alias(elements=size, is_view=True) for size in sizes])
         return out
 
-    def copy(self, x: Tensor, elements: float | None = None) -> Tensor:
+    def copy(self, x: Tensor, elements: float | None = None, extent: Extent | None = None) -> Tensor:
         """contiguous(), or expand and reshape to `elements`: a copy, whose gradient is summed where it was expanded."""
-        out = self.new(x.elements if elements is None else elements, x.width, x.extent)
+        out = self.new(x.elements if elements is None else elements, x.width, extent or x.extent)
         like = _shape(x)
         expanded = out.elements != x.elements
         self.note("copy", [out], [x], [], lambda g: [self.new(*like) if expanded else _one(g).alias(is_view=True)])
+        return out
+
+    def expanded(self, x: Tensor, elements: float) -> Tensor:
+        """A view that shows the same numbers several times: its gradient is summed."""
+        out = x.alias(elements=elements)
+        like = _shape(x)
+        self.note("expand", [out], [x], [], lambda _: [self.new(*like)])
+        return out
+
+    def filled(self, parts: Sequence[Tensor]) -> Tensor:
+        """An empty tensor, and parts copied into it one after the other: each copy's derivative copies the whole gradient."""
+        out = self.new(sum(part.elements for part in parts), parts[0].width, parts[0].extent)
+        for part in parts:
+            out = self._filled(out, part)
+        return out
+
+    def _filled(self, base: Tensor, part: Tensor) -> Tensor:
+        out, like, asked = base.alias(), _shape(part), base.slot is not None
+
+        def derivative(gradients: Gradients) -> Gradients:
+            rest, of_part = self.like(_one(gradients)), self.new(*like)
+            zeros = self.new(*like) if asked else None
+            self.mark()
+            del zeros
+            return [rest if asked else None, of_part]
+
+        self.note("copy", [out], [base, part], [], derivative)
         return out
 
     def reordered(self, x: Tensor) -> Tensor:
@@ -140,16 +261,23 @@ class Words(Tape):
         self.note("view", [out], [x], [], lambda g: [self.like(_one(g))])
         return out
 
+    def padded(self, x: Tensor, elements: float) -> Tensor:
+        """A copy with zeros beside it; the gradient of the zeros is cut off by a view."""
+        out = self.new(elements, x.width, x.extent)
+        size = x.elements
+        self.note("pad", [out], [x], [], lambda g: [_one(g).alias(elements=size, is_view=True)])
+        return out
+
     def gathered(self, x: Tensor, elements: float, extent: Extent, index: float) -> Tensor:
         """Rows or numbers picked by an index, `index` bytes a token of which are kept; the gradient is put into zeros."""
         out, kept = self.new(elements, x.width, extent), self.new(index, 1, extent)
         like = _shape(x)
 
-        def derivative(_: Gradients) -> Gradients:
-            zeros = self.new(*like)
-            made = self.new(*like)
-            self.mark()
-            del zeros
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            values = self.like(g) if g.storage is not None and g.storage.bytes < g.elements * g.width else None
+            made = self._into_zeros(*like)
+            del values
             return [made]
 
         self.note("index", [out], [x], [kept], derivative)
@@ -193,17 +321,22 @@ class Words(Tape):
         self.note("bmm", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
         return out
 
-    def layer_norm(self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 2) -> Tensor:
-        """native_layer_norm: keeps its input and fp32 statistics; the weights' gradients are made in the same call."""
+    def layer_norm(
+        self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1, centred: bool = True
+    ) -> Tensor:
+        """native_layer_norm: keeps its input, mean and root in fp32; the weights' gradients are made in the same call.
+
+        `centred`: False: RMSNorm, which has no mean."""
         out = self.like(x)
-        kept = self.new(statistics, 4, x.extent)
+        root = self.new(statistics, 4, x.extent)
+        mean = self.new(statistics, 4, x.extent) if centred else None
         shapes = [_shape(each) if each.slot else None for each in weights]
 
         def derivative(gradients: Gradients) -> Gradients:
             made: list[Tensor | None] = [self.like(_one(gradients))]
             return [*made, *(self.new(*shape) if shape else None for shape in shapes)]
 
-        self.note("layer_norm", [out], [x, *weights], [x, kept], derivative)
+        self.note("layer_norm", [out], [x, *weights], [x, mean, root], derivative)
         return out
 
     def log_softmax(self, x: Tensor) -> Tensor:
@@ -223,44 +356,6 @@ class Words(Tape):
         storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
         self.note("loss", [out], [x], [x], lambda _: [Tensor(storage, elements, width, extent, None, True)])
         return out
-
-    # ---- attention ----
-
-    def attention(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        heads: int,
-        out: float,
-        kernel: AttentionKernel,
-        mask: Tensor | None = None,
-    ) -> Tensor:
-        """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
-        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
-        shapes = [_shape(each) for each in (q, k, v)]
-        queries, extent = shapes[0], q.extent
-        shared = q.elements > k.elements
-        padded = heads * _rounded(q.elements / heads) if kernel == "flash" else q.elements
-
-        def derivative(_: Gradients) -> Gradients:
-            gradients = [self.new(*shape) for shape in shapes]
-            held = [self.new(heads, 4, extent)]
-            if kernel != "efficient":
-                held.append(self.new(padded, 4, extent))
-            if kernel == "flash" and shared:  # keys' and values' gradients of every query head
-                held += [self.new(*queries) for _ in range(2)]
-            self.mark()
-            del held
-            return gradients
-
-        self.note("attention", [made], [q, k, v], [q, k, v, made, rows, mask], derivative)
-        return made
-
-
-def _rounded(width: float) -> float:
-    step = FLASH_ROWS if width <= 128 else 2 * FLASH_ROWS
-    return -(-width // step) * step
 
 
 def _one(gradients: Gradients) -> Tensor:

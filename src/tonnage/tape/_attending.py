@@ -1,0 +1,248 @@
+"""What positions and attention are written with, and the kernel that PyTorch would choose."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from tonnage.tape._kernels import AttentionKernel, chosen_kernel, shows_shared_heads
+from tonnage.tape._setting import Implementation, Setting
+from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
+from tonnage.tape._words import Words, _shape
+
+FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
+
+
+class Attending(Words):
+    """Heads, their positions, and attention; a layer's weights and constants."""
+
+    def __init__(self, setting: "Setting"):
+        super().__init__()
+        self.types, self.style, self.kernels = setting.types, setting.style, setting.kernels
+        self.implementation: Implementation = setting.attention
+        self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
+        self.masked, self.recompute = setting.masked, setting.recompute
+        self.adapters = setting.adapters
+        self.trains = setting.trains and setting.adapters is None
+
+    @contextmanager
+    def inside(self, name: str) -> Iterator[None]:
+        """What happens inside belongs to this module."""
+        self.scope.append(name)
+        try:
+            yield
+        finally:
+            self.scope.pop()
+
+    def weight(self, elements: float, split: str, heads: int = 0) -> Tensor:
+        return self.parameter(elements, self.types.parameter, split, heads, trains=self.trains)
+
+    def constant(self, elements: float, width: float | None = None) -> Tensor:
+        """A tensor that all layers share: cosines and sines, a mask."""
+        return Tensor(None, elements, self.types.compute if width is None else width, TOKEN)
+
+    def turned_heads(self, x: Tensor) -> Tensor:
+        """Heads before positions: what rotary embedding gives back is in another order than the projection's output."""
+        return self.reordered(x) if self.style.rotary else x
+
+    def taken_apart(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of one projection."""
+        if self.style.fused in ("picked", "spread"):  # keys and values are picked by an index, which copies them
+            q = self.parts(x, sizes[:1], whole=False)[0]
+            k, v = (self.gathered(x, size, x.extent, 0) for size in sizes[1:])
+            if self.style.fused == "spread":  # and shown to each query head of their group
+                q, k, v = self.copy(q), self.copy(k, q.elements), self.copy(v, q.elements)
+        else:
+            q, k, v = self.parts(x, sizes, whole=self.style.fused != "slice")
+        return self.turned_heads(q), self.turned_heads(k), v
+
+    def given(self, elements: float, extent: Extent = TENSOR) -> Tensor:
+        """A tensor that another layer made and keeps: its gradient flows there."""
+        return Tensor(None, elements, self.types.compute, extent, Slot(), True)
+
+    def tables(self, of: float) -> tuple[Tensor, Tensor]:
+        """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's own."""
+        of *= self.style.rotary
+        width = 4 if self.types.autocast or self.style.turns.startswith("pairs") else self.types.compute
+        if not self.style.tables:
+            return self.constant(of, width), self.constant(of, width)
+        return self.new(of, width, TOKEN, "cosines"), self.new(of, width, TOKEN, "sines")
+
+    def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """Positions on the turned part of the `of` numbers of each head."""
+        part = self.style.rotary
+        if not part:
+            return x
+        if tables is None or self.style.tables == 2:
+            tables = self.tables(of)
+        if part != 1:
+            turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], whole=False)
+            return self.cat([self.turned(turned, tables), passed])
+        return self.turned(x, tables)
+
+    def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+        """Positions on all of these numbers."""
+        kind, width = self.style.turns, x.width
+        if kind == "complex":
+            return self.to(self.mul(self.to(x, 4), self.constant(1, 4)), width)
+        if kind == "pairs in fp32":
+            return self.to(self._rotated(self.to(x, 4), tables), width)
+        if kind == "apart":
+            return self._turned_apart(x, tables)
+        return self._rotated(x, tables)
+
+    def _rotated(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+        """x * cos + rotate_half(x) * sin."""
+        width = 4 if self.style.turns == "pairs cast" else x.width
+        straight = self.mul(self.to(x, width), tables[0])
+        first, second = self.parts(x, [x.elements / 2] * 2, whole=False)
+        crossed = self.to(self.cat([self.mapped("neg", second), first]), width)
+        return self.to(self.add(straight, self.mul(crossed, tables[1])), x.width)
+
+    def _turned_apart(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+        """Both halves, or even and odd numbers, turned into each other and joined."""
+        cosines, sines = tables
+        first, second = self.parts(x, [x.elements / 2] * 2, whole=self.style.turns_whole)
+        one = self.sub(self.mul(first, cosines), self.mul(second, sines))
+        other = self.add(self.mul(second, cosines), self.mul(first, sines))
+        return self.cat([one, other])
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False, sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
+        """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of heads."""
+        if self.style.query_scaled:
+            q = self.mapped("mul", q)
+        if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
+            return self.core(lambda q, k, v: self._eager(q, k, v, heads, out, kv_heads, sinks), q, k, v)
+        q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
+        # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is copied for the projection
+        is_copied = by_heads or self.style.rotary not in (0, 1)
+        if self.implementation == "flash":
+            made = self._flash(q, k, v, heads, out)
+            return self.copy(made) if is_copied else made
+        if self.style.biased_positions and not cross:
+            bias = self._bias(heads, causal)
+            return self.core(
+                lambda q, k, v, bias: self.attention(q, k, v, heads, out, "efficient", bias), q, k, v, bias
+            )
+        return self._sdpa(q, k, v, heads, out, kv_heads, is_masked, is_copied)
+
+    def core(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        """The inside of attention, which selective recomputation runs twice."""
+        return self.checkpoint(run, *inputs) if self.recompute == "selective" else run(*inputs)
+
+    def _bias(self, heads: int, causal: bool) -> Tensor:
+        """The scores' bias, shared by all layers; a causal one has its later keys taken out, by a mask that is kept."""
+        pair = Extent("pair", "tensor")
+        bias = self.given(heads, pair)
+        if causal:
+            bias = self.masked_by(bias, self.new(1, 1, Extent("pair", "gathered"), "mask"))
+        return self.copy(bias)
+
+    def _repeated(self, x: Tensor, elements: float, kv_heads: int) -> Tensor:
+        """repeat_kv: one head alone is seen as many without a copy."""
+        return self.copy(x, elements) if kv_heads > 1 else self.expanded(x, elements)
+
+    def _flash(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        """flash_attention_2: narrower values are padded to the width of the queries, and the result is cut."""
+        if out == q.elements:
+            return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)
+        v = self.padded(v, v.elements * q.elements / out)
+        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, q.elements, "flash"), q, k, v)
+        return self.copy(self.parts(made, [out], whole=False)[0])
+
+    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
+        is_masked = is_masked or self.style.always_masked
+        width, value_width = q.elements / heads, out / heads
+        is_shared = k.elements != q.elements
+        if is_shared and not self.style.shares_openly and not shows_shared_heads(width, value_width, is_masked):
+            k, v, is_shared = self._repeated(k, q.elements, kv_heads), self._repeated(v, out, kv_heads), False
+        kernel = chosen_kernel(width, value_width, q.width, is_shared=is_shared, is_masked=is_masked)
+        if kernel == "math" or (is_shared and self.style.shares_openly):
+            return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
+        # a mask is made into numbers, for every layer anew
+        mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
+        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
+        return self.copy(made) if is_copied and kernel != "efficient" else made  # which writes it token by token
+
+    def _math(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        """aten's _scaled_dot_product_attention_math: in fp32, with queries and keys scaled before their product."""
+        width, wide = q.width, q.elements
+        if k.elements != wide and not self.style.shares_openly:  # repeat_interleave
+            k, v = self.copy(k, wide), self.copy(v, out)
+        q, k, v = (self.to(each, 4) for each in (q, k, v))
+        q, k = self.mapped("mul", q), self.mapped("mul", k)
+        if k.elements != wide:  # shown to all queries by the product
+            k = self.expanded(k, wide)
+        scores = self.softmax(self.add(self.pairs(q, k, heads, Extent("pair", "tensor")), self.constant(1)))
+        del q, k
+        if v.elements != out:
+            v = self.expanded(v, out)
+        if self.drops_attention:
+            scores = self.dropout(scores)
+        return self.copy(self.to(self.pairs(scores, v, out, TENSOR), width))
+
+    def _eager(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, sinks: bool) -> Tensor:
+        if k.elements != q.elements:
+            k = self._repeated(k, q.elements, kv_heads)
+            v = v if self.style.shares_openly else self._repeated(v, out, kv_heads)
+        width = v.width
+        if self.style.wide_scores:
+            q, k = self.to(q, 4), self.to(k, 4)
+        scores = self.mapped("scale", self.pairs(q, k, heads, Extent("pair", "tensor")))
+        if self.style.soft_capped:
+            scores = self.mapped("div", scores)
+            scores = self.mapped("tanh", scores, saves="output")
+            scores = self.mapped("mul", scores)
+        scores = self.add(scores, self.constant(1))
+        if sinks:  # a column more, which is left out here
+            scores = self.cat([scores])
+        if self.style.subtracts_max:
+            scores = self.sub(scores, self.largest(scores, heads))
+        if self.style.upcasts_softmax:
+            scores = self.to(scores, 4)
+        scores = self.softmax(scores)
+        if sinks:
+            scores = self.parts(scores, [scores.elements], whole=False)[0]
+        scores = self.to(scores, width)
+        if self.drops_attention:
+            scores = self.dropout(scores)
+        if v.elements != out:
+            v = self.expanded(v, out)
+        return self.copy(self.pairs(scores, v, out, TENSOR))
+
+    def attention(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        kernel: AttentionKernel,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
+        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
+        shapes = [_shape(each) for each in (q, k, v)]
+        if mask is not None and mask.slot is not None:  # a bias that learns
+            shapes.append(_shape(mask))
+        queries, extent = shapes[0], q.extent
+        shared = q.elements > k.elements
+        padded = heads * _rounded(q.elements / heads) if kernel == "flash" else q.elements
+
+        def derivative(_: Gradients) -> Gradients:
+            gradients = [self.new(*shape) for shape in shapes]
+            held = [self.new(heads, 4, extent)]
+            if kernel != "efficient":
+                held.append(self.new(padded, 4, extent))
+            if kernel == "flash" and shared:  # keys' and values' gradients of every query head
+                held += [self.new(*queries) for _ in range(2)]
+            self.mark()
+            del held
+            return gradients
+
+        learns = [mask] if len(shapes) == 4 else []
+        self.note("attention", [made], [q, k, v, *learns], [q, k, v, made, rows, mask], derivative)
+        return made
+
+
+def _rounded(width: float) -> float:
+    step = FLASH_ROWS if width <= 128 else 2 * FLASH_ROWS
+    return -(-width // step) * step
