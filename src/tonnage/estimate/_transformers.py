@@ -93,16 +93,27 @@ class Transformers(Framework):
         moments = tapes.block_forward(block, self.step.setting, hidden)
         totals = [Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments]
         fullest, kept = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
-        return [*made, Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept)]
+        return [
+            *made,
+            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept),
+        ]
 
     def _most_logits(self, stage: Stage, phase: str) -> float:
         """Bytes a token of the logits and what is as large, at the fullest moment of the loss's forward or backward."""
         layer = self.loss(stage)
         moments = layer.moments if layer is not None else ()
-        return max((by_extent(each.live).get(LOGITS, 0) for each in moments if each.forward == (phase == "forward")), default=0)
+        return max(
+            (by_extent(each.live).get(LOGITS, 0) for each in moments if each.forward == (phase == "forward")), default=0
+        )
 
     def _part(self, rank: "StageMemory", point: Point | None, gradients: Number) -> Term:
         """Elsewhere: a part of all that stays."""
         held = rank.weights.value + rank.optimizer.value + gradients
-        held = held + (rank.step_copies.value + rank.step_buffers.value if point is None else rank.kept_total(point) + rank.buffers_at(point).value)
-        return Term.of("allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE)
+        held = held + (
+            rank.step_copies.value + rank.step_buffers.value
+            if point is None
+            else rank.kept_total(point) + rank.buffers_at(point).value
+        )
+        return Term.of(
+            "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE
+        )

@@ -29,7 +29,7 @@ class LitGPT(Code):
         sizes = (op.query_width, op.key_width, op.value_width)
         held = [each for name in names for each in op.held(name)]
         taken = [
-            size if self._adapts(name) or op.fused and self._adapts(op.names[0]) else 0
+            size if self._adapts(name) or (op.fused and self._adapts(op.names[0])) else 0
             for name, size in zip(op.names, sizes, strict=False)
         ]
         made = self._joint(x, held, sizes, taken)

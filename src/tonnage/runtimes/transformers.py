@@ -2,8 +2,8 @@
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import (
-    NEVER,
     METHODS,
+    NEVER,
     SERVING_RUNTIMES,
     TRAINING_RUNTIMES,
     BatchLimit,
