@@ -1,4 +1,9 @@
-"""The Trainer of transformers in the walk: its losses by release, and what PyTorch's allocator keeps beside them."""
+"""The Trainer of transformers in the walk: its losses by release, and what PyTorch's allocator keeps beside them.
+
+Under bf16 or fp16, Accelerate wraps the model's forward in convert_outputs_to_fp32 (accelerator.py, utils/operations.py of 0.29 and 1.15): 16-bit
+logits are copied to fp32 when it returns, and both go when Trainer.compute_loss does, before backward. With the logarithms that is 10 bytes a
+logit, less than the 12 that backward holds, so that it is never the fullest moment here; it is in Unsloth, whose loss makes no copies.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -2,6 +2,7 @@
 
 import re
 
+from tonnage.errors import MissingDatum
 from tonnage.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import METHOD, Options, Reader, is_4_bit
@@ -13,11 +14,12 @@ RANK, TARGETS = 8, "q_proj,v_proj"
 def options(c: Config) -> Options:
     text = " ".join(c.text(name) for name in METHOD)
     adapter = re.search(r"adapter(_v2)?", text)
-    many = (c.size("gpus", "num_gpus", "devices") or 1) > 1
-    made: Options = {"zero_stage": 3 if many else 0}
-    if adapter:  # of LLaMA-Adapter: neither version is estimated
-        made["method"] = adapter[0]
-    elif "lora" in text:
+    if (c.size("gpus", "num_gpus", "devices") or 1) > 1:
+        raise MissingDatum("LitGPT on several accelerators is not estimated yet")
+    if adapter:
+        raise MissingDatum(f"method {adapter[0]} is not estimated yet")
+    made: Options = {"zero_stage": 0}
+    if "lora" in text:
         made |= {"method": "qlora" if is_4_bit(text) else "lora", "lora_rank": c.size("lora_rank", "lora_r") or RANK,
                  "lora_targets": TARGETS, "lora_dropout": True}  # fmt: skip
         if is_4_bit(text):
