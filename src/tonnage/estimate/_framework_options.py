@@ -49,6 +49,8 @@ def _switch(
 
 
 def _liger(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
+    if o.liger is None:  # not noted, so that moves to runtimes without it leave nothing unsaid
+        return False
     kind = str(model.config.get("model_type", ""))
     if o.liger and runtime.liger and kind not in runtime.liger:
         raise InvalidPlan(f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}.")
