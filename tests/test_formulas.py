@@ -55,6 +55,9 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
     assert chosen.unit or name in {
         "gradients_carried",
         "gradients_fresh",
+        "several_ranks",
+        "share_that_leaves",
+        "share_that_stays",
         "passes",
         "training_to_inference_rule",
     }  # pure numbers

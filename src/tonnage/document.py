@@ -64,6 +64,15 @@ class Advice(Struct, kw_only=True):
     fits: bool
 
 
+class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Host memory of one node: the largest of loading, training and saving. `capacity_bytes`: of the node, null where the catalogue does
+    not know it; `storage`: what a node keeps on NVMe, where something does."""
+
+    memory: TermDocument
+    capacity_bytes: int | None
+    storage: TermDocument | None = None
+
+
 class AnswerDocument(Struct, kw_only=True):
     """What `train` and `serve` answer. Keys that a verb does not answer are left out.
 
@@ -81,6 +90,7 @@ class AnswerDocument(Struct, kw_only=True):
     phases: list[TermDocument] = []
     flops: TermDocument | None = None
     checkpoint: TermDocument | None = None
+    host: HostDocument | None = None
     serving: dict[str, TermDocument] = {}
 
 

@@ -5,6 +5,7 @@ The same function takes numbers or numpy arrays with one entry per plan, because
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import ceil
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -40,6 +41,15 @@ def minimum(x: Number, y: Number) -> Number:
 def ceil_div(x: Number, y: Number) -> Number:
     """x / y rounded up; exact for integers."""
     return -(-x // y)
+
+
+def power_of_two(x: Number) -> Number:
+    """x rounded up to a power of two; 0 stays 0."""
+    if type(x) in _SCALARS:
+        return 1 << (ceil(x) - 1).bit_length() if x > 0 else 0
+    import numpy as np
+
+    return np.where(x > 0, np.exp2(np.ceil(np.log2(np.maximum(x, 1)))), 0)
 
 
 class Formula(Struct, frozen=True, eq=False):

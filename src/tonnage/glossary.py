@@ -55,6 +55,10 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("mu", "vocabulary_multiple", "tokens", "rows of the token table on one rank are a multiple of this"),
         Symbol("z", "num_shards", "ranks", "ranks over which ZeRO shards this state; 1: every rank keeps it"),
         Symbol("l", "layers_on_rank", "layers", "layers of one kind that a rank holds"),
+        Symbol("xi", "element_limit", "elements", "elements that a setting allows at most"),
+        Symbol("Nu", "parameters_at_work", "parameters", "parameters that the module at work needs"),
+        Symbol("phi", "offloaded_share", "", "share of a state that lives in host memory"),
+        Symbol("ranks", "ranks_per_node", "ranks", "ranks that share a node's host memory"),
         Symbol("n", "num_accelerators", "accelerators", "accelerators that work together"),
         # storage and rates
         Symbol("w", "bytes_per_element", "bytes", "bytes of one stored number, its share of scales included"),

@@ -137,7 +137,10 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks. `model_code`:
     whose code the layers are, empty: the runtime's own. `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all
     linear layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
-    `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
+    elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
+    `models_beside`: others
+    that do not train, and their parameters; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
     """
 
     sequence_length: Number
@@ -162,6 +165,9 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     optimizer_implementation: str = "fused"
     runtime: str = "fsdp2"
     model_code: str = ""
+    objective: str = "sft"
+    models_beside: tuple[tuple[str, int], ...] = ()
+    engine_memory_share: float = 0
     method: str = "full"
     lora_rank: int = 0
     lora_targets: str = ""
@@ -174,6 +180,26 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     expert_capacity_factor: float | None = None
     context_parallel_method: str = ""
     runtime_version: str = ""
+    offload_optimizer: str = "none"
+    offload_parameters: str = "none"
+    offload_activations: str = "none"
+    optimizer_offload_fraction: Number = 1
+    offload_modules: str = ""
+    data_loader_workers: Number = 0
+    reduce_bucket_size: Number = 500_000_000
+    allgather_bucket_size: Number = 500_000_000
+    overlap_comm: bool | None = None
+    contiguous_gradients: bool = True
+    sub_group_size: Number = 1_000_000_000
+    stage3_prefetch_bucket_size: Number = 50_000_000
+    stage3_max_live_parameters: Number = 1_000_000_000
+    stage3_max_reuse_distance: Number = 1_000_000_000
+    stage3_param_persistence_threshold: Number = 100_000
+    stage3_gather_16bit_weights_on_model_save: bool = False
+    zero_hpz_partition_size: Number = 1
+    zero_quantized_weights: bool = False
+    zero_quantized_nontrainable_weights: bool = False
+    zero_quantized_gradients: bool = False
     replicate_size: Number = 1
     compile: bool = False
     float8: str = "none"

@@ -35,6 +35,11 @@ def whole(text: str, what: str) -> int:
     return parse_count(text, what)
 
 
+def count(text: str, what: str) -> int:
+    """A whole number that may be 0."""
+    return 0 if text.strip() == "0" else parse_count(text, what)
+
+
 def word(text: str, what: str) -> str:
     """A name, which must not be empty."""
     if not text.strip():

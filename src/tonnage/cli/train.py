@@ -3,7 +3,7 @@
 import argparse
 
 from tonnage.cli import _options as o
-from tonnage.cli._options import Option, number, whole, word
+from tonnage.cli._options import Option, count, number, whole, word
 from tonnage.units import parse_length
 
 HELP = "does this training run fit, and where does its memory go?"
@@ -32,6 +32,9 @@ OPTIONS = (
     Option("precision", "training recipe, such as bf16-mixed, bf16, fp32, fp8-te", word, unit="recipe", default="bf16-mixed"),
     Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ...", word, unit="name", default="adamw"),
     Option("optimizer_implementation", "of torch: fused, foreach (copies of all parameters in the step) or for-loop", word, unit="kind", default="fused"),
+    Option("objective", "what training is for: sft (or pre-training), dpo, grpo, ppo or distillation", word, unit="name", default="sft"),
+    Option("teacher", "the model that distillation learns from", word, unit="model"),
+    Option("engine_memory_share", "part of the memory that an engine takes which generates on the same accelerators (grpo, ppo)", number, unit="share", default="0"),
     Option("method", "what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers)", word, unit="method", default="full"),
     Option("lora_rank", "rank of the adapters", whole, unit="rank", default="16"),
     Option("lora_targets", "linear layers with adapters, such as q_proj,v_proj", word, unit="names", default="all-linear"),
@@ -41,6 +44,26 @@ OPTIONS = (
     Option("first_stage_layers", "layers of the first pipeline stage", whole, unit="layers", default="as even as can be"),
     Option("last_stage_layers", "layers of the last pipeline stage", whole, unit="layers", default="as even as can be"),
     Option("model_code", "whose code the layers are: transformers, torchtitan, megatron, ... (the runtime's own)", word, unit="name", default="the runtime's own"),
+    Option("offload_optimizer", "optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2, megatron)", word, unit="place", default="none"),
+    Option("offload_parameters", "shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)", word, unit="place", default="none"),
+    Option("offload_activations", "tensors kept for backward: none, cpu or nvme", word, unit="place", default="none"),
+    Option("optimizer_offload_fraction", "share of the optimizer states that is offloaded (megatron, deepspeed with ZeRO 3)", number, unit="share", default="1"),
+    Option("offload_modules", "modules of megatron whose inputs are offloaded, such as core_attn,moe_act", word, unit="names", default="all that it knows"),
+    Option("data_loader_workers", "processes of each rank that load data", count, unit="processes", default="0"),
+    Option("reduce_bucket_size", "DeepSpeed: elements reduced at a time, or auto as the Trainer fills in", word, unit="elements", default="500M"),
+    Option("allgather_bucket_size", "DeepSpeed: elements gathered at a time after a step; torch needs no memory for it", word, unit="elements", default="500M"),
+    Option("overlap_comm", "DeepSpeed: reduce during backward; a second bucket in ZeRO 1 and 2", default="in ZeRO 3 alone"),
+    Option("contiguous_gradients", "DeepSpeed: gradients are copied to a bucket of full size", default="on"),
+    Option("sub_group_size", "DeepSpeed, ZeRO 3: parameters of a rank updated at a time", word, unit="elements", default="1B"),
+    Option("stage3_prefetch_bucket_size", "DeepSpeed, ZeRO 3: elements fetched ahead at a time, or auto", word, unit="elements", default="50M"),
+    Option("stage3_max_live_parameters", "DeepSpeed, ZeRO 3: parameters gathered at most", word, unit="elements", default="1B"),
+    Option("stage3_max_reuse_distance", "DeepSpeed, ZeRO 3: parameters used again within so many are not released", word, unit="elements", default="1B"),
+    Option("stage3_param_persistence_threshold", "DeepSpeed, ZeRO 3: smaller parameters stay whole, or auto", word, unit="elements", default="100k"),
+    Option("stage3_gather_16bit_weights_on_model_save", "DeepSpeed, ZeRO 3: rank 0 gathers the weights to save them", default="off"),
+    Option("zero_hpz_partition_size", "ZeRO++: ranks that share a second shard of the weights; 1: there is none", word, unit="ranks", default="1"),
+    Option("zero_quantized_weights", "ZeRO++: weights are gathered in 8 bits", default="off"),
+    Option("zero_quantized_nontrainable_weights", "ZeRO++: weights that do not train are stored in 8 bits", default="off"),
+    Option("zero_quantized_gradients", "ZeRO++: gradients are reduced in 4 bits", default="off"),
     Option("compile", "torch.compile of layers and loss (fsdp2 with torchtitan's code, torchtune)", default="off"),
     Option("float8", "scales of float8 products (fsdp2): none, tensorwise or rowwise", word, unit="kind", default="none"),
     Option("float8_all_gather", "gather weights in float8 (with float8 tensorwise)", default="off"),

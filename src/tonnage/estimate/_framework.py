@@ -76,6 +76,10 @@ class Framework:
         """Rows of a table or head on one rank are a multiple of this."""
         return 1
 
+    def base_bytes(self) -> float:
+        """Bytes of a weight that does not train and that no library quantised."""
+        return self.step.setting.types.parameter
+
     def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
         """The moments of a stage; `plain`: those of every framework."""
         return plain
@@ -83,6 +87,14 @@ class Framework:
     def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
         """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
         return None
+
+    def step_copies(self, rank: "StageMemory") -> Term | None:
+        """Copies of the gradients that the optimizer's step makes; None: as `Communication` has them."""
+        return None
+
+    def weights(self, rank: "StageMemory") -> list[Term]:
+        """Copies of weights on the accelerator beside those that the runtime's states name."""
+        return []
 
     def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
         """The gradients of a moment, where they are others than the runtime's states say."""
@@ -162,8 +174,9 @@ FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
 def framework(name: str) -> Callable[["Step"], Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _fsdp2, _megatron, _nanotron, _torchtune
+        from tonnage.estimate import _deepspeed, _fsdp2, _megatron, _nanotron, _torchtune
 
+        FRAMEWORKS["deepspeed"] = _deepspeed.DeepSpeed
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
         FRAMEWORKS["nanotron"] = _nanotron.Nanotron

@@ -3,29 +3,81 @@
 The numbers are for searching: they add up the same Terms without making a tree for every moment.
 """
 
+from collections import Counter
 from functools import cached_property, reduce
+from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
-from tonnage.estimate._communication import copies, width_of
+from tonnage.estimate._around import Around, around
+from tonnage.estimate._communication import Communication, copies, width_of
+from tonnage.estimate._method import frozen_below
+from tonnage.estimate._offload import KeptTensors
+from tonnage.estimate._optimizer import foreach_copies
 from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._points import Point, by_place, points
-from tonnage.estimate._rank import layer_count
-from tonnage.estimate._states import StageStates
+from tonnage.estimate._points import Point, by_place, points, running
+from tonnage.estimate._rank import Stage, layer_count, op_parameters
+from tonnage.estimate._states import States
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
+from tonnage.ops import Embedding
+from tonnage.runtimes._base import Moment
 from tonnage.tape import TOKEN
 
+if TYPE_CHECKING:
+    from tonnage.estimate.training import Step
 
-class StageMemory(StageStates):
-    """The memory of one stage."""
+NOTHING = Term.sum("nothing", unit="bytes")
+
+
+class StageMemory(States):
+    """The memory of one stage. Everything is made when it is asked for, and once."""
+
+    def __init__(self, step: "Step", stage: Stage):
+        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
+        self.frozen = frozen_below(step.model, step.plan)
+        self.counts = dict(Counter(running(stage, self.frozen)))
+        self.is_tied = bool(stage.table) and step.trains_all and step.framework.adds_tied_gradients
+        zero = self.plan.zero_stage
+        self.gradients_sharded = any(zero >= state.sharded_from for state in self.runtime.gradients)
+        self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
+        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
+        self._made_buffers: dict[Moment, Term] = {}
+        self._bases: dict[int, Number] = {}
+        self._sizes_here: dict[tuple[int, bool], Number] = {}
+        self._mosts: dict[tuple[int, ...], Number] = {}
+        self.tensors = KeptTensors(self)
+        self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
+
+    # ---- outside of the layers ----
+
+    @cached_property
+    def table(self) -> Term:
+        """The embedding's parameters on this rank."""
+        found = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
+        parts = [term for op in found for term in op_parameters(op, self.step.whole)]
+        return Term.sum("table", *parts, unit="parameters")
+
+    @cached_property
+    def after(self) -> Term:
+        """What comes after the layers: norm and head, as far as their gradients stay."""
+        shares = self.step.sharded if self.gradients_sharded else self.step.whole
+        ops = self.stage.after if self.step.trains_all else ()
+        parts = [term for op in ops for term in op_parameters(op, shares)]
+        return Term.sum("after the layers", *parts, unit="parameters")
+
+    @cached_property
+    def head(self) -> Term:
+        """The head's parameters, before ZeRO; a tied one is the table."""
+        parts = [term for op in (*self.stage.after, *self.stage.table) for term in op_parameters(op, self.step.whole)]
+        return Term.sum("norm and head", *parts, unit="parameters")
 
     # ---- moments ----
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = bool(self.step.framework.unit_gradient_width) or not (self.gradients_sharded or self.runtime.gradients_persist)  # fmt: skip
+        gradients_count = bool(step.framework.unit_gradient_width) or not (self.gradients_sharded or self.runtime.gradients_persist)  # fmt: skip
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
         plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
@@ -54,7 +106,9 @@ class StageMemory(StageStates):
             step = step + sum(term.value for term in pools)
         for alike in by_place(self.points):
             step = maximum(step, self._base(alike[0]) + self._most(alike))
-        largest = step + self.weights.value + self.optimizer.value + self._lasting.value
+        largest = step + self.weights.value + self.optimizer.value + self.lasting.value
+        for each in self._around:
+            largest = maximum(largest, each.tensors)
         reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
@@ -75,28 +129,24 @@ class StageMemory(StageStates):
         return found
 
     def _here(self, point: Point) -> Number:
+        """What operations hold at a moment; layers of one kind hold the same wherever they stand."""
         if not point.live:
             return 0
         key = id(point.live), point.table_made
         found = self._sizes_here.get(key)
         if found is None:
-            found = self._sizes_here[key] = self._at_work(point)
+            width = self.step.framework.unit_gradient_width
+            if self._adds_made and not point.table_made:
+                width = width + self._fresh * self.gradient_width
+            found = self._sizes_here[key] = self.sizes.total(point.bytes) + self.sizes.made(point.bytes) * width
         return found
-
-    def _at_work(self, point: Point) -> Number:
-        """What operations hold at a moment; layers of one kind hold the same wherever they stand."""
-        total = self.sizes.total(point.bytes)
-        width = self.step.framework.unit_gradient_width
-        if self._adds_made and not point.table_made:
-            width = width + self._fresh * self.gradient_width
-        return total + self.sizes.made(point.bytes) * width if hasattr(width, "ndim") or width else total
 
     def _base(self, point: Point) -> Number:
         """What the moments of one place have in common."""
         found = self._bases.get(point.place)
         if found is None:
             gradients = self._gradients_total(point)
-            beside = (*self._waiting(point), *self._outside_at(point))
+            beside = (*self._waiting(point), *self._outside_at(point), *self.tensors.passing(point))
             found = gradients + self._kept_total(point) + sum(term.value for term in beside)
             found = found + self.step.framework.beside(self, point, gradients)
             self._bases[point.place] = found
@@ -105,11 +155,8 @@ class StageMemory(StageStates):
     @cached_property
     def _adds_made(self) -> bool:
         """Gradients of the unit at work are on the account of all gradients."""
-        return not (self.gradients_sharded or self.runtime.gradients_persist) and self.step.framework.keeps_gradients
-
-    @cached_property
-    def _fresh(self) -> Number:
-        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
+        stay = self.gradients_sharded or self.runtime.gradients_persist or self._gradients_leave
+        return not stay and self.step.framework.keeps_gradients
 
     def _outside_at(self, point: Point) -> list[Term]:
         """What the model's code keeps for all layers is gone when the embedding's gradient is made."""
@@ -132,34 +179,37 @@ class StageMemory(StageStates):
 
     @cached_property
     def _all_kept(self) -> Number:
-        return sum(count * self.in_flight.value * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * self.in_flight.value * self.kept[block].value for block, count in self.counts.items())
 
     @cached_property
     def _others_kept(self) -> Number:
         if self.plan.pipeline_parallel_size == 1:
             return 0
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
-        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
 
     @cached_property
     def _later_kept(self) -> Number:
         waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
-        return sum(count * waiting * self.step.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
 
     def _below_kept(self, point: Point) -> Number:
-        return sum(count * self.step.kept[block].value for block, count in point.kept.items())
+        return sum(count * self.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
         """Gradients of a place: those of the unit at work come with its moments."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own.value
-        everything = self.everything.value
-        if self.runtime.gradients_persist or point.table_made:
-            return everything
+        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
+            return self.everything.value
         made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
         made = made + (self.after.value if point.head_made else 0)
-        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
+        return (1 - self._fresh) * self.everything.value + self._fresh * made * self.gradient_width
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
@@ -176,7 +226,20 @@ class StageMemory(StageStates):
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
-        return (*(self._phase(point) for point in chosen), self._optimizer_step())
+        return (
+            *(self._phase(point) for point in chosen),
+            self._optimizer_step(),
+            *map(self._before_or_after, self._around),
+        )
+
+    @cached_property
+    def _around(self) -> tuple[Around, ...]:
+        return tuple(around(self))
+
+    def _before_or_after(self, made: Around) -> Term:
+        activations = Term.sum("activations", unit="bytes")
+        reserve = self.step.framework.reserve(self, None, made.gradients.value)
+        return self._sum(made.name, made.gradients, activations, made.temporary, made.buffers, reserve, made.optimizer)
 
     def _phase(self, point: Point) -> Term:
         activations = Term.sum("activations", *self._activations(point), unit="bytes")
@@ -198,27 +261,36 @@ class StageMemory(StageStates):
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
     def buffers_at(self, point: Point) -> Term:
-        """Buffers of communication at a moment."""
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None) -> Term:  # fmt: skip
-        temporary = Term.sum("temporary", *temporary.children, *self._lasting.children, unit="bytes")
-        parts = (self.weights, gradients, self.optimizer, activations, temporary, buffers)
+    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None, optimizer: Term | None = None) -> Term:  # fmt: skip
+        temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
+        parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
         return Term.sum(
             name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
         )
 
     @cached_property
-    def _lasting(self) -> Term:
-        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), unit="bytes")
+    def lasting(self) -> Term:
+        return Term.sum("buffers of the whole step", *self.step.framework.lasting(self), *self._moved, unit="bytes")
+
+    @cached_property
+    def _moved(self) -> list[Term]:
+        """Weights that live on the host come to the accelerator shard by shard."""
+        if self.plan.offload_parameters == "none" or not self.stage.layers:
+            return []
+        shards = [self.step.shard[block] for block, _ in self.stage.layers]
+        width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)
+        return [copies("shard of a layer, copied from the host", width, Term.max("largest layer", *shards))]
 
     @cached_property
     def _workspaces(self) -> list[Term]:
-        return [*self.step.framework.workspaces(self), *(self._states_of_optimizer if self._is_paged else [])]
+        return [*self.step.framework.workspaces(self), *self.paged_states]
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
+        parts += self.tensors.passing(point)
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
         parts += self._outside_at(point)
@@ -226,18 +298,18 @@ class StageMemory(StageStates):
 
     @cached_property
     def _layers(self) -> Term:
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.step.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.kept[block])
                  for block, count in self.counts.items()]  # fmt: skip
         return Term.sum("layers", *parts, unit="bytes")
 
     def _held(self, point: Point) -> list[Term]:
         """The layers below the one at work, and those of the micro-batches that wait for their backward."""
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.step.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
             flight = self.in_flight_later.value if point.is_later else self.in_flight.value
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
-            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.step.kept[block])
+            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
 
@@ -265,12 +337,34 @@ class StageMemory(StageStates):
             made.append(copies("gradient of the table before it is added", width, self.table))
         return [*made, self._tied] if self.is_tied else made
 
+    # ---- states ----
+
+    def _buffers(self, moment: Moment) -> Term:
+        if moment not in self._made_buffers:
+            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
+        return self._made_buffers[moment]
+
+    @cached_property
+    def weights(self) -> Term:
+        """Weights on the accelerator."""
+        stays, more = self.stays("weights", self.every_weight), self.step.framework.weights(self)
+        return Term.sum("weights", *stays.children, *more, unit="bytes") if more else stays
+
+    @cached_property
+    def _step_copies(self) -> Term:
+        """What the optimizer's step makes besides."""
+        made = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
+        if self.plan.optimizer_implementation != "foreach":
+            return made
+        more = Term.sum("foreach", *foreach_copies(self.plan.optimizer, self.step.updates, self.updated), unit="bytes")
+        return Term.sum("temporary", *made.children, *self.stays("optimizer", more).children, unit="bytes")
+
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own
-        if self.runtime.gradients_persist or point.table_made:
+        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return self.everything
         count = self.plan.num_microbatches
         carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)

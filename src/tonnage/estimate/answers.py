@@ -12,6 +12,7 @@ from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
+from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
@@ -56,6 +57,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     slopes: Mapping[str, float]
     flops: Term | None = None
     checkpoint: Term | None = None
+    host: HostMemory | None = None
     serving: Mapping[str, Term] = {}
     advice: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
@@ -115,6 +117,10 @@ class Answer(Struct, frozen=True, kw_only=True):
         for key in ("flops", "checkpoint"):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)
+        if self.host is not None:
+            document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
+            if self.host.storage is not None:
+                document["host"]["storage"] = figure(self.host.storage)
         if self.serving:
             document["serving"] = {name: figure(term) for name, term in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
@@ -135,6 +141,8 @@ def train(
     fullest = made.fullest
     tokens = plan.global_batch_size * plan.sequence_length
     _warn_of_towers(model, question)
+    host = host_memory(model, plan, cluster, made)
+    _warn_of_host(host, cluster, question)
     band = training_band(plan, cluster)
     if band:
         question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
@@ -143,7 +151,7 @@ def train(
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
         slopes=_training_slopes(model, plan, cluster, made), flops=training_flops(model, tokens, plan.sequence_length),
-        checkpoint=checkpoint_bytes(model, plan),
+        checkpoint=checkpoint_bytes(model, plan), host=host,
         advice=tuple(training_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
     )  # fmt: skip
@@ -204,6 +212,17 @@ def _warn_of_towers(model: Model, question: Question) -> None:
     towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
     if towers:
         question.warn(f"{' and '.join(towers)}: weights are counted, activations of images and sounds are not.")
+
+
+def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> None:
+    """Host memory decides nothing, but a run ends without it all the same."""
+    if host.capacity is None or host.memory.value <= host.capacity or cluster.node is None:
+        return
+    phase = max(host.memory.children, key=lambda each: each.value)
+    question.warn(
+        f"host memory does not suffice {phase.name}: a node needs {human(host.memory.value, 'bytes')}, and {cluster.node.name} has "
+        f"{human(host.capacity, 'bytes')}."
+    )
 
 
 def _about(model: Model, cluster: Cluster) -> Question:

@@ -18,9 +18,12 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._machine import warn_of_machine
+from tonnage.estimate._objective import objective_of
+from tonnage.estimate._offload_options import offload_options
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
+from tonnage.estimate._zero_options import zero_options
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import unknown
@@ -69,6 +72,9 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     optimizer_in_backward: bool | None = None
     expandable_segments: bool | None = None
     model_code: str | None = None
+    objective: str | None = None
+    teacher: str | None = None
+    engine_memory_share: float | None = None
     method: str | None = None
     lora_rank: int | None = None
     lora_targets: str | None = None
@@ -81,6 +87,26 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     context_parallel_method: str | None = None
     expert_capacity_factor: float | None = None
     runtime_version: str | None = None
+    offload_optimizer: str | None = None
+    offload_parameters: str | None = None
+    offload_activations: str | None = None
+    optimizer_offload_fraction: float | None = None
+    offload_modules: str | None = None
+    data_loader_workers: int | None = None
+    reduce_bucket_size: int | str | None = None
+    allgather_bucket_size: int | str | None = None
+    overlap_comm: bool | None = None
+    contiguous_gradients: bool | None = None
+    sub_group_size: int | str | None = None
+    stage3_prefetch_bucket_size: int | str | None = None
+    stage3_max_live_parameters: int | str | None = None
+    stage3_max_reuse_distance: int | str | None = None
+    stage3_param_persistence_threshold: int | str | None = None
+    stage3_gather_16bit_weights_on_model_save: bool | None = None
+    zero_hpz_partition_size: int | str | None = None
+    zero_quantized_weights: bool | None = None
+    zero_quantized_nontrainable_weights: bool | None = None
+    zero_quantized_gradients: bool | None = None
 
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -114,6 +140,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         )
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
+    offload = offload_options(runtime, stage, o, q)
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
@@ -126,13 +153,16 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
         **(runtime_options(runtime, sizes, o, q) | framework_options(runtime, sizes, model_code, o, q)),
-        **training_method(model, runtime, o, q),
+        **(method := training_method(model, runtime, o, q)), **objective_of(model, runtime, method.get("method", "full"), o, q),
+        **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
     )  # fmt: skip
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     """Who wrote the layers: it decides what they keep."""
     own = runtime.model_codes[0]
+    if "transformers" in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
+        own = "transformers"  # peft and TRL work on its models
     chosen = _choice(
         "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), MODEL_CODES
     )

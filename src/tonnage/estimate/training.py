@@ -24,11 +24,11 @@ class RankMemory:
 
     def __init__(self, stage: StageMemory):
         self.rank = stage.stage.rank
-        self._stage = stage
+        self.stage = stage
 
     @cached_property
     def phases(self) -> tuple[Term, ...]:
-        return self._stage.phases()
+        return self.stage.phases()
 
     @property
     def peak(self) -> Term:
@@ -37,7 +37,7 @@ class RankMemory:
     @cached_property
     def needed(self) -> Number:
         """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
-        return self._stage.needed()
+        return self.stage.needed()
 
 
 class TrainingMemory(Struct, frozen=True, eq=False):

@@ -121,6 +121,48 @@ def bucket_parameters(N, x):
     return minimum(N, x)
 
 
+@formula(
+    unit="parameters",
+    source="DeepSpeed, deepspeed/runtime/zero/partitioned_param_coordinator.py: _fetch_sub_module_impl",
+    assumes="every module fetches ahead, so that as many parameters are there as may live",
+)
+def parameters_ahead(N, Nu, xi):
+    """Parameters that ZeRO-3 has gathered ahead of the module at work, which needs Nu of them: at most xi live."""
+    return maximum(minimum(N, xi) - Nu, 0)
+
+
+@formula(
+    unit="parameters", source="DeepSpeed, deepspeed/runtime/zero/stage3.py: _create_param_groups_fp16_flat_cpu_memory"
+)
+def parameters_beyond(N, xi):
+    """Of N parameters those beyond the first xi."""
+    return maximum(N - xi, 0)
+
+
+@formula(unit="", source="DeepSpeed, deepspeed/runtime/zero/partition_parameters.py: _no_gather_coalesced")
+def several_ranks(n):
+    """1 where there is more than one rank, 0 with one alone."""
+    return minimum(n - 1, 1)
+
+
+@formula(
+    unit="",
+    source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction",
+)
+def share_that_stays(phi):
+    """Share of a state on the accelerator when phi of it lives in host memory."""
+    return 1 - phi
+
+
+@formula(
+    unit="",
+    source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction",
+)
+def share_that_leaves(phi):
+    """Share of a state that lives in host memory."""
+    return phi
+
+
 # ---- activations ----
 
 
@@ -185,6 +227,26 @@ def interleaved_microbatches_in_flight(p, i, m, v):
     return minimum(m * v, 2 * (p - 1 - i) + (v - 1) * p + 1) / v
 
 
+@formula(
+    unit="bytes",
+    source="Megatron-LM, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",
+    assumes="no more is offloaded than is kept",
+)
+def bytes_that_stay(M, U):
+    """Of M bytes that a layer keeps those that are not among the U that are offloaded."""
+    return maximum(M - U, 0)
+
+
+@formula(
+    unit="bytes",
+    source="Megatron-LM, megatron/core/pipeline_parallel/fine_grained_activation_offload.py",
+    assumes="no more is offloaded than is kept",
+)
+def bytes_that_leave(M, U):
+    """Of M bytes that a layer keeps those among the U that are offloaded."""
+    return minimum(M, U)
+
+
 # ---- serving ----
 
 
@@ -206,6 +268,12 @@ def token_cache_bytes(x, w, s, r, j, t, k):
 def state_cache_bytes(x, w, t, k):
     """What a layer keeps of one request, whatever its length."""
     return x * w / minimum(t, k)
+
+
+@formula(unit="bytes", source="TRL, trl/trainer/grpo_config.py: vllm_gpu_memory_utilization")
+def engine_bytes(U, u):
+    """What an engine on the same accelerator takes: a share u of its memory U."""
+    return U * u
 
 
 @formula(unit="bytes", source="PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp")

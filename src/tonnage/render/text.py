@@ -7,6 +7,7 @@ from tonnage.breakdown import Term
 from tonnage.units import human
 
 NAME_WIDTH = 46
+INPUT_WIDTH = 28
 LONGEST_REASON = 80  # the whole of it is in the document
 # What a node makes of its children where it does not add them.
 TOGETHER = {
@@ -103,11 +104,12 @@ def table_lines(rows: Iterable[Sequence[str]], header: Sequence[str]) -> list[st
 
 def _inputs(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = []
+    width = max(INPUT_WIDTH, *(len(name) for name in question))
     for name, entry in question.items():
         if name in HIDDEN or (name == "reserve_bytes" and not entry["value"]):
             continue
         value = human(entry["value"], "bytes") if name.endswith("_bytes") else _shown(entry["value"])
-        lines.append(f"  {name:<28} {value:<24} {_origin(entry)}".rstrip())
+        lines.append(f"  {name:<{width}} {value:<24} {_origin(entry)}".rstrip())
     return lines
 
 
@@ -133,8 +135,19 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
     for key in ("flops", "checkpoint"):
         if key in document:
             lines.append(f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}")
+    if "host" in document:
+        lines.append(_host(document["host"]))
     lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
     return lines
+
+
+def _host(host: Mapping[str, Any]) -> str:
+    shown = [f"{host['memory']['name']}: {human(host['memory']['value'], 'bytes')}"]
+    if host["capacity_bytes"] is not None:
+        shown.append(f"of {human(host['capacity_bytes'], 'bytes')}")
+    if "storage" in host:
+        shown.append(f"and {human(host['storage']['value'], 'bytes')} on NVMe")
+    return " ".join(shown)
 
 
 def _advice(move: Mapping[str, Any]) -> str:

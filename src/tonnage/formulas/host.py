@@ -1,0 +1,47 @@
+"""Host memory: what the processes of a node hold outside of their accelerators."""
+
+from tonnage.formula import formula, minimum, power_of_two
+
+
+@formula(unit="ranks", source="PyTorch, torch/distributed/run.py", assumes="one process for each accelerator")
+def ranks_on_node(ranks):
+    """Processes that share the memory of a node."""
+    return ranks
+
+
+@formula(
+    unit="bytes",
+    source="PyTorch, aten/src/ATen/core/CachingHostAllocator.h: roundSize, a power of two",
+    assumes="one block of M bytes",
+)
+def pinned_rounding(M):
+    """What PyTorch's allocator of pinned memory adds to a block of M bytes, whose size it rounds up to a power of two."""
+    return power_of_two(M) - M
+
+
+@formula(
+    unit="bytes",
+    source="PyTorch, torch/utils/data/dataloader.py: prefetch_factor 2",
+    assumes="token ids, labels and a mask of 8 bytes each",
+)
+def loader_batch_bytes(s, b, n_copies):
+    """n_copies batches of b sequences of s tokens that data loaders hold ready."""
+    return 3 * 8 * s * b * n_copies
+
+
+@formula(unit="bytes", source="PyTorch, torch/utils/data/dataloader.py: num_workers")
+def loader_processes_bytes(M, n_copies):
+    """M bytes for each of n_copies processes that load data."""
+    return M * n_copies
+
+
+@formula(unit="bytes", source="transformers, modeling_utils.py: save_pretrained, max_shard_size")
+def saved_shard_bytes(M, U):
+    """What is copied to host memory to be saved of M bytes, in files of at most U."""
+    return minimum(M, U)
+
+
+@formula(unit="bytes", source="DeepSpeed, deepspeed/runtime/swap_tensor", assumes="buffers of one size")
+def swap_buffer_bytes(n_copies, x, w):
+    """Pinned buffers through which tensors go to NVMe and back: n_copies of x elements."""
+    return n_copies * x * w
