@@ -16,7 +16,10 @@ def framework_options(
     model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
-    made: dict[str, Any] = {"runtime_version": runtime.version} if runtime.own is not None else {}
+    newest = training_runtime(runtime.name)
+    made: dict[str, Any] = {}
+    if newest.older:  # the newest has no name: what is said of it holds tomorrow too
+        made["runtime_version"] = next((name for name, each in newest.older.items() if each is runtime), "")
     able = runtime.compiles and model_code == runtime.model_codes[0]
     made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
     made["float8"] = _float8(runtime, o, q)

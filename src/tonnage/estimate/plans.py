@@ -192,7 +192,7 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
 
 def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
     """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
-    every = {newest.version: newest, **newest.older}
+    every = {version.version: version for version in (newest, *newest.older.values())}
     found = [
         each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")
     ]

@@ -20,7 +20,7 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
         raise unknown("training runtime", name, TRAINING)
     import_module(f"tonnage.runtimes.{name}")
     newest = TRAINING_RUNTIMES[name]
-    if not newest.older or not version or version == newest.version:
+    if not newest.older or not version:
         return newest  # a runtime that asks its version itself has one entry here
     if version not in newest.older:
         raise unknown(f"version of {name}", version, [newest.version, *newest.older])

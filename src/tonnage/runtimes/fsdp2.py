@@ -69,4 +69,4 @@ V2024 = replace(
     ),
 )
 
-TRAINING_RUNTIMES.add("fsdp2", replace(NEWEST, older={each.version: each for each in (V02, V01, V2024)}))
+TRAINING_RUNTIMES.add("fsdp2", replace(NEWEST, older={"0.2": V02, "0.1": V01, "2024": V2024}))

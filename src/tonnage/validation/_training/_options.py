@@ -6,7 +6,7 @@ from typing import Any
 from tonnage.errors import MissingDatum
 from tonnage.estimate import plans
 from tonnage.estimate.plans import TrainingOptions
-from tonnage.runtimes import TRAINING
+from tonnage.runtimes import TRAINING, training_runtime
 
 # What is the case without the option, so that leaving it out changes nothing.
 PLAIN: Mapping[str, Any] = {
@@ -23,6 +23,12 @@ NEAREST: Mapping[str, Mapping[str, str]] = {
     "recompute": {"selective-op": "selective", "memory-budget": "selective"},
     "loss": {"liger": "chunked"},
 }
+# Options of some runtimes, and what says whether one has it.
+ABILITIES: Mapping[str, str] = {
+    "compile": "compiles",
+    "optimizer_in_backward": "steps_in_backward",
+    "replicate_size": "replicates",
+}
 CHOICES: Mapping[str, str] = {
     "recompute": "RECOMPUTE",
     "loss": "LOSS",
@@ -36,7 +42,10 @@ def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[st
     runtime = wanted["runtime"]
     if runtime not in TRAINING:
         raise MissingDatum(f"runtime {runtime} is not built yet")
-    known = set(TrainingOptions.__struct_fields__)
+    able = training_runtime(runtime)
+    lacks = {name for name, ability in ABILITIES.items() if not getattr(able, ability)}
+    lacks |= {"float8", "async_tensor_parallel", "float8_all_gather"} if len(able.float8) == 1 else set()
+    known = set(TrainingOptions.__struct_fields__) - lacks
     if "float8" not in known and wanted.get("float8") not in (None, "none") and wanted.get("precision") == "bf16-mixed":
         wanted["precision"] = "fp8-torchao"
         del wanted["float8"]

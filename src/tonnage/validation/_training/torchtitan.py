@@ -21,6 +21,8 @@ def options(c: Config) -> Options:
         made["recompute"] = "selective-op"
     if not c.has("optimizer"):
         made["optimizer"] = "adamw"
+    if "all-gather" in c.text("float8"):
+        made["float8_all_gather"] = True
     if version := _version(f"{c.text('framework')} {c.text('torch')}"):
         made["runtime_version"] = version
     return made | {"precision": "bf16-mixed"}
