@@ -13,8 +13,9 @@ from tonnage.estimate import _layers as tapes
 from tonnage.estimate._method import adapters_of
 from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
-from tonnage.estimate._rank import Stage
+from tonnage.estimate._rank import FIRST, Stage
 from tonnage.formula import Number
+from tonnage.ops import Attention
 from tonnage.spec import Cluster
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
@@ -50,7 +51,7 @@ class Framework:
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
-        return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden)
+        return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden, block.name != FIRST)
 
     def loss(self, stage: Stage) -> Layer | None:
         """What comes after the layers, on the last stage."""
@@ -110,13 +111,25 @@ class Framework:
         return rank.buffers_at(point).value + sum(term.value for term in terms)
 
     def outside(self, rank: "StageMemory") -> list[Term]:
-        """What the model's code makes once for all layers and keeps through backward: eager attention's mask of numbers."""
-        setting, sizes = self.step.setting, self.step.sizes
-        if self._code() != "eager" or not (
-            setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone
-        ):
+        """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary positions, and where
+        embedded tokens are dropped the mask of that."""
+        setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
+        if self._code() != "eager":
             return []
-        return [sizes.term("mask of attention", 1, setting.types.compute, Extent("pair", "gathered"))]
+        made = []
+        style = setting.style
+        if setting.attention == "eager" or style.soft_capped or style.eager_alone:
+            made.append(sizes.term("mask of attention, in numbers", 1, setting.types.compute, Extent("pair", "gathered")))  # fmt: skip
+        elif any(self.step.masked.values()):
+            made.append(sizes.term("mask of a window", 1, 1, Extent("pair", "gathered")))
+        head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
+        if head * style.rotary:
+            made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
+        if setting.dropout and rank.stage.rank == 0:
+            made.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
+            if setting.adapters is not None and self.plan.recompute == "full":
+                made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
+        return made
 
     def left_over(self, rank: "StageMemory") -> list[Term]:
         """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets

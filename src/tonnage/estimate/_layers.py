@@ -16,8 +16,8 @@ def window_of(block: Block) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def block_layer(block: Block, setting: Setting, hidden: int) -> Layer:
-    """One layer of this kind."""
+def block_layer(block: Block, setting: Setting, hidden: int, asks: bool = True) -> Layer:
+    """One layer of this kind; `asks`: something below it trains, so its input has a gradient."""
     code = CODES[setting.code](setting)
 
     def run(x: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def block_layer(block: Block, setting: Setting, hidden: int) -> Layer:
         return layer(code, lambda x: selective(run, x), hidden, setting.types.parameter)
     if setting.recompute == "full":
         return layer(code, lambda x: code.checkpoint(run, x), hidden, setting.types.parameter)
-    return layer(code, run, hidden, setting.types.parameter)
+    return layer(code, run, hidden, setting.types.parameter, asks)
 
 
 @lru_cache(maxsize=1024)

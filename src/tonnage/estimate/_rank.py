@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Block, Branch, Model
 from tonnage.breakdown import Term
@@ -230,3 +231,19 @@ def layer_count(count: Number) -> Term:
 def first_of(value: Number) -> Number:
     """One entry of an array of plans that agree in what is asked."""
     return value.flat[0] if hasattr(value, "flat") else value
+
+
+FIRST = "first layer"  # the name of the layer below which nothing trains
+
+
+@lru_cache(maxsize=256)
+def with_first_apart(found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """The stages with the model's first layer as a kind of its own: where embeddings do not train, its input has no gradient."""
+    stage = found[0]
+    if not stage.order:
+        return found
+    old = stage.order[0]
+    new = Block(FIRST, old.ops)
+    layers = [(new, 1)] + [(block, count - 1 if block is old else count) for block, count in stage.layers]
+    made = replace(stage, layers=tuple(pair for pair in layers if pair[1]), order=(new, *stage.order[1:]))
+    return (made, *found[1:])

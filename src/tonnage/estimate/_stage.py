@@ -122,9 +122,8 @@ class StageMemory(States):
         key = point.place, point.is_later
         found = self._bases.get(key)
         if found is None:
-            found = self._kept_total(point) + sum(
-                term.value for term in (*self._waiting(point), *self._outside, *self.tensors.passing(point))
-            )
+            beside = (*self._waiting(point), *(() if point.table_made else self._outside), *self.tensors.passing(point))
+            found = self._kept_total(point) + sum(term.value for term in beside)
             self._bases[key] = found
         return found
 
@@ -268,7 +267,7 @@ class StageMemory(States):
         parts += self.tensors.passing(point)
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
-        parts += self._outside
+        parts += () if point.table_made else self._outside
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
     @cached_property

@@ -9,7 +9,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import framework
 from tonnage.estimate._method import trained_parameters
-from tonnage.estimate._rank import Shares, block_parameters, first_of, stages
+from tonnage.estimate._rank import Shares, block_parameters, first_of, stages, with_first_apart
 from tonnage.estimate._sizes import Sizes
 from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number, maximum
@@ -86,6 +86,8 @@ class Step:
         self.stages = stages(
             model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split
         )
+        if plan.method in ("lora", "dora") and plan.recompute != "full":
+            self.stages = with_first_apart(self.stages)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
         self.held = {block: block_parameters(block, self.whole) for block in blocks}
@@ -94,6 +96,7 @@ class Step:
         self.sizes = Sizes(
             plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole, self.framework.rows()
         )
+        self.masked: dict[Block, bool] = {}
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (
@@ -112,8 +115,10 @@ class Step:
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)
-        masked = window is not None and bool(first_of(self.plan.sequence_length) >= window)
-        hidden = next(branch.hidden_size for branch in self.model.branches if block in branch.blocks)
+        masked = self.masked[block] = window is not None and bool(first_of(self.plan.sequence_length) >= window)
+        hidden = next(
+            (branch.hidden_size for branch in self.model.branches if block in branch.blocks), self.model.hidden_size
+        )
         return self.framework.layer(block, masked, hidden)
 
     def walk(self) -> TrainingMemory:

@@ -42,7 +42,9 @@ class Code(Attending):
                 result = self.times(x, matrices, out, extent, biases)
             if adapters.targets and last not in adapters.targets:
                 return result
-            return self._adapted(x, result, out, extent, adapters)
+            results = [result]
+            del result  # peft names the sum as it named the result: the latter goes when the sum is there
+            return self._adapted(x, results, out, extent, adapters)
 
     def times(
         self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()
@@ -78,9 +80,9 @@ class Code(Attending):
         made = self.to(made, width)
         return self.copy(made) if adapters.copies else made
 
-    def _adapted(self, x: Tensor, result: Tensor, out: float, extent: Extent, adapters: Adapters) -> Tensor:
+    def _adapted(self, x: Tensor, results: list[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
         """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
-        width, h = result.width, x.elements
+        width, h = results[0].width, x.elements
         x = self.to(x, adapters.width)
         if adapters.dropout:
             x = self.dropout(x)
@@ -90,9 +92,15 @@ class Code(Attending):
         with self.inside("lora_B"):
             second = self.parameter(out * adapters.rank, adapters.width, "replicated" if extent == TOKEN else "tensor")
             high = self.times(low, [second], out, extent)
+        del low
         if adapters.magnitudes:
-            return self._with_magnitudes(result, high, h, out, extent, adapters)
-        return self.to(self.add(result, self.mapped("mul", high)), width)
+            return self._with_magnitudes(results.pop(), high, h, out, extent, adapters)
+        scaled = self.mapped("mul", high)
+        del high
+        result = self.add(results[0], scaled)
+        results.clear()
+        del scaled
+        return self.to(result, width)
 
     def _with_magnitudes(
         self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters

@@ -41,13 +41,13 @@ class Layer(Struct, frozen=True, eq=False):
     trained: Mapping[Extent, float] = {}
 
 
-def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float) -> Layer:
+def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float, asks: bool = True) -> Layer:
     """Runs one layer on `hidden` numbers a token of `width` bytes, and then its backward.
 
-    Its input counts if it is kept; its output is the next one's input. Moments of the forward are those that `run` marks.
+    Its input counts if it is kept, and has a gradient if `asks`; its output is the next one's input. Moments of the forward are those that `run` marks.
     """
     x = code.new(hidden, width, TOKEN, "input of the layer")
-    x.slot = Slot()
+    x.slot = Slot() if asks else None
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out

@@ -42,10 +42,10 @@ def without(live: Account, unit: str) -> Account:
 class Storage:
     """Bytes that are live as long as somebody holds this object."""
 
-    __slots__ = ("bytes", "full", "key", "live", "name", "width")
+    __slots__ = ("bytes", "full", "key", "live", "name", "tape", "width")
 
     def __init__(self, tape: "Tape", name: str, key: Key, elements: float, width: float):
-        self.live: Account = tape.live
+        self.tape, self.live = tape, tape.live
         self.name, self.key, self.width = name, key, width
         self.bytes = self.full = elements * width
         self.live[key] += self.bytes
@@ -62,6 +62,8 @@ class Storage:
         self.bytes = self.full
 
     def __del__(self) -> None:
+        if self.tape.watches:
+            self.tape.mark()
         self.live[self.key] -= self.bytes
 
 
@@ -119,6 +121,7 @@ class Tape:
         self.scope: list[str] = []
         self.where = ""
         self.records = True
+        self.watches = False  # every time that memory is about to shrink is a moment
 
     # ---- forward ----
 
@@ -160,14 +163,16 @@ class Tape:
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
+            self.watches = True
             slots = [Slot() if shape[4] else None for shape in shapes]
             made = run(*(Tensor(*shape[:4], slot) for shape, slot in zip(shapes, slots, strict=True)))
             self.mark()
-            slot, gradient = made.slot, gradients[0]
+            self.watches = False
+            slot = made.slot
             del made
             found: dict[Slot, Tensor] = {}
-            if slot is not None and gradient is not None:
-                found = self.backward([(slot, gradient.alias())])
+            if slot is not None and gradients[0] is not None:
+                found = self.backward([(slot, _handed_over(gradients))])
             self.nodes, self.kind = outer, kind
             return [found.get(slot) if slot is not None else None for slot in slots]
 
@@ -219,6 +224,13 @@ class Tape:
         elif old.is_view or old.storage is None or sys.getrefcount(old.storage) > 2:
             waiting[slot] = self.like(old, max(old.width, gradient.width))
             self.mark()
+
+
+def _handed_over(gradients: Gradients) -> Tensor:
+    """The gradient, which the node lets go of: without reentrance the layer's own nodes are the graph's."""
+    assert isinstance(gradients, list)
+    found: Tensor = gradients.pop()
+    return found
 
 
 def _done(_: Gradients) -> Gradients:
