@@ -139,7 +139,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     linear layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
     `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
-    `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    `models_beside`: others
+    that do not train, and their parameters; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
     """
 
     sequence_length: Number
@@ -164,6 +165,9 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     optimizer_implementation: str = "fused"
     runtime: str = "fsdp2"
     model_code: str = ""
+    objective: str = "sft"
+    models_beside: tuple[tuple[str, int], ...] = ()
+    engine_memory_share: float = 0
     method: str = "full"
     lora_rank: int = 0
     lora_targets: str = ""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tonnage.breakdown import Term
+from tonnage.estimate._objective import sequences
 from tonnage.estimate._rank import Group, Shares, share
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
@@ -19,7 +20,7 @@ class Sizes:
     def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares, rows: Number = 0):
         self.s, self.b, self.c, self.t = (
             plan.sequence_length,
-            plan.micro_batch_size,
+            sequences(plan),
             plan.context_parallel_size,
             plan.tensor_parallel_size,
         )

@@ -122,8 +122,14 @@ class StageMemory(States):
         key = point.place, point.is_later
         found = self._bases.get(key)
         if found is None:
-            beside = (*self._waiting(point), *(() if point.table_made else self._outside), *self.tensors.passing(point))
-            found = self._kept_total(point) + sum(term.value for term in beside)
+            found = self._kept_total(point) + sum(
+                term.value
+                for term in (
+                    *self._waiting(point),
+                    *(() if point.table_made else self._outside),
+                    *self.tensors.passing(point),
+                )
+            )
             self._bases[key] = found
         return found
 

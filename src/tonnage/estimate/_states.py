@@ -7,6 +7,7 @@ from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies, width_of
 from tonnage.estimate._method import ADAPTER_BYTES, base_weights
+from tonnage.estimate._objective import OBJECTIVES, models_beside
 from tonnage.estimate._offload import State as Part
 from tonnage.estimate._offload import offloaded, staying
 from tonnage.estimate._optimizer import optimizer_states
@@ -80,10 +81,24 @@ class States:
     @cached_property
     def every_gradient(self) -> Term:
         """All gradients, wherever they live."""
-        return self._states("gradients", self.runtime.gradients)
+        return self._twice(self._states("gradients", self.runtime.gradients))
+
+    def _twice(self, own: Term) -> Term:
+        """With those of a critic, as large a model that trains as well."""
+        return Term.sum(own.name, *own.children, own.named("critic")) if OBJECTIVES[self.plan.objective].critic else own
 
     @cached_property
     def every_weight(self) -> Term:
+        """The model's weights, those of models beside it, and of a critic."""
+        own = self._own_weights
+        is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
+        others = models_beside(self, self.step.setting.types.parameter, is_sharded)
+        if OBJECTIVES[self.plan.objective].critic:
+            others.append(own.named("critic"))
+        return Term.sum("weights", *own.children, *others) if others else own
+
+    @cached_property
+    def _own_weights(self) -> Term:
         """The model's weights; beside a base that does not train, the adapters that do."""
         if self.step.trains_all:
             return self._states("weights", self.runtime.weights)
@@ -111,4 +126,4 @@ class States:
         masters = self.runtime.masters if recipe.master_bytes else ()
         parts = [self._state(state) for state in masters]
         parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
-        return Term.sum("optimizer", *parts, unit="bytes")
+        return self._twice(Term.sum("optimizer", *parts, unit="bytes"))

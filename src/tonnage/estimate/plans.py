@@ -18,6 +18,7 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._machine import warn_of_machine
+from tonnage.estimate._objective import objective_of
 from tonnage.estimate._offload_options import offload_options
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
@@ -71,6 +72,9 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     optimizer_in_backward: bool | None = None
     expandable_segments: bool | None = None
     model_code: str | None = None
+    objective: str | None = None
+    teacher: str | None = None
+    engine_memory_share: float | None = None
     method: str | None = None
     lora_rank: int | None = None
     lora_targets: str | None = None
@@ -141,7 +145,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
         **(runtime_options(runtime, sizes, o, q) | framework_options(runtime, sizes, model_code, o, q)),
-        **training_method(model, runtime, o, q),
+        **(method := training_method(model, runtime, o, q)), **objective_of(model, runtime, method.get("method", "full"), o, q),
         **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
     )  # fmt: skip
 
@@ -149,6 +153,8 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     """Who wrote the layers: it decides what they keep."""
     own = runtime.model_codes[0]
+    if "transformers" in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
+        own = "transformers"  # peft and TRL work on its models
     chosen = _choice(
         "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), MODEL_CODES
     )

@@ -270,6 +270,12 @@ def state_cache_bytes(x, w, t, k):
     return x * w / minimum(t, k)
 
 
+@formula(unit="bytes", source="TRL, trl/trainer/grpo_config.py: vllm_gpu_memory_utilization")
+def engine_bytes(U, u):
+    """What an engine on the same accelerator takes: a share u of its memory U."""
+    return U * u
+
+
 @formula(unit="bytes", source="PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp")
 def workspace_bytes(M, n):
     """A workspace of M bytes for each of n threads that multiply matrices."""

@@ -1,0 +1,63 @@
+"""Training with other models beside: reference, reward model, critic, teacher; an engine that generates."""
+
+import pytest
+
+import tonnage
+from tonnage.errors import InvalidPlan
+from tonnage.models import read
+
+GIB = 2**30
+N = read("llama-3.2-1b").num_parameters()
+
+
+def parts(**said):
+    answer = tonnage.train("llama-3.2-1b", on="H200-SXM-141GB", sequence_length=1024, precision="bf16", **said)
+    return {child.name: child for child in answer.memory.children}
+
+
+def names(term):
+    return [child.name for child in term.children]
+
+
+def test_preference_training_holds_a_reference_and_takes_pairs():
+    plain, pairs = parts(), parts(objective="dpo")
+    assert "reference model" in names(pairs["weights"])
+    assert pairs["weights"].value == plain["weights"].value + 2 * N
+    assert pairs["activations"].value == pytest.approx(parts(micro_batch_size=2)["activations"].value)
+
+
+def test_adapters_that_are_switched_off_are_their_own_reference():
+    assert "reference model" not in names(parts(objective="dpo", method="lora")["weights"])
+
+
+def test_a_critic_is_trained_beside_the_policy():
+    plain, ppo = parts(), parts(objective="ppo")
+    assert names(ppo["weights"])[-3:] == ["reference model", "reward model", "critic"]
+    assert ppo["optimizer"].value == 2 * plain["optimizer"].value
+
+
+def test_a_teacher_stands_beside_the_student():
+    teacher = read("llama-3.1-8b").num_parameters()
+    made = parts(objective="distillation", teacher="llama-3.1-8b")
+    assert made["weights"].value == parts()["weights"].value + 2 * teacher
+
+
+def test_an_engine_that_generates_takes_its_share_of_the_memory():
+    without, made = parts(objective="grpo"), parts(objective="grpo", engine_memory_share=0.3)
+    usable = tonnage.train("llama-3.2-1b", on="H200-SXM-141GB").usable_bytes
+    assert made["runtime overhead"].value - without["runtime overhead"].value == pytest.approx(0.3 * usable)
+
+
+@pytest.mark.parametrize(("said", "words"), [
+    ({"objective": "distillation"}, "needs a teacher"), ({"objective": "dpo", "teacher": "llama-3.1-8b"}, "belongs to objective distillation"),
+    ({"engine_memory_share": 0.3}, "objectives that generate"), ({"objective": "grpo", "engine_memory_share": 1.5}, "below 1"),
+    ({"objective": "distillation", "teacher": "no-such-model"}, "teacher: "),
+])  # fmt: skip
+def test_what_does_not_go_together_is_refused(said, words):
+    with pytest.raises(InvalidPlan, match=words):
+        parts(**said)
+
+
+def test_megatron_trains_one_model_on_its_own():
+    with pytest.raises(InvalidPlan, match="must be sft"):
+        tonnage.train("llama-3.1-8b", on="8xH200-SXM-141GB", runtime="megatron", objective="dpo")
