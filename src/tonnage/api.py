@@ -18,7 +18,8 @@ from tonnage.models import read
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 
-TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number"}
+TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
+                         int | str: "a whole number, or auto"}  # fmt: skip
 
 
 class Answer(answers.Answer, frozen=True, kw_only=True):
@@ -131,6 +132,8 @@ def _options(form: Any, options: Mapping[str, Any]) -> Any:
 def _option(form: type[Struct], name: str, value: Any) -> Any:
     """The value if its type is the option's; numpy's integers become Python's."""
     takes = next(kind for kind in TAKES if form.__annotations__[name] in (kind, kind | None))
+    if takes == int | str:
+        takes = str if isinstance(value, str) else int
     if value is None or (type(value) is takes and takes is not float):
         return value
     if takes is int and not isinstance(value, bool) and hasattr(value, "__index__"):
