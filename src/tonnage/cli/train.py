@@ -43,7 +43,7 @@ OPTIONS = (
     Option("trainable_layers", "layers that train with method freeze, from the last", whole, unit="layers", default="2"),
     Option("first_stage_layers", "layers of the first pipeline stage", whole, unit="layers", default="as even as can be"),
     Option("last_stage_layers", "layers of the last pipeline stage", whole, unit="layers", default="as even as can be"),
-    Option("model_code", "whose code the layers are: transformers, torchtitan or megatron", word, unit="name", default="the runtime's own"),
+    Option("model_code", "whose code the layers are: transformers, torchtitan, megatron, ... (the runtime's own)", word, unit="name", default="the runtime's own"),
     Option("offload_optimizer", "optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2, megatron)", word, unit="place", default="none"),
     Option("offload_parameters", "shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)", word, unit="place", default="none"),
     Option("offload_activations", "tensors kept for backward: none, cpu or nvme", word, unit="place", default="none"),
@@ -71,7 +71,7 @@ OPTIONS = (
     Option("replicate_size", "groups of ranks that shard on their own (HSDP)", whole, ("--hsdp",), "groups", "1"),
     Option("optimizer_in_backward", "the optimizer steps as gradients come (torchtune)", default="off"),
     Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2)", default="on, as torchtitan runs"),
-    Option("runtime", "fsdp2, megatron, transformers, ddp or deepspeed", word, unit="name", default="fsdp2; transformers on one accelerator"),
+    Option("runtime", "fsdp2, megatron, transformers, ddp, deepspeed, nanotron or torchtune", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 
 

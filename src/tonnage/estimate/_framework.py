@@ -3,6 +3,7 @@
 `Framework` is PyTorch's own way; a runtime whose ways differ has a subclass in `FRAMEWORKS`.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -28,6 +29,9 @@ class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
+    keeps_gradients = True  # until the optimizer's step
+    adapter_precision = "fp32"  # peft, autocast_adapter_dtype
+    unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
     def __init__(self, step: "Step"):
         self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
@@ -164,15 +168,17 @@ def prefers_cudnn(cluster: Cluster | None) -> bool:
 
 
 FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
-FRAMEWORKS: dict[str, type[Framework]] = {}
+FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
 
 
-def framework(name: str) -> type[Framework]:
+def framework(name: str) -> Callable[["Step"], Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _deepspeed, _fsdp2, _megatron
+        from tonnage.estimate import _deepspeed, _fsdp2, _megatron, _nanotron, _torchtune
 
         FRAMEWORKS["deepspeed"] = _deepspeed.DeepSpeed
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
+        FRAMEWORKS["nanotron"] = _nanotron.Nanotron
+        FRAMEWORKS["torchtune"] = _torchtune.torchtune
     return FRAMEWORKS.get(name, Framework)

@@ -16,7 +16,7 @@ def framework_options(
 ) -> dict[str, Any]:
     """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
     made: dict[str, Any] = {"runtime_version": runtime.version} if runtime.own is not None else {}
-    able = runtime.compiles and model_code == runtime.code
+    able = runtime.compiles and model_code == runtime.model_codes[0]
     made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
     made["float8"] = _float8(runtime, o, q)
     made["float8_all_gather"] = _switch("float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather,

@@ -31,7 +31,7 @@ class Compiled(Framework):
     def own(self) -> Own | None:
         """What the runtime's own layers ask of the plan; other people's code knows nothing of it."""
         plan, runtime = self.plan, self.runtime
-        if runtime.own is None or plan.model_code not in ("", runtime.code):
+        if runtime.own is None or plan.model_code not in ("", runtime.model_codes[0]):
             return None
         return replace(runtime.own, compiled=plan.compile, tensor_parallel=_many(plan.tensor_parallel_size), ring=_many(plan.context_parallel_size),
                        float8=plan.float8 != "none")  # fmt: skip
@@ -44,6 +44,7 @@ class Fsdp2(Compiled):
 
     def __init__(self, step: "Step"):
         super().__init__(step)
+        self.unit_gradient_width = self.recipe.compute_bytes
         self._units: dict[int, Units] = {}
 
     def units(self, rank: "StageMemory") -> Units:
@@ -69,7 +70,7 @@ class Fsdp2(Compiled):
 
     def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
         units = self.units(rank)
-        return unit_points(plain, bool(units.head.children), units.accumulates)
+        return unit_points(plain, units.order, bool(units.head.children), units.accumulates)
 
     def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
         units = self.units(rank)
@@ -113,14 +114,9 @@ class Fsdp2(Compiled):
 
     def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
         units = self.units(rank)
-        key = (units.key(point), point.is_later)
-        fixed = units.fixed.get(key)
-        if fixed is None:
-            held = units.at(point)
-            fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
-            fixed = units.fixed[key] = fixed + sum(term.value for term in self.reserve(rank, point, 0))
-        made = rank.sizes.made(point.bytes) * units.compute + fixed
-        return made if units.accumulates else made - gradients  # which lie in the pool that is counted whole
+        held = units.at(point)
+        fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
+        return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
 
     def _holes(self, rank: "StageMemory") -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
@@ -130,7 +126,7 @@ class Fsdp2(Compiled):
             split = "tensor" if self.runtime.logits_split else "gathered"
             size = rank.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
             made.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
-        if not self.plan.expandable_segments:
+        if not self.plan.expandable_segments and self.units(rank).order:
             block = self.units(rank).order[-1]
             extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
             most = Term.max(

@@ -60,5 +60,54 @@ def chunked(code: Code, x: Tensor, hidden: float) -> Tensor:
     return states
 
 
+def sharded(code: Code, logits: Tensor) -> Tensor:
+    """nanotron's sharded_cross_entropy: shifted logits become the softmax and then, in place, the gradient."""
+    wide = code.to(logits, 4)
+    softmax = code.like(wide)
+    code.mark()
+    out = code.new(0, 4, wide.extent)
+    storage, elements, width, extent = softmax.storage, wide.elements, wide.width, wide.extent
+    code.note(
+        "sharded_cross_entropy",
+        [out],
+        [wide],
+        [softmax],
+        lambda _: [Tensor(storage, elements, width, extent, None, True)],
+    )
+    return out
+
+
+def output_chunks(code: Code, logits: Tensor, parts: int = 8) -> Tensor:
+    """torchtune's CEWithChunkedOutputLoss: all logits stay, and are upcast part by part; of each its log_softmax stays in fp32."""
+    part = code.new(logits.elements / parts, 4, logits.extent)
+    logarithms = code.like(logits, 4)
+    code.mark()
+    del part
+    return _part_by_part(code, logits, [logits, logarithms], [4, 4], parts)
+
+
+def output_chunks_compiled(code: Code, logits: Tensor, parts: int = 8) -> Tensor:
+    """The same, each part's upcast and cross entropy being one kernel: only the logits stay."""
+    return _part_by_part(code, logits, [logits], [logits.width], parts)
+
+
+def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[float], parts: int) -> Tensor:
+    """Gradients take the place of their part of the logits, one part late."""
+    out = code.new(0, 4, logits.extent)
+    storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
+    ahead: list[Tensor] = []
+
+    def derivative(_: object) -> list[Tensor]:
+        held = [code.new(elements / parts, each, extent) for each in widths]
+        code.mark()
+        ahead.append(held.pop())
+        del held
+        return [Tensor(storage, elements, width, extent, None, True)]
+
+    code.note("cross_entropy", [out], [logits], kept, derivative)
+    return out
+
+
 LOSSES = {"upcast": upcast, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
-          "compiled": compiled}  # fmt: skip
+          "compiled": compiled, "sharded": sharded,
+          "output-chunks": output_chunks, "output-chunks-compiled": output_chunks_compiled}  # fmt: skip

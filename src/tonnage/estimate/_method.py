@@ -13,7 +13,6 @@ from tonnage.spec import TrainingPlan
 from tonnage.tape import Adapters, Extent
 
 QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
-ADAPTER_BYTES = 4  # peft, autocast_adapter_dtype
 
 
 def adapters_of(plan: TrainingPlan, recipe: Recipe) -> Adapters | None:

@@ -16,9 +16,10 @@ from tonnage.tape import Account, Extent, Key, Layer, without
 class Point(Struct, frozen=True, eq=False):
     """A moment of the step.
 
-    `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
-    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own. `position`: of the layer
-    at work; `is_later`: the backward of a first micro-batch is over; `place`: moments that differ in `live` alone have the same.
+    `place`: moments that differ in `live` alone have the same; `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
+    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own.
+    `position`: of the layer at work; `is_later`: the backward of a first micro-batch is over; `is_last`: no
+    other micro-batch is in flight.
     """
 
     phase: str
@@ -31,9 +32,10 @@ class Point(Struct, frozen=True, eq=False):
     everything: bool = False
     head_made: bool = True
     table_made: bool = False
+    place: int = 0
     position: int = -1
     is_later: bool = False
-    place: int = 0
+    is_last: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -50,6 +52,15 @@ def points(
     found = tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
     places: dict[tuple[str, int], int] = {}
     return tuple(replace(each, place=places.setdefault((each.phase, id(each.kept)), len(places))) for each in found)
+
+
+@lru_cache(maxsize=4096)
+def by_place(every: tuple[Point, ...]) -> tuple[tuple[Point, ...], ...]:
+    """Moments that differ in `live` alone, together."""
+    places: dict[int, list[Point]] = {}
+    for point in every:
+        places.setdefault(point.place, []).append(point)
+    return tuple(map(tuple, places.values()))
 
 
 def running(stage: Stage, frozen: int) -> tuple[Block, ...]:

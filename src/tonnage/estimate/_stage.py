@@ -3,76 +3,41 @@
 The numbers are for searching: they add up the same Terms without making a tree for every moment.
 """
 
-from collections import Counter
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._around import Around, around
-from tonnage.estimate._communication import Communication, copies, width_of
-from tonnage.estimate._method import frozen_below
+from tonnage.estimate._communication import copies, width_of
 from tonnage.estimate._offload import KeptTensors
 from tonnage.estimate._optimizer import foreach_copies
 from tonnage.estimate._overhead import training_overhead
-from tonnage.estimate._points import Point, points, running
-from tonnage.estimate._rank import Stage, layer_count, op_parameters
+from tonnage.estimate._points import Point, by_place, points
+from tonnage.estimate._rank import Stage, layer_count
 from tonnage.estimate._states import States
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
-from tonnage.ops import Embedding
-from tonnage.runtimes._base import Moment
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
     from tonnage.estimate.training import Step
 
-NOTHING = Term.sum("nothing", unit="bytes")
-
 
 class StageMemory(States):
-    """The memory of one stage. Everything is made when it is asked for, and once."""
+    """The memory of one stage."""
 
     def __init__(self, step: "Step", stage: Stage):
-        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
-        self.frozen = frozen_below(step.model, step.plan)
-        self.counts = dict(Counter(running(stage, self.frozen)))
-        self.is_tied = bool(stage.table) and step.trains_all and step.framework.adds_tied_gradients
-        zero = self.plan.zero_stage
-        self.gradients_sharded = any(zero >= state.sharded_from for state in self.runtime.gradients)
-        self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
-        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
-        self._made_buffers: dict[Moment, Term] = {}
-        self._bases: dict[tuple[int, bool], Number] = {}
-        self._above: dict[tuple[int, bool], Number] = {}
+        super().__init__(step, stage)
         self.tensors = KeptTensors(self)
         self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
-
-    # ---- outside of the layers ----
-
-    @cached_property
-    def table(self) -> Term:
-        """The embedding's parameters on this rank."""
-        found = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
-        parts = [term for op in found for term in op_parameters(op, self.step.whole)]
-        return Term.sum("table", *parts, unit="parameters")
-
-    @cached_property
-    def after(self) -> Term:
-        """What comes after the layers: norm and head, as far as their gradients stay."""
-        shares = self.step.sharded if self.gradients_sharded else self.step.whole
-        ops = self.stage.after if self.step.trains_all else ()
-        parts = [term for op in ops for term in op_parameters(op, shares)]
-        return Term.sum("after the layers", *parts, unit="parameters")
 
     # ---- moments ----
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = (
-            not (self.gradients_sharded or self.runtime.gradients_persist) or self.runtime.counts_gradients
-        )
+        gradients_count = bool(self.step.framework.unit_gradient_width) or not (self.gradients_sharded or self.runtime.gradients_persist)  # fmt: skip
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
         plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
@@ -99,8 +64,8 @@ class StageMemory(States):
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
             step = step + sum(term.value for term in pools)
-        for size in self._totals if self.step.scalar else map(self._total, self.points):
-            step = maximum(step, size)
+        for alike in by_place(self.points):
+            step = maximum(step, self._base(alike[0]) + self._most(alike))
         largest = step + self.weights.value + self.optimizer.value + self.lasting.value
         for each in self._around:
             largest = maximum(largest, each.tensors)
@@ -113,25 +78,57 @@ class StageMemory(States):
 
     def _total(self, point: Point) -> Number:
         """Tensors of a moment, but for weights and optimizer."""
-        gradients = self._gradients_total(point)
-        total = gradients + self._base(point) + self.sizes.total(point.bytes)
-        return total + self.step.framework.beside(self, point, gradients)
+        return self._base(point) + self._here(point)
+
+    def _most(self, alike: tuple[Point, ...]) -> Number:
+        """The most that operations hold among the moments of one place."""
+        key = tuple(id(point.live) for point in alike)
+        found = self._mosts.get(key)
+        if found is None:
+            found = self._mosts[key] = reduce(maximum, map(self._here, alike))
+        return found
+
+    def _here(self, point: Point) -> Number:
+        if not point.live:
+            return 0
+        key = id(point.live), point.table_made
+        found = self._sizes_here.get(key)
+        if found is None:
+            found = self._sizes_here[key] = self._at_work(point)
+        return found
+
+    def _at_work(self, point: Point) -> Number:
+        """What operations hold at a moment; layers of one kind hold the same wherever they stand."""
+        total = self.sizes.total(point.bytes)
+        width = self.step.framework.unit_gradient_width
+        if self._adds_made and not point.table_made:
+            width = width + self._fresh * self.gradient_width
+        return total + self.sizes.made(point.bytes) * width if hasattr(width, "ndim") or width else total
 
     def _base(self, point: Point) -> Number:
         """What the moments of one place have in common."""
-        key = point.place, point.is_later
-        found = self._bases.get(key)
+        found = self._bases.get(point.place)
         if found is None:
-            found = self._kept_total(point) + sum(
-                term.value
-                for term in (
-                    *self._waiting(point),
-                    *(() if point.table_made else self._outside),
-                    *self.tensors.passing(point),
-                )
-            )
-            self._bases[key] = found
+            gradients = self._gradients_total(point)
+            beside = (*self._waiting(point), *self._outside_at(point), *self.tensors.passing(point))
+            found = gradients + self._kept_total(point) + sum(term.value for term in beside)
+            found = found + self.step.framework.beside(self, point, gradients)
+            self._bases[point.place] = found
         return found
+
+    @cached_property
+    def _adds_made(self) -> bool:
+        """Gradients of the unit at work are on the account of all gradients."""
+        elsewhere = self.gradients_sharded or self.runtime.gradients_persist or self._gradients_leave
+        return not elsewhere and self.step.framework.keeps_gradients
+
+    @cached_property
+    def _fresh(self) -> Number:
+        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
+
+    def _outside_at(self, point: Point) -> list[Term]:
+        """What the model's code keeps for all layers is gone when the embedding's gradient is made."""
+        return [] if point.phase == "embedding" else self._outside
 
     @cached_property
     def _outside(self) -> list[Term]:
@@ -144,6 +141,8 @@ class StageMemory(States):
     def _kept_total(self, point: Point) -> Number:
         if point.everything:
             return self._all_kept
+        if point.is_last:
+            return self._below_kept(point)
         return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
 
     @cached_property
@@ -166,30 +165,16 @@ class StageMemory(States):
         return sum(count * self.kept[block].value for block, count in point.kept.items())
 
     def _gradients_total(self, point: Point) -> Number:
+        """Gradients of a place: those of the unit at work come with its moments."""
         own = self.step.framework.gradients(self, point)
         if own is not None:
             return own.value
+        everything = self.everything.value
         if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
-            return self.everything.value
-        made = self._made_above(point)
-        if self.gradients_sharded:
-            return made
-        return made + self._fresh * self.sizes.made(point.bytes) * self.gradient_width
-
-    def _made_above(self, point: Point) -> Number:
-        """Gradients of a place, without those of the unit at work."""
-        key = point.place, point.is_later
-        found = self._above.get(key)
-        if found is None:
-            made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
-            made = made + (self.after.value if point.head_made else 0)
-            found = (1 - self._fresh) * self.everything.value + self._fresh * made * self.gradient_width
-            self._above[key] = found
-        return found
-
-    @cached_property
-    def _fresh(self) -> Number:
-        return f.gradients_fresh.evaluate(self.plan.num_microbatches)
+            return everything
+        made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
+        made = made + (self.after.value if point.head_made else 0)
+        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
     def _per_block(self) -> dict[Block, Term]:
@@ -206,11 +191,8 @@ class StageMemory(States):
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
-        return (
-            *(self._phase(point) for point in chosen),
-            self._optimizer_step(),
-            *map(self._before_or_after, self._around),
-        )
+        made = (self._phase(point) for point in chosen)
+        return (*made, self._optimizer_step(), *map(self._before_or_after, self._around))
 
     @cached_property
     def _around(self) -> tuple[Around, ...]:
@@ -241,6 +223,7 @@ class StageMemory(States):
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
     def buffers_at(self, point: Point) -> Term:
+        """Buffers of communication at a moment."""
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
     def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None, optimizer: Term | None = None) -> Term:  # fmt: skip
@@ -266,14 +249,14 @@ class StageMemory(States):
 
     @cached_property
     def _workspaces(self) -> list[Term]:
-        return self.step.framework.workspaces(self)
+        return [*self.step.framework.workspaces(self), *(self._states_of_optimizer if self._is_paged else [])]
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
         parts += self.tensors.passing(point)
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
-        parts += () if point.table_made else self._outside
+        parts += self._outside_at(point)
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
     @cached_property
@@ -287,8 +270,8 @@ class StageMemory(States):
         parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
                  for block, count in point.kept.items()]  # fmt: skip
         if self.plan.pipeline_parallel_size > 1:
-            flight = self.in_flight_later if point.is_later else self.in_flight
-            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=flight.value)
+            flight = self.in_flight_later.value if point.is_later else self.in_flight.value
+            others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
                       for block, count in self.counts.items()]  # fmt: skip
         return parts
@@ -316,13 +299,6 @@ class StageMemory(States):
         if again and not self.gradients_sharded:
             made.append(copies("gradient of the table before it is added", width, self.table))
         return [*made, self._tied] if self.is_tied else made
-
-    # ---- states ----
-
-    def _buffers(self, moment: Moment) -> Term:
-        if moment not in self._made_buffers:
-            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
-        return self._made_buffers[moment]
 
     @cached_property
     def weights(self) -> Term:

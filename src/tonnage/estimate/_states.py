@@ -1,20 +1,23 @@
 """The parameters of one stage and their copies: weights, gradients, optimizer states; all of them, and what is on the accelerator."""
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
-from tonnage.estimate._communication import copies, width_of
-from tonnage.estimate._method import ADAPTER_BYTES, base_weights
+from tonnage.estimate._communication import Communication, copies, width_of
+from tonnage.estimate._method import base_weights, frozen_below
 from tonnage.estimate._objective import OBJECTIVES, models_beside
 from tonnage.estimate._offload import State as Part
 from tonnage.estimate._offload import offloaded, staying
 from tonnage.estimate._optimizer import optimizer_states
-from tonnage.estimate._rank import Shares, Stage, layer_count, rank_parameters
-from tonnage.runtimes import TrainingRuntime
-from tonnage.runtimes._base import State
-from tonnage.spec import TrainingPlan
+from tonnage.estimate._points import running
+from tonnage.estimate._rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.formula import Number
+from tonnage.ops import Embedding
+from tonnage.optimizers import optimizer
+from tonnage.runtimes._base import Moment, State
 
 if TYPE_CHECKING:
     from tonnage.estimate.training import Step
@@ -23,11 +26,19 @@ if TYPE_CHECKING:
 class States:
     """What a stage keeps from step to step."""
 
-    step: "Step"
-    stage: Stage
-    plan: TrainingPlan
-    runtime: TrainingRuntime
-    counts: dict[Block, int]
+    def __init__(self, step: "Step", stage: Stage):
+        self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
+        self.frozen = frozen_below(step.model, step.plan)
+        self.counts = dict(Counter(running(stage, self.frozen)))
+        self.is_tied = bool(stage.table) and step.trains_all and step.framework.adds_tied_gradients
+        zero = self.plan.zero_stage
+        self.gradients_sharded = any(zero >= state.sharded_from for state in self.runtime.gradients)
+        self.gradient_width = sum(width_of(state.copy, step.updates) for state in self.runtime.gradients)
+        self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
+        self._made_buffers: dict[Moment, Term] = {}
+        self._bases: dict[int, Number] = {}
+        self._sizes_here: dict[tuple[int, bool], Number] = {}
+        self._mosts: dict[tuple[int, ...], Number] = {}
 
     # ---- parameters ----
 
@@ -56,7 +67,33 @@ class States:
                  for block, count in self.counts.items()]  # fmt: skip
         return Term.sum("parameters that train", *parts, unit="parameters")
 
+    @cached_property
+    def table(self) -> Term:
+        """The embedding's parameters on this rank."""
+        found = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
+        parts = [term for op in found for term in op_parameters(op, self.step.whole)]
+        return Term.sum("table", *parts, unit="parameters")
+
+    @cached_property
+    def after(self) -> Term:
+        """What comes after the layers: norm and head, as far as their gradients stay."""
+        shares = self.step.sharded if self.gradients_sharded else self.step.whole
+        ops = self.stage.after if self.step.trains_all else ()
+        parts = [term for op in ops for term in op_parameters(op, shares)]
+        return Term.sum("after the layers", *parts, unit="parameters")
+
+    @cached_property
+    def head(self) -> Term:
+        """The head's parameters, before ZeRO; a tied one is the table."""
+        parts = [term for op in (*self.stage.after, *self.stage.table) for term in op_parameters(op, self.step.whole)]
+        return Term.sum("norm and head", *parts, unit="parameters")
+
     # ---- copies ----
+
+    def _buffers(self, moment: Moment) -> Term:
+        if moment not in self._made_buffers:
+            self._made_buffers[moment] = self.communication.buffers(moment, self.whole)
+        return self._made_buffers[moment]
 
     def _states(self, name: str, states: tuple[State, ...]) -> Term:
         return Term.sum(name, *(self._state(state) for state in states), unit="bytes")
@@ -81,6 +118,8 @@ class States:
     @cached_property
     def every_gradient(self) -> Term:
         """All gradients, wherever they live."""
+        if not self.step.framework.keeps_gradients:
+            return Term.sum("gradients", unit="bytes")
         return self._twice(self._states("gradients", self.runtime.gradients))
 
     def _twice(self, own: Term) -> Term:
@@ -107,7 +146,7 @@ class States:
         base = base_weights(self.stage, self.plan, shares, self.step.framework.base_bytes(), self.shard if is_sharded else self.whole)  # fmt: skip
         if self.plan.method == "freeze":
             return Term.sum("weights", *base)
-        return Term.sum("weights", *base, copies("adapters", ADAPTER_BYTES, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+        return Term.sum("weights", *base, copies("adapters", self.step.updates.compute_bytes, self.trained_shard if is_sharded else self.trained))  # fmt: skip
 
     @cached_property
     def updated(self) -> Term:
@@ -125,5 +164,15 @@ class States:
         recipe = self.step.updates
         masters = self.runtime.masters if recipe.master_bytes else ()
         parts = [self._state(state) for state in masters]
-        parts += optimizer_states(self.plan.optimizer, recipe, self.step.model, self.updated)
+        parts += [] if self._is_paged else self._states_of_optimizer
         return self._twice(Term.sum("optimizer", *parts, unit="bytes"))
+
+    @property
+    def _is_paged(self) -> bool:
+        return optimizer(self.plan.optimizer).paged
+
+    @property
+    def _states_of_optimizer(self) -> list[Term]:
+        """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
+        made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
+        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made

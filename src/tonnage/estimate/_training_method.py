@@ -53,7 +53,7 @@ def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions"
     }  # fmt: skip
 
 
-ADAPTING = ("transformers", "ddp", "fsdp2", "deepspeed")  # with peft's adapters
+ADAPTING = ("transformers", "ddp", "fsdp2", "deepspeed", "torchtune")  # with peft's adapters
 
 
 def _refuse(method: str, given: dict[str, Any]) -> None:

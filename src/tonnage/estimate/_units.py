@@ -23,6 +23,7 @@ from tonnage.estimate._rank import Shares, op_parameters, repeated
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import Op
+from tonnage.precisions import precision
 from tonnage.tape import TOKEN
 
 if TYPE_CHECKING:
@@ -43,30 +44,44 @@ def role_of(point: Point) -> str:
     return "layer"
 
 
+def _second(plain: tuple[Point, ...], order: tuple[Block, ...]) -> list[Point]:
+    """The moments of the second layer of backward: the first one that has a reduction beside it. One of another kind has them already."""
+    if len(order) < 3 or order[-1] is not order[-2]:
+        return []
+    last, block = len(order) - 1, order[-1]
+    of_last = [point for point in plain if point.position == last and point.moment != "loss"]
+    below, above = Counter(order[:-2]), {block: 1}
+    return [replace(point, kept=below, made=above, position=last - 1, place=-1) for point in of_last]
+
+
 @lru_cache(maxsize=1024)
-def unit_points(plain: tuple[Point, ...], head_reduced: bool, accumulates: bool) -> tuple[Point, ...]:
+def unit_points(
+    plain: tuple[Point, ...], order: tuple[Block, ...], head_reduced: bool, accumulates: bool
+) -> tuple[Point, ...]:
     """The moments of a stage, and those at which gradients are copied to be reduced.
 
     `head_reduced`: the head is a unit of its own. `accumulates`: gradients of micro-batches are summed whole, so that moments differ
-    before and after the backward of the first one.
+    in the backward of the first one, of those between, and of the last one, which alone reduces them.
     """
     made: list[Point] = []
     seen: set[int] = set()
-    for point in plain:
+    for point in (*plain, *([] if head_reduced else _second(plain, order))):
         if point.phase == "embedding":
-            at = {"head_made": head_reduced, "table_made": False, "is_later": accumulates}
+            at = {"head_made": head_reduced, "table_made": False, "is_later": accumulates, "is_last": accumulates}
             made += [replace(point, **at), replace(point, operation=END, live={}, bytes={}, **at)]
-            continue
-        if point.moment == "loss":
+        elif point.moment == "loss":
             made.append(point)
-            continue
-        of_layer = [replace(point, head_made=head_reduced)]
-        if point.position not in seen:
-            seen.add(point.position)
-            of_layer.append(replace(point, operation=REDUCTION, live={}, bytes={}, head_made=head_reduced))
-        made += of_layer
-        if accumulates:
-            made += [replace(each, is_later=True) for each in of_layer]
+        else:
+            of_layer = [replace(point, head_made=head_reduced)]
+            if point.position not in seen:
+                seen.add(point.position)
+                of_layer.append(replace(point, operation=REDUCTION, live={}, bytes={}, head_made=head_reduced))
+            made += of_layer
+            if accumulates:
+                made += [replace(each, is_later=True, is_last=last) for last in (False, True) for each in of_layer]
+    places: dict[tuple[int, str, bool, bool], int] = {}
+    keys = [(each.place, role_of(each), each.is_later, each.is_last) for each in made]
+    made = [replace(each, place=places.setdefault(key, len(places))) for each, key in zip(made, keys, strict=True)]
     return tuple(made)
 
 
@@ -106,36 +121,41 @@ class Units:
         self.accumulates = step.plan.pipeline_parallel_size > 1 and self.reduce != self.compute
         self.trains = step.trains_all
         self.shards = step.sharded.z
-        self._found: dict[tuple[str, int], Buffers] = {}
-        self.fixed: dict[tuple[tuple[str, int], bool], Number] = {}
-
-    @staticmethod
-    def key(point: Point) -> tuple[str, int]:
-        """Moments alike in this hold the same."""
-        return role_of(point), -1 if point.everything else point.position
+        self._found: dict[tuple[str, int, bool, bool], Buffers] = {}
 
     def at(self, point: Point) -> Buffers:
         """What is held at a moment; that of one layer is made once for all its moments."""
-        key = self.key(point)
+        reduces = not self.accumulates or point.is_last
+        key = (role_of(point), -1 if point.everything else point.position, reduces, point.is_later)
         if key not in self._found:
             make: dict[str, Callable[[], Buffers]] = {
                 "loss": self.loss, "forward": lambda: self.forward(point.position), "layer": lambda: self.at_layer(point.position),
-                REDUCTION: lambda: self.reduction(point.position), "embedding": self.embedding, END: self.end,
+                REDUCTION: lambda: self.reduction(point.position) if reduces else self.addition(point.position, point.is_later),
+                "embedding": self.embedding, END: self.end,
             }  # fmt: skip
-            self._found[key] = make[key[0]]()
+            made = make[key[0]]()
+            self._found[key] = made if reduces else replace(made, reduced=())
         return self._found[key]
 
     # ---- widths ----
 
     def gathered_bytes(self, block: Block) -> float:
-        """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before."""
-        if not self.plan.float8_all_gather:
+        """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before, and quantised ones are
+        gathered as they are."""
+        narrow = (
+            precision(self.plan.base_weights).bits_per_weight / 8
+            if self.plan.base_weights
+            else 1
+            if self.plan.float8_all_gather
+            else 0
+        )
+        if not narrow:
             return self.compute
         total = linear = 0
         for weight in block.weights():
             total += weight.num_parameters
             linear += weight.num_parameters if weight.linear and weight.part in ("attention", "mlp") else 0
-        return self.compute - linear / total * (self.compute - 1)
+        return self.compute - linear / total * (self.compute - narrow)
 
     def layer(self, name: str, block: Block) -> Term:
         return copies(name, self.gathered_bytes(block), self.rank.step.held[block])
@@ -185,10 +205,20 @@ class Units:
         whole = () if self.accumulates else (copies("gradients of the layer", self.compute, trained),)
         return Buffers(gathered, ahead, self._reduce_input(trained), (*whole, *self._of_root()))
 
+    def addition(self, position: int, is_later: bool) -> Buffers:
+        """The layer's gradients are added to those of earlier micro-batches, or, of the first one, become their beginning."""
+        trained = self._trained(self.order[position])
+        made = [copies("gradients of the layer", self.compute, trained)]
+        if not is_later:
+            made.append(copies("gradients summed before they are reduced, of the layer", self.reduce, trained))
+        return Buffers(self._all(len(self.order)), None, (), (*made, *self._of_root()))
+
     def embedding(self) -> Buffers:
         """Backward of the table: its gradient beside the reduce-scatter of the first layer."""
         reduced = self._reduce_input(self._trained(self.order[0])) if self.order else ()
-        table = (copies("gradient of the table", self.compute, self.table_gradient),)
+        table = [copies("gradient of the table", self.compute, self.table_gradient)]
+        if self.rank.stage.table and self.root.children:  # and its sum with the head's
+            table.append(copies("gradient of the tied table", self.compute, self.table_gradient))
         return Buffers(
             self._outside() if self.reshards or not self.accumulates else self._all(len(self.order)),
             None,
@@ -295,21 +325,14 @@ class Units:
         """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the larger."""
         sizes = [copies("table", self.compute, unit) for unit in (self.root, self.table) if unit.children]
         sizes += [self.layer(block.name, block) for block in dict.fromkeys(self.order)]
-        pairs = [*itertools.pairwise(sizes)]
-        if self.order:  # two layers of the commonest kind
-            again = self.layer(self.order[-1].name, self.order[-1])
-            pairs.append((again, again))
-            if self.head.children:
-                sizes.append(copies("head", self.compute, self.head))
-                pairs.append((again, sizes[-1]))
-        most = (
-            Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs))
-            if pairs
-            else Term.max("one unit", *sizes)
-        )
-        return Term.of(
-            "pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *sizes).value, z=self.shards
-        )
+        head = [copies("head", self.compute, self.head)] if self.head.children else []
+        again = (
+            [self.layer(self.order[-1].name, self.order[-1])] if self.order else []
+        )  # the last layer follows one of its kind
+        every = [*sizes, *head] or [Term.sum("no unit", unit="bytes")]
+        pairs = [*itertools.pairwise(sizes), *itertools.pairwise([*again, *again, *head])]
+        most = Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs), *every)
+        return Term.of("pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *every).value, z=self.shards)  # fmt: skip
 
 
 def _unit(name: str, ops: tuple[Op, ...], shares: Shares) -> Term:

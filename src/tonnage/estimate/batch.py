@@ -38,9 +38,9 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
                       for name in ("pipeline_parallel_size", "virtual_pipeline_size"))  # fmt: skip
     needed = np.empty(stages.shape)
     # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked together.
-    keys = np.stack([stages, chunks, alike])
-    for shape in np.unique(keys, axis=1).T:
-        chosen = np.flatnonzero((keys == shape[:, None]).all(axis=0))
+    keys = (alike * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
+    for key in np.unique(keys):
+        chosen = np.flatnonzero(keys == key)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
             plan = TrainingPlan(

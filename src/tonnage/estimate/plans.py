@@ -35,7 +35,7 @@ from tonnage.units import counted
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
-MODEL_CODES = ("transformers", "torchtitan", "megatron")
+MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
@@ -124,12 +124,20 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     if length % sizes["context_parallel_size"]:
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
     micro, count = _batch(sizes, o, q)
-    stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], o, q)
+    stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
     recipe = TRAINING_RECIPES[
-        q.take("precision", o.precision, "bf16-mixed", "default", "16-bit arithmetic, fp32 master weights")
+        q.take(
+            "precision",
+            o.precision,
+            runtime.default_precision,
+            "default",
+            "16-bit arithmetic, fp32 master weights"
+            if runtime.default_precision == "bf16-mixed"
+            else f"{runtime.name}'s own",
+        )
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
@@ -192,8 +200,10 @@ def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
     return found[0]
 
 
-def _zero_stage(runtime: TrainingRuntime, stages: int, o: TrainingOptions, q: Question) -> int:
+def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
     default, why = runtime.default_zero_stage, f"{runtime.name}'s own"
+    if runtime.own is not None and 0 in runtime.zero_stages and alone:
+        default, why = 0, "one accelerator"
     if runtime.shards_units and stages > 1:
         default, why = 2, "under a pipeline nothing is resharded after its forward"
     chosen: int = q.take("zero_stage", o.zero_stage, default, "runtime", why)
@@ -345,7 +355,17 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 
 def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
-    loss = _choice("loss", q.take("loss", o.loss, "full", "default", "all logits at once"), LOSS)
+    loss = _choice(
+        "loss",
+        q.take(
+            "loss",
+            o.loss,
+            runtime.losses[0],
+            "default",
+            "all logits at once" if runtime.losses[0] == "full" else f"{runtime.name}'s own",
+        ),
+        LOSS,
+    )
     if loss not in runtime.losses:
         able = [name for name in TRAINING if loss in training_runtime(name).losses]
         raise InvalidPlan(

@@ -100,7 +100,11 @@ class Step:
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (
-            self.recipe if self.trains_all else TRAINING_RECIPES["fp32"] if plan.method != "freeze" else self.recipe
+            self.recipe
+            if self.trains_all
+            else TRAINING_RECIPES[self.framework.adapter_precision]
+            if plan.method != "freeze"
+            else self.recipe
         )
         self.trained_held, self.trained_shard = self.held, self.shard
         if plan.method in ("lora", "dora"):

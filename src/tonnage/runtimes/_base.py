@@ -63,10 +63,10 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
     estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none).
-    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `counts_gradients`: moments differ in the gradients
-    that their unit has made, though those end elsewhere; `root_unit`: table,
+    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
     replicated (HSDP). `split`: how a pipeline deals out layers. `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     """
@@ -84,7 +84,6 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     code: str = "eager"
     own: Own | None = None
     shards_units: bool = False
-    counts_gradients: bool = False
     root_unit: bool = False
     keeps_last: bool = False
     replicates: bool = False
@@ -92,6 +91,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     older: Mapping[str, "TrainingRuntime"] = {}
     compiles: bool = False
     steps_in_backward: bool = False
+    default_precision: str = "bf16-mixed"
     float8: tuple[str, ...] = ("none",)
     model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool

@@ -36,7 +36,6 @@ NEWEST = TrainingRuntime(
     logits_split=True,
     loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
     shards_units=True,
-    counts_gradients=True,
     replicates=True,
     compiles=True,
     float8=("none", "tensorwise", "rowwise"),

@@ -11,6 +11,8 @@ from tonnage.tape._moments import Kept as Kept
 from tonnage.tape._moments import Layer as Layer
 from tonnage.tape._moments import Moment as Moment
 from tonnage.tape._moments import layer as layer
+from tonnage.tape._nanotron import Nanotron as Nanotron
+from tonnage.tape._nanotron import NanotronCode as NanotronCode
 from tonnage.tape._setting import Adapters as Adapters
 from tonnage.tape._setting import Held as Held
 from tonnage.tape._setting import Router as Router
@@ -30,3 +32,4 @@ from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode
 
 CODES["torchtitan"] = TitanCode
+CODES["nanotron"] = NanotronCode

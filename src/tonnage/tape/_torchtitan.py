@@ -137,7 +137,7 @@ class TitanCode(Code):
         """view_as_complex(x.float()) * freqs_cis, and back."""
         if self.own.compiled:
             return self.mapped("rotary", x)
-        return self.to(self.mul(self.to(x, 4), self.constant(1, 4)), x.width)
+        return self.to(self.mul(self.to(x, 4), self.constant(tables[0].elements, 4)), x.width)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
                sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
@@ -156,6 +156,10 @@ class TitanCode(Code):
         sums = [self.like(made, 4) for _ in range(4)]
         self.mark()
         del sums
+
+    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
+        """The backends are named, cuDNN's first, and heads are shared by it where they are not repeated before."""
+        return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "cudnn"), q, k, v)
 
     # ---- feed-forward ----
 

@@ -1,0 +1,89 @@
+"""torchtune in the walk: on one accelerator or on FSDP2, with a loss in parts and an optimizer that may step in backward."""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tonnage.breakdown import Term
+from tonnage.estimate import _layers as tapes
+from tonnage.estimate._communication import copies
+from tonnage.estimate._framework import Framework
+from tonnage.estimate._fsdp2 import Compiled, Fsdp2
+from tonnage.estimate._points import Point
+from tonnage.estimate._rank import Stage
+from tonnage.formula import Number
+from tonnage.formulas import memory as f
+from tonnage.tape import Layer, Setting
+
+if TYPE_CHECKING:
+    from tonnage.estimate._stage import StageMemory
+    from tonnage.estimate.training import Step
+
+
+class Recipe(Compiled):
+    """What a recipe on one accelerator and one on several have in common."""
+
+    adapter_precision = "bf16"
+
+    def __init__(self, step: "Step"):
+        super().__init__(step)
+        self.keeps_gradients = not self.plan.optimizer_in_backward
+
+    def setting(self) -> Setting:
+        made = super().setting()
+        adapters = replace(made.adapters, width=self.recipe.compute_bytes) if made.adapters is not None else None
+        return replace(made, adapters=adapters)
+
+    def loss(self, stage: Stage) -> Layer | None:
+        if not (stage.is_last and stage.after):
+            return None
+        own = self.step.setting.own
+        compiled = own is not None and own.compiled
+        chunked = "output-chunks-compiled" if compiled else "output-chunks"
+        kind = chunked if self.plan.loss == "chunked" else "compiled" if compiled else "cross-entropy"
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, self.runtime.logits_split)  # fmt: skip
+
+    def head_addend(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one part."""
+        if point.phase != "loss" or self.plan.loss != "chunked" or not self.step.trains_all or not rank.stage.after:
+            return []
+        return [copies("gradient of the head, of another part of the logits", self.recipe.compute_bytes, rank.head)]
+
+
+class Alone(Recipe):
+    """One accelerator."""
+
+    def __init__(self, step: "Step"):
+        super().__init__(step)
+        if not self.keeps_gradients:
+            self.unit_gradient_width = self.recipe.compute_bytes
+
+    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+        return None if self.keeps_gradients else Term.sum("gradients", unit="bytes")
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        made = self.head_addend(rank, point)
+        if self.unit_gradient_width:
+            here = Term.of("of the unit at work", f.whole_parameters, N=rank.sizes.made(point.bytes), z=1)
+            made.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
+        return made
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        total = super().beside(rank, point, gradients)
+        return total - rank.sizes.made(point.bytes) * self.unit_gradient_width
+
+
+class Sharded(Recipe, Fsdp2):
+    """Several accelerators, on FSDP2."""
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        return [*Fsdp2.temporary(self, rank, point), *self.head_addend(rank, point)]
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        total = Fsdp2.beside(self, rank, point, gradients)
+        return total + sum(term.value for term in self.head_addend(rank, point))
+
+
+def torchtune(step: "Step") -> Framework:
+    """That of this plan."""
+    return Sharded(step) if step.plan.zero_stage else Alone(step)

@@ -1,0 +1,42 @@
+"""torchtune: everything in 16 bit, AdamW's moments too, and no master copy; the logits in eight parts, or layers and loss compiled.
+
+On several accelerators its recipes shard with FSDP2, table and head in the root. Recipes of full fine-tuning on one step the optimizer as
+gradients come, with states that bitsandbytes pages to the host.
+"""
+
+from tonnage.ops import Kernels
+from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.tape import Titan
+
+TRAINING_RUNTIMES.add(
+    "torchtune",
+    TrainingRuntime(
+        name="torchtune",
+        version="torchtune 0.6",
+        source="torchtune, recipes/configs/llama3_1/8B_full_single_device.yaml; torchtune, recipes/full_finetune_distributed.py; "
+        "torchtune, torchtune/modules/loss/ce_chunked_output_loss.py; torchtune, torchtune/modules/attention.py",
+        weights=(State("weights", "compute", 3),),
+        gradients=(State("gradients", "gradient", 3),),
+        optimizer_sharded_from=3,
+        default_zero_stage=3,
+        zero_stages=(0, 3),
+        default_precision="bf16",
+        kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False, upcast_softmax=True),
+        gradients_persist=False,
+        code="torchtitan",
+        model_codes=("torchtune",),
+        own=Titan(fuses_projections=False, repeats_heads=True, decomposes_norm=True),
+        loss="output chunks",
+        losses=("chunked", "full"),
+        loss_chunks=8,
+        logits_split=False,
+        root_unit=True,
+        compiles=True,
+        steps_in_backward=True,
+        tensor_parallel=False,
+        pipeline=False,
+        context_parallel=False,
+        expert_parallel=False,
+        sequence_parallel=False,
+    ),
+)

@@ -1,0 +1,60 @@
+"""torchtune: everything in 16 bit, logits in parts, an optimizer that may step in backward with paged states."""
+
+import pytest
+
+from tonnage import read
+from tonnage.catalogue import cluster
+from tonnage.estimate._question import Question
+from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.training import training_memory
+from tonnage.units import GIB
+
+PARAMETERS = 8_030_261_248
+LOGITS = 4096 * 128256
+
+
+def memory(machine="A6000", **options):
+    model, where = read("llama-3.1-8b"), cluster(machine)
+    chosen = TrainingOptions(**{"runtime": "torchtune", "sequence_length": 2048, "micro_batch_size": 2, **options})
+    return training_memory(model, training_plan(model, where, chosen, Question()), where)
+
+
+def tensors(made):
+    """What PyTorch's allocator hands out at the peak, in GiB."""
+    return max(sum(float(child.value) for child in phase.children if child.name != "runtime overhead")
+               for rank in made.ranks for phase in rank.phases) / GIB  # fmt: skip
+
+
+FULL = {"optimizer": "paged-adamw-8bit", "optimizer_in_backward": True, "compile": True}
+
+
+@pytest.mark.parametrize(("recompute", "published"), [("full", 18.9), ("none", 37.4)])
+def test_a_full_finetune_takes_what_the_readme_says_with_and_without_checkpointing(recompute, published):
+    assert tensors(memory(recompute=recompute, **FULL)) == pytest.approx(published, rel=0.03)
+
+
+def test_gradients_are_gone_when_the_optimizer_steps_in_backward_and_paged_states_are_nobody_s():
+    made = memory(**FULL)
+    for phase in made.ranks[0].phases:
+        assert phase.child("gradients").value == 0 and phase.child("optimizer").value == 0
+        assert phase.child("weights").value == 2 * PARAMETERS
+    step = made.ranks[0].phases[-1].child("runtime overhead")
+    assert sum(float(term.value) for term in step.children if "managed memory" in term.name) > 2 * PARAMETERS
+
+
+def test_all_is_in_sixteen_bit_unless_told():
+    made = memory("8xA100-SXM4-80GB", sequence_length=512)
+    assert made.ranks[0].phases[-1].child("optimizer").value == pytest.approx(2 * 2 * PARAMETERS / 8)
+    assert made.ranks[0].phases[-1].child("gradients").value == pytest.approx(2 * PARAMETERS / 8)
+
+
+def test_a_compiled_loss_in_parts_keeps_the_logits_alone_and_an_eager_one_their_logarithms_too():
+    eager, compiled = (tensors(memory(recompute="full", **{**FULL, "compile": flag})) for flag in (False, True))
+    assert eager - compiled == pytest.approx(4 * LOGITS / GIB, rel=0.6)
+
+
+def test_adapters_have_the_width_of_the_weights():
+    made = memory(method="lora", lora_rank=8, lora_targets="q_proj,v_proj", recompute="full", compile=True)
+    count = 32 * 8 * ((4096 + 4096) + (4096 + 1024))
+    weights = made.ranks[0].phases[0].child("weights")
+    assert weights.child("adapters").value == 2 * count
