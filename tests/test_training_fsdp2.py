@@ -149,7 +149,7 @@ def test_the_first_stage_has_a_layer_less_where_table_and_head_count_as_layers()
     made = training_memory(
         model, plan(pipeline_parallel_size=8, num_microbatches=8, tensor_parallel_size=8, zero_stage=2)
     )
-    assert [len(rank._stage.stage.order) for rank in made.ranks] == [15, 16, 16, 16, 16, 16, 16, 15]
+    assert [len(rank.stage.stage.order) for rank in made.ranks] == [15, 16, 16, 16, 16, 16, 16, 15]
 
 
 def test_a_compiled_loss_holds_the_logits_and_their_gradient_in_sixteen_bit():

@@ -53,7 +53,9 @@ def zero_options(
         if _counts(name, stages, stage, o):
             made[name] = q.take(name, getattr(o, name), on, "runtime", SOURCE)
     if _counts("overlap_comm", (1, 2, 3), stage, o):
-        made["overlap_comm"] = q.take("overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone")
+        made["overlap_comm"] = q.take(
+            "overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone"
+        )
     _check(made, stage, sizes, offload, o, q)
     return made
 
