@@ -207,6 +207,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     async_tensor_parallel: bool = False
     optimizer_in_backward: bool = False
     expandable_segments: bool = True
+    liger: bool = False
 
     @property
     def world_size(self) -> Number:

@@ -70,8 +70,9 @@ OPTIONS = (
     Option("async_tensor_parallel", "overlap of products and collectives in symmetric memory (fsdp2, compiled)", default="off"),
     Option("replicate_size", "groups of ranks that shard on their own (HSDP)", whole, ("--hsdp",), "groups", "1"),
     Option("optimizer_in_backward", "the optimizer steps as gradients come (torchtune)", default="off"),
-    Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2)", default="on, as torchtitan runs"),
-    Option("runtime", "fsdp2, megatron, transformers, ddp, deepspeed, nanotron or torchtune", word, unit="name", default="fsdp2; transformers on one accelerator"),
+    Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth)", default="as the runtime has it"),
+    Option("liger", "Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)", default="off"),
+    Option("runtime", "fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 
 

@@ -66,9 +66,10 @@ class _Run:
             plan = self._held(machine, {name: value for name, value in change.items() if name != "on"})
             if plan is None:
                 return None
-            said = {name: getattr(plan, name) for name in FIELDS if getattr(plan, name) != getattr(self.plan, name)}
+            fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
+            said = {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(self.plan, name)}
             again = training_plan(self.model, machine, replace(self.options, **said), Question())
-            said |= {name: getattr(plan, name) for name in FIELDS if getattr(plan, name) != getattr(again, name)}
+            said |= {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(again, name)}
             needed = ceil(training_memory(self.model, plan, machine).memory.value)
         except TonnageError:
             return None

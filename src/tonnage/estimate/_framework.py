@@ -17,6 +17,7 @@ from tonnage.estimate._points import Point
 from tonnage.estimate._rank import FIRST, Stage
 from tonnage.formula import Number
 from tonnage.ops import Attention
+from tonnage.precisions import TRAINING_RECIPES
 from tonnage.spec import Cluster
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
@@ -39,7 +40,7 @@ class Framework:
     def setting(self) -> Setting:
         """How the layers of this run are written and cast."""
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
-        adapters = adapters_of(plan, recipe)
+        adapters = adapters_of(plan, recipe, TRAINING_RECIPES[self.adapter_precision].update_bytes)
         autocast = runtime.casts and bool(recipe.master_bytes)
         parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
         attention = plan.attention or runtime.kernels.attention
@@ -174,11 +175,23 @@ FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
 def framework(name: str) -> Callable[["Step"], Framework]:
     """That of a runtime."""
     if not FRAMEWORKS:
-        from tonnage.estimate import _deepspeed, _fsdp2, _megatron, _nanotron, _torchtune
+        from tonnage.estimate import (
+            _deepspeed,
+            _fsdp2,
+            _litgpt,
+            _megatron,
+            _nanotron,
+            _torchtune,
+            _transformers,
+            _unsloth,
+        )
 
         FRAMEWORKS["deepspeed"] = _deepspeed.DeepSpeed
         FRAMEWORKS["megatron"] = _megatron.Megatron
         FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
         FRAMEWORKS["nanotron"] = _nanotron.Nanotron
         FRAMEWORKS["torchtune"] = _torchtune.torchtune
+        FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
+        FRAMEWORKS["litgpt"] = _litgpt.LitGPT
+        FRAMEWORKS["unsloth"] = _unsloth.Unsloth
     return FRAMEWORKS.get(name, Framework)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
 from tonnage.registry import unknown
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def framework_options(
-    runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
     made: dict[str, Any] = {"runtime_version": runtime.version} if runtime.own is not None else {}
@@ -26,6 +27,7 @@ def framework_options(
                                             "compile and more than one tensor rank", "", runtime, q)  # fmt: skip
     made["optimizer_in_backward"] = _switch("optimizer_in_backward", runtime.steps_in_backward, o.optimizer_in_backward,
                                             "an optimizer that steps in backward", "steps_in_backward", runtime, q)  # fmt: skip
+    made["liger"] = _liger(model, runtime, o, q)
     made["replicate_size"] = _replicas(runtime, sizes, o, q)
     made["expandable_segments"] = _expandable(runtime, o, q)
     return made
@@ -44,6 +46,17 @@ def _switch(
             )
         return False
     return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
+
+
+def _liger(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
+    if o.liger is None:  # not noted, so that moves to runtimes without it leave nothing unsaid
+        return False
+    kind = str(model.config.get("model_type", ""))
+    if o.liger and runtime.liger and kind not in runtime.liger:
+        raise InvalidPlan(
+            f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}."
+        )
+    return _switch("liger", kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
 
 
 def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
@@ -75,10 +88,13 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptio
 
 
 def _expandable(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
+    if runtime.classic_allocator:
+        why = "PyTorch's own: PYTORCH_CUDA_ALLOC_CONF is not set"
+        return bool(q.take("expandable_segments", o.expandable_segments, False, "runtime", why))
     if not runtime.shards_units:
         if o.expandable_segments is not None:
             raise InvalidPlan(
-                f"expandable_segments is an option of fsdp2: what the allocator keeps is known for it alone. Got it with runtime {runtime.name}."
+                f"expandable_segments: what the allocator keeps is not known for runtime {runtime.name}. Leave it out."
             )
         return True
     return bool(

@@ -5,9 +5,9 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, wiring
-from tonnage.estimate._losses import LOSSES, chunked
+from tonnage.estimate._losses import FUSED, LOSSES, UPCAST_IN_MODEL, chunked
 from tonnage.ops import Head, Op
-from tonnage.tape import CODES, Code, Extent, Held, Layer, Setting, Tensor, Titan, TitanCode, layer
+from tonnage.tape import CODES, Code, Extent, Held, Layer, Moment, Setting, Tensor, Titan, TitanCode, forward, layer
 
 
 def window_of(block: Block) -> int | None:
@@ -32,8 +32,16 @@ def block_layer(block: Block, setting: Setting, hidden: int, asks: bool = True) 
 
 
 @lru_cache(maxsize=1024)
+def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, ...]:
+    """The fullest moments of the forward pass of one layer of this kind; without a graph where backward runs it again."""
+    code = CODES[setting.code](setting)
+    records = setting.recompute != "full"
+    return forward(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter, records=records)
+
+
+@lru_cache(maxsize=1024)
 def loss_layer(
-    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: int, logits_split: bool
+    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: float, logits_split: bool
 ) -> Layer:
     """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
     if setting.adapters is not None:
@@ -47,7 +55,11 @@ def loss_layer(
             if isinstance(op, Head):
                 if chunks > 1 and setting.own is not None:
                     x = chunked(code, x, hidden)
+                if loss in FUSED:
+                    return FUSED[loss](code, x, _held(op), op.vocab_size / chunks)
                 x = _head(code, op, x, chunks, logits_split)
+                if loss in UPCAST_IN_MODEL:
+                    x = code.to(x, 4)
                 return LOSSES[loss](code, x)
             x = op.forward(code, x)
         return x
@@ -55,9 +67,11 @@ def loss_layer(
     return layer(code, run, hidden, setting.types.parameter)
 
 
-def _head(code: Code, op: Head, x: Tensor, chunks: int, logits_split: bool) -> Tensor:
+def _held(op: Head) -> list[Held]:
     held = op.held(op.name)
-    if op.tied:
-        held = [Held(op.width * op.vocab_size, "vocab"), *held]
+    return [Held(op.width * op.vocab_size, "vocab"), *held] if op.tied else held
+
+
+def _head(code: Code, op: Head, x: Tensor, chunks: float, logits_split: bool) -> Tensor:
     extent = Extent("token", "tensor" if logits_split else "gathered")
-    return code.linear(op.name, x, held, op.vocab_size / chunks, extent, is_module=False)
+    return code.linear(op.name, x, _held(op), op.vocab_size / chunks, extent, is_module=False)

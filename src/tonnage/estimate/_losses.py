@@ -1,6 +1,8 @@
 """How frameworks write the cross entropy of the logits, in the words of a tape."""
 
-from tonnage.tape import TOKEN, Code, Extent, Tensor
+from collections.abc import Sequence
+
+from tonnage.tape import TOKEN, Code, Extent, Held, Tensor
 
 
 def upcast(code: Code, logits: Tensor) -> Tensor:
@@ -9,6 +11,16 @@ def upcast(code: Code, logits: Tensor) -> Tensor:
     logarithms = code.log_softmax(wide)
     code.mark()
     del wide
+    return code.chosen(logarithms)
+
+
+def shifted(code: Code, logits: Tensor) -> Tensor:
+    """As `upcast`, on a copy of all positions but the last; the fp32 logits have a name too."""
+    wide = code.to(logits, 4)
+    copied = code.copy(code.parts(wide, [wide.elements], whole=False)[0])
+    logarithms = code.log_softmax(copied)
+    code.mark()
+    del wide, copied
     return code.chosen(logarithms)
 
 
@@ -108,6 +120,84 @@ def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[f
     return out
 
 
-LOSSES = {"upcast": upcast, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
+def liger(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """LigerFusedLinearCrossEntropy: products with the head, part by part, whose gradients are made at once and wait for backward.
+
+    `part`: logits of the part at work, of which autocast has a copy of the head besides, for each token of all parts.
+    """
+    weights = [code.weight(*each[:3]) for each in held]
+    width = code.types.compute
+    gradient = code.like(x)
+    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    sums = [code.new(*shape) if shape else None for shape in shapes]
+    casts = [
+        code.new(each.elements, width, each.extent) for each in weights if code.types.autocast and each.width != width
+    ]
+    logits = code.new(part, width, Extent("token", "gathered"))
+    code.mark()
+    del logits, casts
+    kept = [each and (each.storage, each.elements, each.width, each.extent, None, True) for each in (gradient, *sums)]
+    out = code.new(0, 4, x.extent)
+    code.note(
+        "fused_linear_cross_entropy",
+        [out],
+        [x, *weights],
+        [gradient, *sums],
+        lambda _: [each and Tensor(*each) for each in kept],
+    )
+    return out
+
+
+def unsloth(code: Code, logits: Tensor) -> Tensor:
+    """Unsloth's cross entropy writes its gradient over the logits; Accelerate's convert_outputs_to_fp32 copies them behind it, until the
+    loss alone is left of the model's outputs."""
+    rows = code.new(1, 4, logits.extent)
+    storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
+    out = code.new(0, 4, extent)
+    code.note("loss", [out], [logits], [logits, rows], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+    copied = code.like(logits, 4)
+    code.mark()
+    del copied
+    return out
+
+
+def unsloth_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """unsloth_fused_ce_loss, compiled: the logits of a part and their gradient, as narrow as they are; the head does not train."""
+    gradient = code.like(x)
+    logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
+    code.mark()
+    del logits
+    kept = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
+    out = code.new(0, 4, x.extent)
+    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*kept)])
+    return out
+
+
+def litgpt(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that has a name until the next
+    step; each part keeps its logarithms, and what backward adds is one part's."""
+    weights = [code.weight(*each[:3]) for each in held]
+    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)
+    narrow, wide = code.new(part, code.types.compute, extent), code.new(part, 4, extent)
+    code.mark()
+    del narrow
+    logarithms = code.new(part, 4, extent)
+    code.mark()
+    out = code.new(0, 4, x.extent)
+    kept = [x if any(shapes) else None, wide, logarithms]
+    code.note(
+        "chunked_cross_entropy",
+        [out],
+        [x, *weights],
+        kept,
+        lambda _: [code.new(*shape), *(code.new(*each) if each else None for each in shapes)],
+    )
+    return out
+
+
+UPCAST_IN_MODEL = ("shifted in the model",)  # the model gives logits in fp32, and their 16-bit original goes
+FUSED = {"liger": liger, "litgpt": litgpt, "unsloth in parts": unsloth_in_parts}
+LOSSES = {"upcast": upcast, "shifted": shifted, "shifted in the model": shifted, "unsloth": unsloth, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
           "compiled": compiled, "sharded": sharded,
           "output-chunks": output_chunks, "output-chunks-compiled": output_chunks_compiled}  # fmt: skip

@@ -7,21 +7,24 @@ from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, op_parameters, share
-from tonnage.ops import Weight
+from tonnage.estimate._releases import release_of
+from tonnage.ops import Head, Weight
 from tonnage.precisions import Recipe, precision
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Adapters, Extent
 
+BITSANDBYTES, KEEPS_NO_INPUT = (0, 50), (0, 44)  # autograd/_functions.py of 0.43, 0.44, 0.45 and 0.46
 QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
 
 
-def adapters_of(plan: TrainingPlan, recipe: Recipe) -> Adapters | None:
+def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | None:
     """The adapters that stand beside linear layers; None where the weights themselves train."""
     if plan.method not in ("lora", "dora"):
         return None
     four = plan.base_weights.startswith(("nf4", "fp4"))
     return Adapters(rank=plan.lora_rank, targets=tuple(filter(None, plan.lora_targets.split(","))), dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
-                    base=recipe.activation_bytes if plan.base_weights else 0, copies=four)  # fmt: skip
+                    base=recipe.activation_bytes if plan.base_weights else 0, copies=four and plan.runtime != "litgpt", width=width,
+                    keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT)  # fmt: skip
 
 
 def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
@@ -30,16 +33,18 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
     return Term.sum("one layer's trained", *(share(group, shares) for group in groups), unit="parameters")
 
 
-def base_weights(stage: Stage, plan: TrainingPlan, shares: Shares, width: float, whole: Term) -> list[Term]:
-    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit."""
+def base_weights(
+    stage: Stage, plan: TrainingPlan, shares: Shares, width: float, whole: Term, *, head: bool = False
+) -> list[Term]:
+    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is quantised too."""
     if not plan.base_weights:
         return [copies("base weights", width, whole)]
     made = []
     for name, quantised in (("quantised base weights", True), ("base weights", False)):
         parts = [Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
                  for block, count in (*stage.layers, *stage.towers)]  # fmt: skip
-        if not quantised:
-            parts += [term for op in (*stage.ops, *stage.tower_ops) for term in op_parameters(op, shares)]
+        ends = [op for op in (*stage.ops, *stage.tower_ops) if quantised == (head and isinstance(op, Head))]
+        parts += [term for op in ends for term in op_parameters(op, shares)]
         held = Term.sum("parameters", *parts, unit="parameters")
         made.append(copies(name, precision(plan.base_weights).bits_per_weight / 8 if quantised else width, held))
     return made

@@ -77,7 +77,7 @@ def _points(
     yield Point("forward", "loss", "the last layer", counts, {}, {}, everything=True, head_made=False)
     for phase, operation, live in _moments(loss, gradients_count):
         name = "forward" if phase else "loss"
-        yield Point(name, "loss", operation, counts, {}, live, _by_extent(live), everything=True, head_made=False)
+        yield Point(name, "loss", operation, counts, {}, live, by_extent(live), everything=True, head_made=False)
     for position in sorted(_ends(order), reverse=True):
         block = order[position]
         below, above = Counter(order[:position]), Counter(order[position + 1 :])
@@ -85,15 +85,15 @@ def _points(
         name = _name(order, position)
         for forward, operation, live in _moments(layers[block], gradients_count):
             if not forward:
-                yield Point(name, moment, operation, below, above, live, _by_extent(live), position=position)
+                yield Point(name, moment, operation, below, above, live, by_extent(live), position=position)
             else:
                 yield Point(
-                    "forward", "loss", operation, below, {}, live, _by_extent(live), head_made=False, position=position
+                    "forward", "loss", operation, below, {}, live, by_extent(live), head_made=False, position=position
                 )
     if table is not None:
         live = dict(table)
         yield Point(
-            "embedding", "last layer of backward", "embed_tokens", {}, counts, live, _by_extent(live), table_made=True
+            "embedding", "last layer of backward", "embed_tokens", {}, counts, live, by_extent(live), table_made=True
         )
 
 
@@ -110,11 +110,12 @@ def _moments(layer: Layer | None, gradients_count: bool) -> Iterator[tuple[bool,
 
 
 def _covers(more: Account, less: Account) -> bool:
-    wide, narrow = _by_extent(more), _by_extent(less)
+    wide, narrow = by_extent(more), by_extent(less)
     return all(wide.get(extent, 0) >= size for extent, size in narrow.items())
 
 
-def _by_extent(live: Account) -> dict[Extent, float]:
+def by_extent(live: Account) -> dict[Extent, float]:
+    """Bytes of an account, whatever their kind."""
     made: dict[Extent, float] = {}
     for key, size in live.items():
         made[key.extent] = made.get(key.extent, 0) + size

@@ -59,7 +59,7 @@ class StageMemory(States):
 
     def needed(self) -> Number:
         """Bytes of the fullest moment."""
-        step = self.everything.value + self._step_copies.value + self._step_buffers.value
+        step = self.everything.value + self.step_copies.value + self.step_buffers.value
         step = step + sum(term.value for term in self._left_over)
         pools = self.step.framework.reserve(self, None, self.everything.value)
         if pools is not None:
@@ -111,7 +111,7 @@ class StageMemory(States):
         if found is None:
             gradients = self._gradients_total(point)
             beside = (*self._waiting(point), *self._outside_at(point), *self.tensors.passing(point))
-            found = gradients + self._kept_total(point) + sum(term.value for term in beside)
+            found = gradients + self.kept_total(point) + sum(term.value for term in beside)
             found = found + self.step.framework.beside(self, point, gradients)
             self._bases[point.place] = found
         return found
@@ -138,7 +138,8 @@ class StageMemory(States):
     def _left_over(self) -> list[Term]:
         return self.step.framework.left_over(self)
 
-    def _kept_total(self, point: Point) -> Number:
+    def kept_total(self, point: Point) -> Number:
+        """What layers keep at a moment, but for the one at work."""
         if point.everything:
             return self._all_kept
         if point.is_last:
@@ -214,12 +215,13 @@ class StageMemory(States):
 
     def _optimizer_step(self) -> Term:
         activations = Term.sum("activations", *self._left_over[:1], unit="bytes")
-        copied = Term.sum("temporary", *self._step_copies.children, *self._left_over[1:], unit="bytes")
+        copied = Term.sum("temporary", *self.step_copies.children, *self._left_over[1:], unit="bytes")
         reserve = self.step.framework.reserve(self, None, self.everything.value)
-        return self._sum("optimizer step", self.everything, activations, copied, self._step_buffers, reserve)  # fmt: skip
+        return self._sum("optimizer step", self.everything, activations, copied, self.step_buffers, reserve)  # fmt: skip
 
     @cached_property
-    def _step_buffers(self) -> Term:
+    def step_buffers(self) -> Term:
+        """Buffers of communication in the optimizer's step."""
         return self.step.framework.buffers(self, None) or self._buffers("optimizer step")
 
     def buffers_at(self, point: Point) -> Term:
@@ -307,7 +309,7 @@ class StageMemory(States):
         return Term.sum("weights", *stays.children, *more, unit="bytes") if more else stays
 
     @cached_property
-    def _step_copies(self) -> Term:
+    def step_copies(self) -> Term:
         """What the optimizer's step makes besides."""
         made = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
         if self.plan.optimizer_implementation != "foreach":

@@ -143,10 +143,10 @@ class States:
             return self._states("weights", self.runtime.weights)
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
         shares: Shares = self.step.sharded if is_sharded else self.step.whole
-        base = base_weights(self.stage, self.plan, shares, self.step.framework.base_bytes(), self.shard if is_sharded else self.whole)  # fmt: skip
+        base = base_weights(self.stage, self.plan, shares, self.step.framework.base_bytes(), self.shard if is_sharded else self.whole, head=self.runtime.quantises_head)  # fmt: skip
         if self.plan.method == "freeze":
             return Term.sum("weights", *base)
-        return Term.sum("weights", *base, copies("adapters", self.step.updates.compute_bytes, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+        return Term.sum("weights", *base, copies("adapters", self.step.updates.update_bytes, self.trained_shard if is_sharded else self.trained))  # fmt: skip
 
     @cached_property
     def updated(self) -> Term:

@@ -7,13 +7,13 @@ from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
 from tonnage.precisions import precision
 from tonnage.registry import unknown
-from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes._base import METHODS
 from tonnage.units import counted
 
 if TYPE_CHECKING:
     from tonnage.estimate.plans import TrainingOptions
 
-METHODS = ("full", "lora", "dora", "qlora", "freeze")
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
 ALL_LINEAR = "all-linear"
 DEFAULT_RANK = 16
@@ -21,7 +21,14 @@ DEFAULT_RANK = 16
 
 def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> dict[str, Any]:
     """The fields of a plan that say what trains. `qlora` is LoRA on a 4-bit base."""
-    chosen = q.take("method", o.method, "full", "default", "every weight trains")
+    usual = "full" if not runtime.trains or "full" in runtime.trains else "lora"
+    chosen = q.take(
+        "method",
+        o.method,
+        usual,
+        "default",
+        "every weight trains" if usual == "full" else f"what {runtime.name} is made for",
+    )
     if chosen not in METHODS:
         raise unknown("training method", chosen, METHODS)
     if chosen in ("full", "freeze"):
@@ -36,12 +43,14 @@ def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions"
         )
     if chosen != "freeze":
         _refuse(chosen, {"trainable_layers": o.trainable_layers})
+    able = runtime.trains or METHODS[:1]
+    if chosen not in able:
+        others = [name for name in TRAINING if chosen in training_runtime(name).trains]
+        raise InvalidPlan(
+            f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes that have it: {', '.join(others)}."
+        )
     if chosen == "full":
         return {}
-    if runtime.name not in ADAPTING:
-        raise InvalidPlan(
-            f"runtime {runtime.name} trains every weight: method must be full. Got {chosen}. Those that do more: {', '.join(ADAPTING)}."
-        )
     if chosen == "freeze":
         return {"method": chosen, "trainable_layers": _layers(model, o, q)}
     base = _base(chosen, o, q)
@@ -51,9 +60,6 @@ def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions"
         "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
         "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
     }  # fmt: skip
-
-
-ADAPTING = ("transformers", "ddp", "fsdp2", "deepspeed", "torchtune")  # with peft's adapters
 
 
 def _refuse(method: str, given: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ from tonnage.units import counted
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
-MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune")
+MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
@@ -70,6 +70,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     float8_all_gather: bool | None = None
     async_tensor_parallel: bool | None = None
     optimizer_in_backward: bool | None = None
+    liger: bool | None = None
     expandable_segments: bool | None = None
     model_code: str | None = None
     objective: str | None = None
@@ -152,7 +153,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
-        **(runtime_options(runtime, sizes, o, q) | framework_options(runtime, sizes, model_code, o, q)),
+        **(runtime_options(runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
         **(method := training_method(model, runtime, o, q)), **objective_of(model, runtime, method.get("method", "full"), o, q),
         **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
     )  # fmt: skip
@@ -211,7 +212,11 @@ def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingO
 
 
 def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
-    chosen = _choice("recompute policy", q.take("recompute", o.recompute, "none"), RECOMPUTE)
+    chosen = _choice(
+        "recompute policy",
+        q.take("recompute", o.recompute, runtime.recompute, "runtime", f"{runtime.name}'s own"),
+        RECOMPUTE,
+    )
     if chosen == "selective-op" and (runtime.own is None or model_code != "torchtitan"):
         raise InvalidPlan(
             "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here."

@@ -20,6 +20,7 @@ Moment = Literal["loss", "first layer of backward", "last layer of backward", "o
 LAST: tuple[Moment, ...] = ("last layer of backward",)
 BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
+METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
 
 
@@ -69,6 +70,9 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
+    `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
+    its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `classic_allocator`: it leaves PyTorch's allocator without
+    expandable segments, and what that keeps is known.
     """
 
     name: str
@@ -103,6 +107,11 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()
     casts: bool = False
+    trains: tuple[str, ...] = ()
+    quantises_head: bool = False
+    recompute: str = "none"
+    liger: tuple[str, ...] = ()
+    classic_allocator: bool = False
     buckets: tuple[Bucket, ...] = ()
     step: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True

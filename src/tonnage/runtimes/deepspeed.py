@@ -2,7 +2,7 @@
 its settings: estimate._deepspeed."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime
 
 TRAINING_RUNTIMES.add(
     "deepspeed",
@@ -20,6 +20,7 @@ TRAINING_RUNTIMES.add(
         kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=True,
         logits_split=False,
+        trains=METHODS,
         pipeline=False,
         context_parallel=False,
     ),

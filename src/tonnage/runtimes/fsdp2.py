@@ -12,7 +12,7 @@ What changed from version to version, in models/llama3 (infra/parallelize.py, mo
 from msgspec.structs import replace
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.tape import Titan
 
 NEWEST = TrainingRuntime(
@@ -36,6 +36,7 @@ NEWEST = TrainingRuntime(
     logits_split=True,
     loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence
     shards_units=True,
+    trains=METHODS,
     replicates=True,
     compiles=True,
     float8=("none", "tensorwise", "rowwise"),

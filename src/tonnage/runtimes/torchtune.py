@@ -5,7 +5,7 @@ gradients come, with states that bitsandbytes pages to the host.
 """
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.tape import Titan
 
 TRAINING_RUNTIMES.add(
@@ -31,6 +31,7 @@ TRAINING_RUNTIMES.add(
         loss_chunks=8,
         logits_split=False,
         root_unit=True,
+        trains=METHODS,
         compiles=True,
         steps_in_backward=True,
         tensor_parallel=False,

@@ -2,6 +2,7 @@
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import (
+    METHODS,
     NEVER,
     SERVING_RUNTIMES,
     TRAINING_RUNTIMES,
@@ -12,6 +13,13 @@ from tonnage.runtimes._base import (
 )
 from tonnage.units import GIB
 
+# Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
+LIGER = (
+    "deepseek_v2 deepseek_v3 deepseek_v4 exaone4 falcon_h1 gemma gemma2 gemma3 gemma3_text gemma4 gemma4_text glm4 glm4v glm4v_moe gpt_oss granite "
+    "hunyuan_v1_dense hunyuan_v1_moe internvl llama llama4 llama4_text llava ministral mistral mixtral mllama mllama_text_model nemotron olmo2 olmo3 "
+    "paligemma phi3 pixtral qwen2 qwen2_5_vl qwen2_5_vl_text qwen2_vl qwen2_vl_text qwen3 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe "
+    "qwen3_next qwen3_vl qwen3_vl_moe qwen3_vl_moe_text qwen3_vl_text smollm3 smolvlm"
+)
 TRAINING_RUNTIMES.add(
     "transformers",
     TrainingRuntime(
@@ -27,6 +35,9 @@ TRAINING_RUNTIMES.add(
         gradients_persist=False,
         logits_split=False,
         casts=True,
+        trains=METHODS,
+        liger=tuple(LIGER.split()),
+        classic_allocator=True,
         tensor_parallel=False,
         pipeline=False,
         context_parallel=False,

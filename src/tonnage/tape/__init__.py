@@ -10,6 +10,7 @@ from tonnage.tape._code import Code as Code
 from tonnage.tape._moments import Kept as Kept
 from tonnage.tape._moments import Layer as Layer
 from tonnage.tape._moments import Moment as Moment
+from tonnage.tape._moments import forward as forward
 from tonnage.tape._moments import layer as layer
 from tonnage.tape._nanotron import Nanotron as Nanotron
 from tonnage.tape._nanotron import NanotronCode as NanotronCode

@@ -76,14 +76,15 @@ class Code(Attending):
             del again
             return [of_input]
 
-        self.note("mm_4bit", [made], [x], [], derivative)
+        self.note("mm_4bit", [made], [x], [x if adapters.keeps else None], derivative)
         made = self.to(made, width)
         return self.copy(made) if adapters.copies else made
 
     def _adapted(self, x: Tensor, results: list[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
         """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
         width, h = results[0].width, x.elements
-        x = self.to(x, adapters.width)
+        if not (adapters.base and self.types.autocast):  # peft, bnb.py: requires_conversion
+            x = self.to(x, adapters.width)
         if adapters.dropout:
             x = self.dropout(x)
         with self.inside("lora_A"):

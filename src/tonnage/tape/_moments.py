@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from operator import ge
+from typing import Any
 
 from msgspec import Struct
 
@@ -59,6 +60,26 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
         code.backward([(slot, code.new(*shape))])
     trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
     return Layer(kept, (*forward, *_undominated(code.moments, False)), trained)
+
+
+def forward(
+    code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float, *, records: bool
+) -> tuple[Moment, ...]:
+    """The fullest moments of one layer's forward pass, its input included; `records`: with what autograd keeps."""
+    x = code.new(hidden, width, TOKEN, "input of the layer")
+    x.slot = Slot() if records else None
+    code.records = records
+    plain = code.new
+
+    def noted(*args: Any, **keywords: Any) -> Tensor:
+        made = plain(*args, **keywords)
+        code.where = ".".join(code.scope)
+        code.mark()
+        return made
+
+    code.new = noted  # type: ignore[method-assign]
+    run(x)
+    return tuple(_undominated(code.moments, True))
 
 
 def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Moment]:

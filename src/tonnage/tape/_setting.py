@@ -19,7 +19,7 @@ class Adapters(Struct, frozen=True):
     """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
 
     `base`: bytes a parameter of the dequantised base, 0 where it is not quantised. `copies`: the result of a quantised layer is
-    cloned (peft, bnb.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
+    cloned (peft, bnb.py); `keeps`: its input is kept (bitsandbytes before 0.44, autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
     """
 
     rank: int
@@ -29,6 +29,7 @@ class Adapters(Struct, frozen=True):
     copies: bool = False
     magnitudes: bool = False
     width: float = 4
+    keeps: bool = False
 
 
 class Held(NamedTuple):

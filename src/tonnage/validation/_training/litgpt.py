@@ -1,23 +1,31 @@
-"""LitGPT's resource tables: finetune scripts print max_memory_allocated / 1e9; LoRA of rank 8 on queries and values (litgpt/finetune/lora.py)."""
+"""LitGPT's resource tables: finetune scripts print max_memory_allocated / 1e9; LoRA of rank 8 on queries and values, with dropout 0.05 (litgpt/finetune/lora.py)."""
 
 import re
 
+from tonnage.errors import MissingDatum
 from tonnage.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import METHOD, Options, Reader, is_4_bit
 
+VERSIONS = "litgpt 0.4, bitsandbytes 0.42"  # pyproject.toml of 0.4.0: bitsandbytes==0.42.0
 RANK, TARGETS = 8, "q_proj,v_proj"
 
 
 def options(c: Config) -> Options:
     text = " ".join(c.text(name) for name in METHOD)
-    adapter = "adapter" in text
-    many = (c.size("gpus", "num_gpus", "devices") or 1) > 1
-    made: Options = {"zero_stage": 3 if many else 0}
-    if adapter or "lora" in text:
-        # an adapter keeps for backward what a LoRA of such a size does: the base is frozen, and gradients pass through all of it
+    adapter = re.search(r"adapter(_v2)?", text)
+    if (c.size("gpus", "num_gpus", "devices") or 1) > 1:
+        raise MissingDatum("LitGPT on several accelerators is not estimated yet")
+    if adapter:
+        raise MissingDatum(f"method {adapter[0]} is not estimated yet")
+    made: Options = {"zero_stage": 0}
+    if "lora" in text:
         made |= {"method": "qlora" if is_4_bit(text) else "lora", "lora_rank": c.size("lora_rank", "lora_r") or RANK,
-                 "lora_targets": "all-linear" if re.search(r"adapter_v2", text) else TARGETS}  # fmt: skip
+                 "lora_targets": TARGETS, "lora_dropout": True}  # fmt: skip
+        if is_4_bit(text):
+            made["base_weights"] = "nf4-double" if "-dq" in text else "nf4"
+    if not c.has("version", "runtime_version"):
+        made["runtime_version"] = VERSIONS
     return made
 
 

@@ -1,8 +1,11 @@
 """LLaMA-Factory: its Trainer, or Unsloth's; "impl" says which, how attention runs, and how the base is stored.
-How the wiki measured is not said: its figures are taken for what nvidia-smi shows."""
+How the wiki measured is not said: its figures are taken for what nvidia-smi shows, in 10^9 bytes."""
 
+from tonnage.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import RECOMPUTE, Options, Reader, is_4_bit
+
+VERSIONS = "transformers 4.39, bitsandbytes 0.43, unsloth 2024.4"  # of April 2024, when the wiki's table was made
 
 
 def options(c: Config) -> Options:
@@ -21,11 +24,15 @@ def options(c: Config) -> Options:
     if "fa2" in how or "unsloth" in how:
         made["attention"] = "flash"
     elif how:
-        made["attention"] = "sdpa"  # transformers' own choice since 4.36
+        made["attention"] = "eager"  # model/patcher.py of 0.6: sdpa only from 0.7 on, where flash_attn is "auto"
     if not c.has("precision", "dtype"):
-        made["precision"] = "bf16"  # the weights are loaded in 16 bits; what trains is kept in fp32
+        made["precision"] = (
+            "bf16-mixed"  # bf16: autocast; a frozen base is in 16 bits, and what trains is cast to fp32 (model/adapter.py)
+        )
+    if not c.has("version", "runtime_version"):
+        made["runtime_version"] = VERSIONS
     return made
 
 
 READER = Reader(name="LLaMA-Factory", runtime="transformers", frameworks=r"llama-?_?factory", sources=r"llama-?factory", figure="process",
-                plain_16_bit="true", options=options)  # fmt: skip
+                gigabyte=GB,  options=options)  # fmt: skip

@@ -1,0 +1,197 @@
+"""Layers in Triton kernels: those of Liger, and Unsloth's, whose adapters are part of them.
+
+Sources: Liger Kernel 0.8.5, src/liger_kernel/ops/{rms_norm,rope,swiglu,geglu}.py; Unsloth 2024.8 and 2026.10.9,
+unsloth/kernels/{rms_layernorm,rope_embedding,fast_lora,utils}.py.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tonnage.ops import MLP
+from tonnage.tape import CODES, TENSOR, TOKEN, Adapters, Code, Extent, Held, Tensor
+from tonnage.tape._tape import Gradients, Slot
+from tonnage.tape._words import _one, _shape
+
+
+class Fused(Code):
+    """Norms that keep their input and a number a token; positions are written over queries and keys, and gradients over gradients."""
+
+    def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
+        made, root = self.like(x), self.new(groups, 4, x.extent)
+        shape = _shape(weight) if weight is not None and weight.slot is not None else None
+        fresh = self.style.norm == "gemma"  # in_place is False there: the stream is read again
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = _one(gradients)
+            return [self.like(g) if fresh else g.alias(), self.new(*shape) if shape else None]
+
+        self.note("rms_norm", [made], [x, weight], [x, root], derivative)
+        return made
+
+    def turned_heads(self, x: Tensor) -> Tensor:
+        return x
+
+    def rotary(self, x: Tensor, of: float, *_: Any) -> Tensor:
+        if not self.style.rotary:
+            return x
+        made = x.alias()
+        self.note("rotary", [made], [x], [], lambda g: [_one(g).alias()])
+        return made
+
+    def gate(self, gate: Tensor, up: Tensor) -> Tensor:
+        """act(gate) * up: their gradients are written over them."""
+        made = self.like(up)
+        kept = [(each.storage, *_shape(each)) for each in (gate, up)]
+        self.note("gate", [made], [gate, up], [gate, up], lambda _: [Tensor(*each, None, True) for each in kept])
+        return made
+
+
+class Liger(Fused):
+    """Gated feed-forward layers of dense models; experts stay as transformers has them."""
+
+    def run(self, op: Any, x: Tensor) -> Tensor:
+        if not (isinstance(op, MLP) and op.gated and self.style.activation in GATED):
+            return super().run(op, x)
+        gate, up, down = (f"{op.name}.{name}" if op.name else name for name in op.names)
+        inner = op.intermediate_size
+        if gate == up:
+            one, other = self.parts(self.linear(up, x, op.held(up), 2 * inner, TENSOR), [inner, inner])
+            made = self.gate(one, other)
+            del one, other
+        else:
+            made = self.gate(
+                self.linear(gate, x, op.held(gate), inner, TENSOR), self.linear(up, x, op.held(up), inner, TENSOR)
+            )
+        return self.dropped(self.linear(down, made, op.held(down), op.hidden_size))
+
+
+GATED = ("silu", "swish", "gelu_pytorch_tanh", "gelu", "gelu_tanh")
+
+
+class Unsloth(Fused):
+    """Adapters inside of autograd functions that keep their inputs alone; LoRA_QKV is taken as three of LoRA_W."""
+
+    def run(self, op: Any, x: Tensor) -> Tensor:
+        fits = isinstance(op, MLP) and op.gated and op.names[0] != op.names[1] and not op.bias
+        if (
+            not fits
+            or self.adapters is None
+            or self.adapters.dropout
+            or not all(self._adapts(name) for name in op.names)
+        ):
+            return super().run(op, x)
+        return self._mlp(op, x, self.adapters)
+
+    def _adapts(self, name: str) -> bool:
+        return self.adapters is not None and (
+            not self.adapters.targets or name.rpartition(".")[2] in self.adapters.targets
+        )
+
+    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+        adapters = self.adapters
+        plain = any(each.is_bias for each in weights) or not is_module or not self._adapts(name)
+        if adapters is None or plain or adapters.dropout or adapters.magnitudes:
+            return super().linear(name, x, weights, out, extent, is_module=is_module)
+        with self.inside(name):
+            x = self.to(x, self.types.compute)
+            low = self._lora(x.elements, out, adapters)
+            shape = _shape(x)
+            made = self._multiplied(weights, out, x, extent, adapters)
+
+            def derivative(_: Gradients) -> Gradients:
+                trained = [self.new(*_shape(each)) for each in low]
+                return [self._again(weights, shape, adapters), *trained]
+
+            self.note("lora", [made], [x, *low], [x], derivative)
+            return made
+
+    def _lora(self, columns: float, rows: float, adapters: Adapters) -> list[Tensor]:
+        return [self.parameter(each * adapters.rank, adapters.width, "replicated") for each in (columns, rows)]
+
+    def _multiplied(self, weights: Sequence[Held], out: float, x: Tensor, extent: Extent, adapters: Adapters) -> Tensor:
+        """matmul_lora: a product, and the adapter's, which is added in place; a quantised weight is whole for the first."""
+        whole = self._whole(weights, adapters)
+        made = self.new(out, x.width, extent)
+        self.mark()
+        del whole
+        beside = self.like(made)
+        self.mark()
+        del beside
+        return made
+
+    def _again(self, weights: Sequence[Held], shape: tuple[float, float, Extent], adapters: Adapters) -> Tensor:
+        """The same for a gradient."""
+        whole = self._whole(weights, adapters)
+        made = self.new(*shape)
+        self.mark()
+        del whole
+        beside = self.new(*shape)
+        self.mark()
+        del beside
+        return made
+
+    def _whole(self, weights: Sequence[Held], adapters: Adapters) -> list[Tensor]:
+        held = [self.weight(*each[:3]) for each in weights] if adapters.base else []
+        return [self.new(each.elements, adapters.base, each.extent) for each in held]
+
+    def _mlp(self, op: MLP, x: Tensor, adapters: Adapters) -> Tensor:
+        """LoRA_MLP: keeps its input, gates and ups; backward writes over all three."""
+        names = [f"{op.name}.{name}" if op.name else name for name in op.names]
+        gates, ups, downs = (op.held(name) for name in names)
+        hidden, inner = op.hidden_size, op.intermediate_size
+        with self.inside(op.name):
+            x = self.to(x, self.types.compute)
+            low = [
+                each
+                for columns, rows in ((hidden, inner), (hidden, inner), (inner, hidden))
+                for each in self._lora(columns, rows, adapters)
+            ]
+            gate = self._multiplied(gates, inner, x, TENSOR, adapters)
+            up = self._multiplied(ups, inner, x, TENSOR, adapters)
+            product = self.like(up)
+            made = self._multiplied(downs, hidden, x, TOKEN, adapters)
+            del product
+            shape, storage, narrow = _shape(up), x.storage, _shape(x)
+
+            def derivative(_: Gradients) -> Gradients:
+                of_product = self._again(downs, shape, adapters)
+                trained = [self.new(*_shape(each)) for each in low]
+                whole = self._whole(ups, adapters)
+                self.mark()
+                del whole
+                beside = [*self._whole(gates, adapters), self.new(*narrow)]
+                self.mark()
+                del beside, of_product
+                return [Tensor(storage, *narrow, None, True), *trained]
+
+            self.note("lora_mlp", [made], [x, *low], [x, gate, up], derivative)
+            return made
+
+    def offloaded(self, run: Any, x: Tensor) -> Tensor:
+        """A checkpoint whose input waits in the host's memory, and comes back for backward."""
+        records, self.records = self.records, False
+        out = run(x)
+        self.records = records
+        shape = _shape(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            outer, self.nodes = self.nodes, []
+            kind, self.kind = self.kind, "activation"
+            again = self.new(*shape)
+            slot = again.slot = Slot()
+            made = run(again)
+            del again
+            self.mark()
+            end = made.slot
+            del made
+            found = self.backward([(end, _one(gradients).alias())]) if end is not None else {}
+            self.nodes, self.kind = outer, kind
+            return [found.get(slot)]
+
+        self.note("checkpoint", [out], [x], [], derivative)
+        return out
+
+
+LIGER, UNSLOTH = "liger", "unsloth"
+CODES[LIGER] = Liger
+CODES[UNSLOTH] = Unsloth

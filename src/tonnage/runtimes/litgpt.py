@@ -1,0 +1,34 @@
+"""LitGPT on one accelerator: Lightning Fabric, weights, adapters and AdamW's moments in one type (bf16-true), nothing run again."""
+
+from tonnage.ops import Kernels
+from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._litgpt import CODE
+
+TRAINING_RUNTIMES.add(
+    "litgpt",
+    TrainingRuntime(
+        name="litgpt",
+        version="litgpt 0.5.13",
+        source="LitGPT, litgpt/finetune/lora.py: lm_head_chunk_size=128; LitGPT, litgpt/utils.py: chunked_cross_entropy; "
+        "Lightning, fabric/plugins/precision/half.py: convert_output",
+        weights=(State("weights", "master", NEVER),),
+        gradients=(State("gradients", "gradient", NEVER),),
+        optimizer_sharded_from=NEVER,
+        default_zero_stage=0,
+        zero_stages=(0,),
+        kernels=Kernels(attention="flash", fused_norm=False, fused_activation=False, upcast_softmax=True),
+        gradients_persist=False,
+        code=CODE,
+        model_codes=("litgpt",),
+        loss="litgpt",
+        logits_split=False,
+        casts=True,
+        trains=("full", "lora", "qlora"),
+        quantises_head=True,  # BitsandbytesPrecision ignores no module
+        tensor_parallel=False,
+        pipeline=False,
+        context_parallel=False,
+        expert_parallel=False,
+        sequence_parallel=False,
+    ),
+)

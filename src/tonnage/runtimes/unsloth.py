@@ -1,0 +1,24 @@
+"""Unsloth on one accelerator: adapters in fp32 beside a base in 16 or 4 bits, its own kernels and checkpoints, and transformers' Trainer."""
+
+from msgspec.structs import replace
+
+from tonnage.runtimes import training_runtime
+from tonnage.runtimes._base import TRAINING_RUNTIMES
+from tonnage.runtimes._fused import UNSLOTH
+
+TRAINING_RUNTIMES.add(
+    "unsloth",
+    replace(
+        training_runtime("transformers"),
+        name="unsloth",
+        version="unsloth 2026.10",
+        source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, unsloth/kernels/fast_lora.py; "
+        "Unsloth Zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
+        kernels=replace(training_runtime("transformers").kernels, attention="flash"),
+        code=UNSLOTH,
+        model_codes=("unsloth",),
+        trains=("lora", "qlora"),
+        recompute="full",  # use_gradient_checkpointing = "unsloth"
+        liger=(),
+    ),
+)
