@@ -96,16 +96,8 @@ def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) 
     if runtime.name == "torchtune":
         return [copies("gathered weights, on the node of rank 0", stage.step.setting.types.parameter, whole)]
     if runtime.code in ON_ACCELERATOR:
-        return [
-            _on_all(
-                ranks,
-                copies(
-                    "one weight at a time",
-                    stage.step.setting.types.parameter,
-                    largest_weights(stage.stage, stage.step.whole),
-                ),
-            )
-        ]
+        largest = largest_weights(stage.stage, stage.step.whole)
+        return [_on_all(ranks, copies("one weight at a time", stage.step.setting.types.parameter, largest))]
     every = copies("weights", stage.step.setting.types.parameter, whole)
     return [Term.of("weights of one file, on the node of rank 0", h.saved_shard_bytes, M=every.value, U=SHARD_OF_FILE)]
 
