@@ -18,7 +18,8 @@ from tonnage.models import read
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 
-TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number"}
+TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
+                         int | str: "a whole number, or auto"}  # fmt: skip
 
 
 class Answer(answers.Answer, frozen=True, kw_only=True):
@@ -131,6 +132,9 @@ def _options(form: Any, options: Mapping[str, Any]) -> Any:
 def _option(form: type[Struct], name: str, value: Any) -> Any:
     """The value if its type is the option's; numpy's integers become Python's."""
     takes = next(kind for kind in TAKES if form.__annotations__[name] in (kind, kind | None))
+    words = TAKES[takes]
+    if takes == int | str:
+        takes = str if isinstance(value, str) else int
     if value is None or (type(value) is takes and takes is not float):
         return value
     if takes is int and not isinstance(value, bool) and hasattr(value, "__index__"):
@@ -139,7 +143,7 @@ def _option(form: type[Struct], name: str, value: Any) -> Any:
         return str(value)
     if takes is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value)
-    raise InvalidInput(f"{name} takes {TAKES[takes]}, or None for its default. Got {_shown(value)}.")
+    raise InvalidInput(f"{name} takes {words}, or None for its default. Got {_shown(value)}.")
 
 
 def _shown(value: Any) -> str:

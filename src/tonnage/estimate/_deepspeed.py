@@ -76,8 +76,10 @@ class DeepSpeed(Framework):
                             copies("gathered, in one flat tensor", arriving, fetched))  # fmt: skip
 
     def _spread(self, *gathered: Term) -> list[Term]:
-        """Nothing is gathered where there is nothing to gather from (_no_gather_coalesced)."""
+        """One rank alone has nothing to gather, unless its weights live on the host (partition_parameters.py: NoGatherHandle)."""
         shards = self.step.sharded.z
+        if self.plan.offload_parameters != "none":
+            return list(gathered)
         if not hasattr(shards, "all"):
             return list(gathered) if shards > 1 else []
         if (shards > 1).all():

@@ -29,6 +29,7 @@ PROCESS_SOURCE = (
 WORKER_SOURCE = "PyTorch, issue 113326: maximum resident set of a process that imported torch, 322,040 kB"
 # DeepSpeed, deepspeed/runtime/zero/offload_config.py
 PARAMETER_BUFFERS, PARAMETER_BUFFER, MOST_IN_MEMORY, OPTIMIZER_BUFFERS = 5, 100_000_000, 1_000_000_000, 4
+ON_ACCELERATOR = ("torchtitan", "nanotron", "megatron")  # whose code makes the model there
 SHARD_OF_FILE = 50 * 10**9  # max_shard_size of transformers' save_pretrained
 
 
@@ -72,7 +73,7 @@ def _loading(model: Model, rank: "StageMemory", runtime: TrainingRuntime, ranks:
     weight. torchtitan and Megatron make the model on the accelerator, and read checkpoints tensor by tensor."""
     width = rank.step.setting.types.parameter
     whole = copies("whole model", width, Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1))
-    if runtime.code in ("native", "torchtitan", "megatron") or rank.plan.base_weights:
+    if runtime.code in ON_ACCELERATOR or rank.plan.base_weights:
         return [_on_all(ranks, copies("one weight at a time", width, largest_weights(rank.stage, rank.step.whole)))]
     if runtime.name == "deepspeed" and rank.plan.zero_stage == 3:
         return [whole.named("whole model, on the node of rank 0")]
@@ -81,7 +82,7 @@ def _loading(model: Model, rank: "StageMemory", runtime: TrainingRuntime, ranks:
 
 def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) -> list[Term]:
     """transformers: a file's weights at a time, on rank 0; DeepSpeed: all 16-bit weights on rank 0, if it gathers them; Megatron: each
-    rank's shard (dist_checkpointing/strategies/filesystem_async.py); others write tensor by tensor."""
+    rank's shard (dist_checkpointing/strategies/filesystem_async.py); torchtune all weights (gather_cpu_state_dict); others write tensor by tensor."""
     stage = rank.stage
     recipe, plan = stage.step.recipe, stage.plan
     if runtime.name == "megatron":
@@ -92,17 +93,11 @@ def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) 
     if runtime.name == "deepspeed" and plan.zero_stage == 3:
         gathers = plan.stage3_gather_16bit_weights_on_model_save
         return [copies("gathered weights, on the node of rank 0", recipe.compute_bytes, whole)] if gathers else []
-    if runtime.code in ("native", "torchtitan"):
-        return [
-            _on_all(
-                ranks,
-                copies(
-                    "one weight at a time",
-                    stage.step.setting.types.parameter,
-                    largest_weights(stage.stage, stage.step.whole),
-                ),
-            )
-        ]
+    if runtime.name == "torchtune":
+        return [copies("gathered weights, on the node of rank 0", stage.step.setting.types.parameter, whole)]
+    if runtime.code in ON_ACCELERATOR:
+        largest = largest_weights(stage.stage, stage.step.whole)
+        return [_on_all(ranks, copies("one weight at a time", stage.step.setting.types.parameter, largest))]
     every = copies("weights", stage.step.setting.types.parameter, whole)
     return [Term.of("weights of one file, on the node of rank 0", h.saved_shard_bytes, M=every.value, U=SHARD_OF_FILE)]
 

@@ -14,6 +14,7 @@ from tonnage.spec import TrainingPlan
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
 
+UNITS = ("fsdp2", "torchtune")  # runtimes on FSDP2
 State = Literal["weights", "gradients", "optimizer"]
 
 
@@ -28,7 +29,7 @@ def offloaded(plan: TrainingPlan, state: State) -> Number:
         return 0
     if state == "optimizer":
         return plan.optimizer_offload_fraction
-    if plan.runtime == "fsdp2":
+    if plan.runtime in UNITS:
         return 1
     return 1 if plan.runtime == "deepspeed" and plan.zero_stage >= 2 else 0
 

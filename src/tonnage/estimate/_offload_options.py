@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._offload import UNITS
 from tonnage.estimate._question import Question
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
@@ -15,17 +16,17 @@ PLACES = ("none", "cpu", "nvme")
 # Where each runtime can put what: DeepSpeed's offload_optimizer and offload_param, FSDP2's CPUOffloadPolicy, Megatron-core's
 # optimizer_cpu_offload and fine-grained activation offload; saved_tensors_hooks of PyTorch work with any code that is not Megatron's.
 ABLE: dict[str, dict[str, tuple[str, ...]]] = {
-    "offload_optimizer": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "megatron": PLACES[:2]},
-    "offload_parameters": {"deepspeed": PLACES, "fsdp2": PLACES[:2]},
-    "offload_activations": {"transformers": PLACES, "ddp": PLACES, "fsdp2": PLACES, "deepspeed": PLACES, "megatron": PLACES[:2]},
+    "offload_optimizer": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "torchtune": PLACES[:2], "megatron": PLACES[:2]},
+    "offload_parameters": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "torchtune": PLACES[:2]},
+    "offload_activations": {"transformers": PLACES, "ddp": PLACES, "fsdp2": PLACES, "torchtune": PLACES, "deepspeed": PLACES, "megatron": PLACES[:2]},
 }  # fmt: skip
 
 
 def offload_options(runtime: TrainingRuntime, stage: int, o: "TrainingOptions", q: Question) -> dict[str, Any]:
     """The fields of a plan that say what lives in host memory, or behind it."""
     made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in ABLE}
-    if runtime.name == "fsdp2":
-        _of_fsdp2(made, o, q)
+    if runtime.name in UNITS:
+        _of_fsdp2(made, stage, o, q)
     if runtime.name == "deepspeed":
         _of_deepspeed(made, stage)
     if runtime.name == "megatron":
@@ -52,9 +53,12 @@ def _place(name: str, runtime: TrainingRuntime, o: "TrainingOptions", q: Questio
     return str(q.put(name, said, "given"))
 
 
-def _of_fsdp2(made: dict[str, Any], o: "TrainingOptions", q: Question) -> None:
+def _of_fsdp2(made: dict[str, Any], stage: int, o: "TrainingOptions", q: Question) -> None:
     """CPUOffloadPolicy moves shards of weights, gradients and optimizer states together."""
     pair = {name: made[name] for name in ("offload_optimizer", "offload_parameters")}
+    for name, place in pair.items():
+        if place != "none" and stage < 2:
+            raise InvalidPlan(f"{name} is a policy of FSDP2: zero_stage must be 2 or 3. Got {stage}.")
     if len(set(pair.values())) == 1:
         return
     left = next(name for name, place in pair.items() if place == "none")

@@ -242,8 +242,8 @@ class StageMemory(States):
 
     @cached_property
     def _moved(self) -> list[Term]:
-        """Weights that live on the host come to the accelerator shard by shard."""
-        if self.plan.offload_parameters == "none" or not self.stage.layers:
+        """FSDP2 copies the shards of a unit to the accelerator before they are gathered; DeepSpeed does so parameter by parameter."""
+        if self.plan.offload_parameters == "none" or self.plan.runtime == "deepspeed" or not self.stage.layers:
             return []
         shards = [self.step.shard[block] for block, _ in self.stage.layers]
         width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
 SIZES: dict[str, tuple[tuple[int, ...], int, int]] = {
-    "reduce_bucket_size": ((1, 2, 3), 500_000_000, 1), "allgather_bucket_size": ((1, 2), 500_000_000, 1),
+    "reduce_bucket_size": ((1, 2, 3), 500_000_000, 1), "allgather_bucket_size": ((1, 2, 3), 500_000_000, 1),
     "sub_group_size": ((3,), 1_000_000_000, 1), "stage3_prefetch_bucket_size": ((3,), 50_000_000, 0),
     "stage3_max_live_parameters": ((3,), 1_000_000_000, 0), "stage3_max_reuse_distance": ((3,), 1_000_000_000, 0),
     "stage3_param_persistence_threshold": ((3,), 100_000, 0), "zero_hpz_partition_size": ((3,), 1, 1),
@@ -53,8 +53,9 @@ def zero_options(
         if _counts(name, stages, stage, o):
             made[name] = q.take(name, getattr(o, name), on, "runtime", SOURCE)
     if _counts("overlap_comm", (1, 2, 3), stage, o):
-        made["overlap_comm"] = o.overlap_comm
-        q.take("overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone")
+        made["overlap_comm"] = q.take(
+            "overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone"
+        )
     _check(made, stage, sizes, offload, o, q)
     return made
 
