@@ -1,9 +1,9 @@
 """Write src/tonnage/estimate/_bands.py: how far measured memory of training lies from the estimate, by runtime and over all.
 
 Of each kind of run, the factors measured / predicted are taken, and a band from their 10 % to their 90 % quantile. It is judged by
-leaving out: each source's rows by the band of the other sources' rows (each row by that of the others, where all are of one source). Where
+leaving out: each source's rows by the band of the other sources' rows (each row by that of all others, where the other sources have too few). Where
 fewer than eight of ten lie inside, both ends move outwards by as much as brings them in (conformalised quantiles, Romano et al. 2019). A
-band always holds the estimate itself.
+band always holds the estimate itself. Rows that leave something out are used for runtimes that have no others.
 
 PYTHONPATH=src python scripts/fit_bands.py [ROWS.yaml ...]
 """
@@ -36,6 +36,7 @@ class Factor(Struct, frozen=True):
     runtime: str
     vendor: str
     method: str
+    is_full: bool
 
 
 def factors(paths: Sequence[str]) -> list[Factor]:
@@ -47,7 +48,7 @@ def factors(paths: Sequence[str]) -> list[Factor]:
         if made is not None:
             question = asked(row, known)
             vendor, method = question.cluster.accelerator.vendor, str(question.found.get("method", "full"))
-            found.append(Factor(math.log(made), source_of(row), str(question.options.runtime), vendor, method))
+            found.append(Factor(math.log(made), source_of(row), str(question.options.runtime), vendor, method, row.completeness_class == "full"))
     return list({(f.source, f.runtime, round(f.log, 9)): f for f in found}.values())
 
 
@@ -56,7 +57,7 @@ def band(kind: str, found: Sequence[Factor]) -> Band | None:
     if len(found) < FEWEST:
         return None
     sources = sorted({each.source for each in found})
-    further = max(0.0, quantile([_outside(each, _others(each, found, sources)) for each in found], INSIDE))
+    further = max(0.0, quantile([_outside(each, _others(each, found)) for each in found], INSIDE))
     low, high = _ends([each.log for each in found])
     low, high = min(low - further, 0.0), max(high + further, 0.0)
     return Band(
@@ -64,11 +65,10 @@ def band(kind: str, found: Sequence[Factor]) -> Band | None:
     )
 
 
-def _others(left_out: Factor, found: Sequence[Factor], sources: Sequence[str]) -> list[float]:
-    """What judges a measurement: the other sources', or the other rows of its only source."""
-    if len(sources) > 1:
-        return [each.log for each in found if each.source != left_out.source]
-    return [each.log for each in found if each is not left_out]
+def _others(left_out: Factor, found: Sequence[Factor]) -> list[float]:
+    """What judges a measurement: the other sources', or all other rows where the other sources have too few to judge by."""
+    elsewhere = [each.log for each in found if each.source != left_out.source]
+    return elsewhere if len(elsewhere) >= FEWEST else [each.log for each in found if each is not left_out]
 
 
 def _outside(each: Factor, others: Sequence[float]) -> float:
@@ -89,16 +89,19 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[low] + (at - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
 
 
+def nearest(runtime: str, found: Sequence[Factor]) -> list[Factor]:
+    """The rows of a runtime that say everything; the others, whose errors are of what they leave out too, where it has no such row."""
+    own = [each for each in found if each.runtime == runtime]
+    return [each for each in own if each.is_full] or own
+
+
 def text(found: Sequence[Factor]) -> str:
     """The module."""
-    runtimes = {
-        name: band(name, [each for each in found if each.runtime == name])
-        for name in sorted({each.runtime for each in found})
-    }
+    runtimes = {name: band(name, nearest(name, found)) for name in sorted({each.runtime for each in found})}
     lines = [
         '"""Written by scripts/fit_bands.py from validation/train_memory.yaml: do not edit."""', "",
         "from tonnage.estimate.bands import Band, Table", "", "TRAIN_MEMORY = Table(",
-        f"    all={_shown(band('all runtimes', found))},", "    runtimes={",
+        f"    all={_shown(band('all runtimes', [each for each in found if each.is_full]))},", "    runtimes={",
         *(f'        "{name}": {_shown(made)},' for name, made in runtimes.items() if made), "    },",
         f"    vendors={_names(each.vendor for each in found)},", f"    methods={_names(each.method for each in found)},", ")  # fmt: skip", "",
     ]  # fmt: skip
