@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.estimate.bands import Band
 from tonnage.validation import read, references_of
@@ -48,7 +49,16 @@ def factors(paths: Sequence[str]) -> list[Factor]:
         if made is not None:
             question = asked(row, known)
             vendor, method = question.cluster.accelerator.vendor, str(question.found.get("method", "full"))
-            found.append(Factor(math.log(made), source_of(row), str(question.options.runtime), vendor, method, row.completeness_class == "full"))
+            found.append(
+                Factor(
+                    math.log(made),
+                    source_of(row),
+                    str(question.options.runtime),
+                    vendor,
+                    method,
+                    row.completeness_class == "full",
+                )
+            )
     return list({(f.source, f.runtime, round(f.log, 9)): f for f in found}.values())
 
 
@@ -97,15 +107,25 @@ def nearest(runtime: str, found: Sequence[Factor]) -> list[Factor]:
 
 def text(found: Sequence[Factor]) -> str:
     """The module."""
-    runtimes = {name: band(name, nearest(name, found)) for name in sorted({each.runtime for each in found})}
+    every = band("all runtimes", [each for each in found if each.is_full])
+    runtimes = {
+        name: _wider(band(name, nearest(name, found)), every) for name in sorted({each.runtime for each in found})
+    }
     lines = [
         '"""Written by scripts/fit_bands.py from validation/train_memory.yaml: do not edit."""', "",
         "from tonnage.estimate.bands import Band, Table", "", "TRAIN_MEMORY = Table(",
-        f"    all={_shown(band('all runtimes', [each for each in found if each.is_full]))},", "    runtimes={",
+        f"    all={_shown(every)},", "    runtimes={",
         *(f'        "{name}": {_shown(made)},' for name, made in runtimes.items() if made), "    },",
         f"    vendors={_names(each.vendor for each in found)},", f"    methods={_names(each.method for each in found)},", ")  # fmt: skip", "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _wider(own: Band | None, every: Band | None) -> Band | None:
+    """A source cannot show what all of its runs have in common: the band of one alone is no narrower than that of all."""
+    if own is None or every is None or own.sources > 1:
+        return own
+    return replace(own, low=min(own.low, every.low), high=max(own.high, every.high))
 
 
 def _names(words: Any) -> str:
