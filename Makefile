@@ -8,7 +8,7 @@ JOBS ?= 2
 .PHONY: demo test quick check lint types bench bench-trace validate bands accuracy all soak docs schema clean peers
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
-	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192
+	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192 --recompute full
 	$(BIN)/tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 4k
 	$(BIN)/tonnage rules
 

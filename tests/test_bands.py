@@ -23,7 +23,9 @@ MODEL, ON = "llama-3.1-8b", "8xH100-SXM-80GB"
 def measured(logs: dict[str, list[float]]) -> list:
     """Factors by source."""
     return [
-        FIT["Factor"](log, source, "megatron", "NVIDIA", "full") for source, values in logs.items() for log in values
+        FIT["Factor"](log, source, "megatron", "NVIDIA", "full", True)
+        for source, values in logs.items()
+        for log in values
     ]
 
 

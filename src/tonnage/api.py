@@ -57,13 +57,58 @@ def train(
     - expert_tensor_parallel_size [ranks]: that share an expert
     - data_parallel_size [ranks]: replicas that see different sequences
     - zero_stage [stage]: 0 shards nothing, 1 the optimizer, 2 and gradients, 3 and weights
-    - recompute [policy]: none, selective or full
+    - recompute [policy]: none, selective, selective-op (torchtitan's) or full
     - attention [kernel]: flash, sdpa or eager
     - dropout [switch]: after attention and feed-forward layers, and inside attention
-    - loss [kind]: full or chunked
+    - recompute_modules [names]: with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts
+    - context_parallel_method [name]: how megatron's ranks share a sequence: p2p, a2a or allgather
+    - expert_capacity_factor [factor]: tokens an expert has room for, over the mean; megatron pads to it and drops the rest
+    - runtime_version [text]: releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan
+    - loss [kind]: full, chunked or fused
     - precision [recipe]: such as bf16-mixed, bf16, fp32, fp8-te
     - optimizer [name]: such as adamw, adamw-8bit, muon
-    - runtime [name]: fsdp2, megatron, transformers, ddp or deepspeed
+    - optimizer_implementation [kind]: of torch: fused, foreach (copies of all parameters in the step) or for-loop
+    - objective [name]: what training is for: sft (or pre-training), dpo, grpo, ppo or distillation
+    - teacher [model]: the model that distillation learns from
+    - engine_memory_share [share]: part of the memory that an engine takes which generates on the same accelerators (grpo, ppo)
+    - method [method]: what trains: full, lora, dora, qlora (LoRA on a 4-bit base) or freeze (the last layers)
+    - lora_rank [rank]: rank of the adapters
+    - lora_targets [names]: linear layers with adapters, such as q_proj,v_proj
+    - lora_dropout [switch]: dropout before the adapters
+    - base_weights [precision]: a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8
+    - trainable_layers [layers]: layers that train with method freeze, from the last
+    - first_stage_layers [layers]: layers of the first pipeline stage
+    - last_stage_layers [layers]: layers of the last pipeline stage
+    - model_code [name]: whose code the layers are: transformers, torchtitan, megatron, ... (the runtime's own)
+    - offload_optimizer [place]: optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2, megatron)
+    - offload_parameters [place]: shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)
+    - offload_activations [place]: tensors kept for backward: none, cpu or nvme
+    - optimizer_offload_fraction [share]: share of the optimizer states that is offloaded (megatron, deepspeed with ZeRO 3)
+    - offload_modules [names]: modules of megatron whose inputs are offloaded, such as core_attn,moe_act
+    - data_loader_workers [processes]: processes of each rank that load data
+    - reduce_bucket_size [elements]: DeepSpeed: elements reduced at a time, or auto as the Trainer fills in
+    - allgather_bucket_size [elements]: DeepSpeed: elements gathered at a time after a step; torch needs no memory for it
+    - overlap_comm [switch]: DeepSpeed: reduce during backward; a second bucket in ZeRO 1 and 2
+    - contiguous_gradients [switch]: DeepSpeed: gradients are copied to a bucket of full size
+    - sub_group_size [elements]: DeepSpeed, ZeRO 3: parameters of a rank updated at a time
+    - stage3_prefetch_bucket_size [elements]: DeepSpeed, ZeRO 3: elements fetched ahead at a time, or auto
+    - stage3_max_live_parameters [elements]: DeepSpeed, ZeRO 3: parameters gathered at most
+    - stage3_max_reuse_distance [elements]: DeepSpeed, ZeRO 3: parameters used again within so many are not released
+    - stage3_param_persistence_threshold [elements]: DeepSpeed, ZeRO 3: smaller parameters stay whole, or auto
+    - stage3_gather_16bit_weights_on_model_save [switch]: DeepSpeed, ZeRO 3: rank 0 gathers the weights to save them
+    - zero_hpz_partition_size [ranks]: ZeRO++: ranks that share a second shard of the weights; 1: there is none
+    - zero_quantized_weights [switch]: ZeRO++: weights are gathered in 8 bits
+    - zero_quantized_nontrainable_weights [switch]: ZeRO++: weights that do not train are stored in 8 bits
+    - zero_quantized_gradients [switch]: ZeRO++: gradients are reduced in 4 bits
+    - compile [switch]: torch.compile of layers and loss (fsdp2 with torchtitan's code, torchtune)
+    - float8 [kind]: scales of float8 products (fsdp2): none, tensorwise or rowwise
+    - float8_all_gather [switch]: gather weights in float8 (with float8 tensorwise)
+    - async_tensor_parallel [switch]: overlap of products and collectives in symmetric memory (fsdp2, compiled)
+    - replicate_size [groups]: groups of ranks that shard on their own (HSDP)
+    - optimizer_in_backward [switch]: the optimizer steps as gradients come (torchtune)
+    - expandable_segments [switch]: PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth)
+    - liger [switch]: Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)
+    - runtime [name]: fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt
 
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
     """

@@ -7,19 +7,16 @@ from msgspec import Struct
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import (
-    check_experts,
     check_positions,
     check_size,
-    check_tensor_parallel,
     divide,
-    expert_counts,
-    near_divisors,
     near_multiples,
 )
 from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._objective import objective_of
 from tonnage.estimate._offload_options import offload_options
+from tonnage.estimate._parallel import check_parallel, parallel_sizes
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
@@ -30,7 +27,6 @@ from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
 from tonnage.tape import Titan
-from tonnage.units import counted
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
@@ -119,8 +115,8 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
                  "last_stage_layers", "replicate_size"):  # fmt: skip
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
-    sizes = _parallel_sizes(model, cluster, o, q)
-    _check_parallel(model, runtime, sizes, o)
+    sizes = parallel_sizes(model, cluster, o, q)
+    check_parallel(model, runtime, sizes, o)
     length = _sequence_length(model, o, q)
     if length % sizes["context_parallel_size"]:
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
@@ -222,80 +218,6 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
             "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here."
         )
     return chosen
-
-
-def _parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Question) -> dict[str, Any]:
-    world = cluster.size
-    sizes: dict[str, Any] = {}
-    for name in ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size"):
-        sizes[name] = q.take(name, getattr(o, name), 1)
-    used = sizes["tensor_parallel_size"] * sizes["pipeline_parallel_size"] * sizes["context_parallel_size"]
-    if world % used:
-        raise InvalidPlan(
-            f"tensor x pipeline x context parallel sizes must divide the cluster's {counted(world, 'accelerators')}. "
-            f"Got {sizes['tensor_parallel_size']} x {sizes['pipeline_parallel_size']} x {sizes['context_parallel_size']} = {used}. "
-            f"Nearest: {near_divisors(world, used)}."
-        )
-    sizes["data_parallel_size"] = q.take(
-        "data_parallel_size", o.data_parallel_size, world // used, "cluster", "uses all accelerators"
-    )
-    if sizes["data_parallel_size"] * used != world:
-        raise InvalidPlan(
-            f"data_parallel_size must be {world // used} to use the cluster's {counted(world, 'accelerators')} with tensor x pipeline x "
-            f"context = {used}. Got {sizes['data_parallel_size']}."
-        )
-    sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
-    sizes["expert_tensor_parallel_size"] = _expert_tensor_size(model, sizes, o, q)
-    return sizes
-
-
-def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions, q: Question) -> int:
-    default, why = 1, "experts stay whole under expert parallelism"
-    if not expert_counts(model):
-        why = "no experts"
-    elif sizes["expert_parallel_size"] == 1:
-        default, why = sizes["tensor_parallel_size"], "experts are cut like everything else"
-    return q.take("expert_tensor_parallel_size", o.expert_tensor_parallel_size, default, "default", why)
-
-
-def _check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> None:
-    t, p, v = sizes["tensor_parallel_size"], sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
-    c, e, q = sizes["context_parallel_size"], sizes["expert_parallel_size"], sizes["expert_tensor_parallel_size"]
-    abilities = (("tensor_parallel_size", t, "tensor_parallel"), ("pipeline_parallel_size", p, "pipeline"),
-                 ("context_parallel_size", c, "context_parallel"), ("expert_parallel_size", e, "expert_parallel"))  # fmt: skip
-    for name, size, ability in abilities:
-        if size > 1 and not getattr(runtime, ability):
-            have = [other for other in TRAINING if getattr(training_runtime(other), ability)]
-            raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: {', '.join(have)}."
-            )
-    check_tensor_parallel(model, t)
-    check_experts(model, e, q, sizes["data_parallel_size"] * c * t)
-    layers = model.num_layers
-    if p > layers:
-        raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}."
-        )
-    _check_ends(model, p, o)
-    if v > 1 and (p == 1 or layers % (p * v)):
-        raise InvalidPlan(
-            f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of {model.name}, with more than one "
-            f"pipeline stage. Got {v} x {p}."
-        )
-
-
-def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
-    """The first and the last stage must leave the others a layer each."""
-    given = {
-        name: size for name in ("first_stage_layers", "last_stage_layers") if (size := getattr(o, name)) is not None
-    }
-    rest, others = model.num_layers - sum(given.values()), p - len(given)
-    for name, size in given.items():
-        if p == 1 or rest < others or (others == 0 and rest):
-            raise InvalidPlan(
-                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of the {counted(model.num_layers, 'layers')} "
-                f"of {model.name}. Got {size}."
-            )
 
 
 def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:

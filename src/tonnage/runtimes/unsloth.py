@@ -13,7 +13,7 @@ TRAINING_RUNTIMES.add(
         name="unsloth",
         version="unsloth 2026.10",
         source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, unsloth/kernels/fast_lora.py; "
-        "Unsloth Zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
+        "unsloth-zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
         kernels=replace(training_runtime("transformers").kernels, attention="flash"),
         code=UNSLOTH,
         model_codes=("unsloth",),
