@@ -58,7 +58,7 @@ class Advice(Struct, kw_only=True):
 
     change: dict[str, Any]
     text: str
-    changes: Literal["nothing", "machine", "workload", "numerics"]
+    changes: Literal["nothing", "machine", "workload", "numerics", "method"]
     needed_bytes: int
     freed_bytes: int
     fits: bool

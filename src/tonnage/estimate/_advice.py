@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._host import host_memory
 from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, move_of, ordered
+from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.plans import TrainingOptions, training_plan
@@ -68,14 +70,29 @@ class _Run:
                 return None
             fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
             said = {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(self.plan, name)}
+            said |= {
+                name: value for name, value in change.items() if name != "on"
+            }  # qlora, say, is lora on another base
             again = training_plan(self.model, machine, replace(self.options, **said), Question())
-            said |= {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(again, name)}
-            needed = ceil(training_memory(self.model, plan, machine).memory.value)
+            said |= {
+                name: getattr(plan, name)
+                for name in fields
+                if getattr(plan, name) != getattr(again, name) and name not in change
+            }
+            made = training_memory(self.model, plan, machine)
+            if any(getattr(plan, name) != "none" for name in ABLE) and self._overfills(plan, machine, made):
+                return None
+            needed = ceil(made.memory.value)
         except TonnageError:
             return None
         grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
         said |= {} if on is None else {"on": machine.name}
         return Settled(ordered({**change, **said}, TrainingOptions), needed, grown, _high(plan, machine, needed))
+
+    def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:
+        """Does what is offloaded need more host memory than a node has?"""
+        host = host_memory(self.model, plan, machine, made)
+        return host.capacity is not None and host.memory.value > host.capacity
 
     def _held(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
         """The changed plan with the same global batch, or with more replicas' share of it where that cannot be."""
@@ -100,6 +117,7 @@ def _ladders(run: _Run) -> Iterator[Ladder]:
     if runtime.expert_parallel and expert_counts(run.model):
         yield _ladder("expert_parallel_size", doublings(2 * plan.expert_parallel_size, size))
     yield _ladder("recompute", {"none": ("selective", "full"), "selective": ("full",)}.get(plan.recompute, ()))
+    yield from _offload(plan)
     if runtime.tensor_parallel:
         yield _ladder("tensor_parallel_size", doublings(2 * plan.tensor_parallel_size, run.machines.node_size))
     if runtime.context_parallel:
@@ -115,6 +133,8 @@ def _ladders(run: _Run) -> Iterator[Ladder]:
     ]
     yield _ladder("precision", narrower, "numerics")
     yield _ladder("optimizer", ("adamw-8bit",) if plan.optimizer == "adamw" else (), "numerics")
+    fewer = {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(plan.method, ())
+    yield _ladder("method", [each for each in fewer if each in training_runtime(plan.runtime).trains], "method")
 
 
 def _free(run: _Run) -> Iterator[Ladder]:
@@ -122,13 +142,26 @@ def _free(run: _Run) -> Iterator[Ladder]:
     plan, runtime = run.plan, run.runtime
     if plan.attention == "eager":
         yield _ladder("attention", ("flash",))
-    if runtime.loss_chunks and plan.loss == "full":
-        yield _ladder("loss", ("chunked",))
+    own = training_runtime(plan.runtime)
+    if plan.loss == own.losses[0]:
+        yield _ladder("loss", own.losses[1:])
+    if own.liger and not plan.liger:
+        yield _ladder("liger", (True,))
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
     yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])
     if run.cluster.size > 1 and _copies_everything(plan):
         yield Ladder(({"runtime": "fsdp2", "model_code": "transformers"},))
+
+
+def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
+    """What host memory may hold instead, the least traffic first; how much of it there is, is asked with each plan."""
+    if plan.offload_optimizer == "none" and "cpu" in ABLE["offload_optimizer"].get(plan.runtime, ()):
+        alone = {"offload_optimizer": "cpu"}
+        both = {**alone, "offload_parameters": "cpu"}
+        yield Ladder({"megatron": (alone,), "deepspeed": (alone, both)}.get(plan.runtime, (both,)))
+    if plan.offload_activations == "none" and "cpu" in ABLE["offload_activations"].get(plan.runtime, ()):
+        yield _ladder("offload_activations", ("cpu",))
 
 
 def _machines(run: _Run) -> Ladder:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from tonnage.estimate._larger import doublings
 
 # What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches, requests), so the
-# data of a step; the numerics (types of numbers, the optimizer).
-Changes = Literal["nothing", "machine", "workload", "numerics"]
+# data of a step; the numerics (types of numbers, the optimizer); the method (what trains).
+Changes = Literal["nothing", "machine", "workload", "numerics", "method"]
 ORDER: tuple[Changes, ...] = get_args(Changes)
-MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2}  # moves of a kind that are shown
+MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
 SCANNED = 8  # a longer ladder is bisected
 WORTH = 0.01  # of what is too much: a move that frees less and does not fit is not shown
 
@@ -197,7 +197,12 @@ class _Search:
                 *self._answer(self._grown(base, pool["workload"])),
                 *self._answer(self._grown(base, pool["numerics"])),
             ]
-            made += here or self._answer(self._grown(base, [*pool["workload"], *pool["numerics"]]))
+            both = [*pool["workload"], *pool["numerics"]]
+            made += (
+                here
+                or self._answer(self._grown(base, both))
+                or self._answer(self._grown(base, [*both, *pool["method"]]))
+            )
         return made
 
     def _on_more_machines(self) -> list[tuple[Picks, Settled]]:
