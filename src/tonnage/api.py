@@ -108,6 +108,7 @@ def train(
     - optimizer_in_backward [switch]: the optimizer steps as gradients come (torchtune)
     - expandable_segments [switch]: PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth)
     - liger [switch]: Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)
+    - packing [switch]: sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune)
     - runtime [name]: fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt
 
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.

@@ -141,6 +141,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
     that do not train, and their parameters; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    `packing`: a row has several sequences, which do not see each other.
     """
 
     sequence_length: Number
@@ -208,6 +209,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     optimizer_in_backward: bool = False
     expandable_segments: bool = True
     liger: bool = False
+    packing: bool = False
 
     @property
     def world_size(self) -> Number:

@@ -72,6 +72,7 @@ OPTIONS = (
     Option("optimizer_in_backward", "the optimizer steps as gradients come (torchtune)", default="off"),
     Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth)", default="as the runtime has it"),
     Option("liger", "Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)", default="off"),
+    Option("packing", "sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune)", default="off"),
     Option("runtime", "fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 

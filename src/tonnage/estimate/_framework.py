@@ -47,12 +47,18 @@ class Framework:
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
         return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
-                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster))  # fmt: skip
+                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster), packed=plan.packing)  # fmt: skip
 
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
         own = self.plan.model_code in ("", self.runtime.model_codes[0])
         return self.runtime.code if own else FLAVOURS[self.plan.model_code]
+
+    @property
+    def joins_rows(self) -> bool:
+        """Packed rows of a micro-batch are one row, of which a mask is as wide as it is long (TRL, sft_trainer.py:
+        DataCollatorForLanguageModeling; transformers, data_collator.py: DataCollatorWithFlattening)."""
+        return self.plan.packing and self._code() == "eager"
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
@@ -121,12 +127,8 @@ class Framework:
         setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
         if self._code() != "eager":
             return []
-        made = []
         style = setting.style
-        if setting.attention == "eager" or style.soft_capped or style.eager_alone:
-            made.append(sizes.term("mask of attention, in numbers", 1, setting.types.compute, Extent("pair", "gathered")))  # fmt: skip
-        elif any(self.step.masked.values()):
-            made.append(sizes.term("mask of a window", 1, 1, Extent("pair", "gathered")))
+        made = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
         head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
         if head * style.rotary:
             made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
@@ -135,6 +137,19 @@ class Framework:
             if setting.adapters is not None and self.plan.recompute == "full":
                 made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
         return made
+
+    def _masks(self) -> list[Term]:
+        """Masks that are shared by layers, which run again with them (transformers, masking_utils.py)."""
+        setting, pairs = self.step.setting, Extent("pair", "gathered")
+        if setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone:
+            return [self.step.sizes.term("mask of attention, in numbers", 1, setting.types.compute, pairs)]
+        if setting.attention == "sdpa" and self.plan.packing:
+            # one for layers that see all of their sequence, one for those that slide
+            kinds = len({tapes.window_of(block) is None for block in self.step.masked})
+            return [self.step.sizes.term("masks of packed sequences", kinds, 1, pairs)]
+        if setting.attention == "sdpa" and any(self.step.masked.values()):
+            return [self.step.sizes.term("mask of a window", 1, 1, pairs)]
+        return []
 
     def left_over(self, rank: "StageMemory") -> list[Term]:
         """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets

@@ -15,15 +15,19 @@ NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", 
 
 
 class Sizes:
-    """The lengths and ranks of a plan; they may be arrays."""
+    """The lengths and ranks of a plan; they may be arrays. `joined`: the rows of a micro-batch are one."""
 
-    def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares, rows: Number = 0):
+    def __init__(
+        self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares, rows: Number = 0, joined: bool = False
+    ):
         self.s, self.b, self.c, self.t = (
             plan.sequence_length,
             sequences(plan),
             plan.context_parallel_size,
             plan.tensor_parallel_size,
         )
+        if joined:
+            self.s, self.b = self.s * self.b, 1
         self.sequence_parallel, self.shares, self.rows = sequence_parallel, shares, rows
         self._factors: dict[Extent, Number] = {}
 

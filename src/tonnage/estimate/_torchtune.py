@@ -13,11 +13,13 @@ from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
-from tonnage.tape import Layer, Setting
+from tonnage.tape import Extent, Layer, Setting
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
     from tonnage.estimate.training import Step
+
+MASK_BLOCK = 128  # tokens, create_block_mask's own
 
 
 class Recipe(Compiled):
@@ -32,7 +34,20 @@ class Recipe(Compiled):
     def setting(self) -> Setting:
         made = super().setting()
         adapters = replace(made.adapters, width=self.recipe.compute_bytes) if made.adapters is not None else None
-        return replace(made, adapters=adapters)
+        # flex attention, which keeps what flash keeps (attention_utils.py, from compute capability 7.5 on)
+        attention = "flash" if self.plan.packing else made.attention
+        return replace(made, adapters=adapters, attention=attention)
+
+    def outside(self, rank: "StageMemory") -> list[Term]:
+        """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round, whole and in part, and the
+        sequence of each token (packed_block_causal_mask; torch, nn/attention/flex_attention.py)."""
+        if not self.plan.packing:
+            return super().outside(rank)
+        pairs, tokens = Extent("pair", "gathered"), Extent("token", "gathered")
+        return [
+            self.step.sizes.term("blocks of the mask", 4 / MASK_BLOCK**2, 4, pairs),
+            self.step.sizes.term("sequence of each token", 1, 8, tokens),
+        ]
 
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):

@@ -67,6 +67,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     async_tensor_parallel: bool | None = None
     optimizer_in_backward: bool | None = None
     liger: bool | None = None
+    packing: bool | None = None
     expandable_segments: bool | None = None
     model_code: str | None = None
     objective: str | None = None
