@@ -1,4 +1,4 @@
-"""LitGPT on one accelerator: Lightning Fabric, weights, adapters and AdamW's moments in one type (bf16-true), nothing run again."""
+"""LitGPT on one accelerator: Lightning Fabric, adapters and moments in the type of the weights, nothing run again."""
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
