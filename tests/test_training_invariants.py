@@ -56,9 +56,9 @@ def test_adapters_hold_no_more_states_than_all_weights(name, runtime, work):
 
 
 @settings(deadline=None)
-@given(st.sampled_from(ADAPTED), WORK)
-def test_adapters_need_no_more_than_all_weights_where_states_are_most_of_it(runtime, work):
-    """Of a small model with much text they may: an adapter keeps its input once more, in its own type."""
+@given(st.sampled_from(["transformers", "ddp", "litgpt"]), WORK)
+def test_adapters_need_no_more_than_all_weights_where_states_are_whole(runtime, work):
+    """Of a small or sharded model with much text they may: an adapter keeps its input once more, in its own type."""
     full, lora = (needed("llama-3.1-8b", runtime, method=method, **work) for method in ("full", "lora"))
     assert full is None or lora is None or lora <= full
 

@@ -178,6 +178,11 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
         name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
+    if runtime.one_accelerator and not alone:
+        several = [other for other in TRAINING if not training_runtime(other).one_accelerator]
+        raise InvalidPlan(
+            f"runtime {name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on several: {', '.join(several)}."
+        )
     if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
         q.put("runtime_version", runtime.version, "given", runtime.source)

@@ -25,6 +25,7 @@ TRAINING_RUNTIMES.add(
         casts=True,
         trains=("full", "lora", "qlora"),
         quantises_head=True,  # BitsandbytesPrecision ignores no module
+        one_accelerator=True,
         tensor_parallel=False,
         pipeline=False,
         context_parallel=False,
