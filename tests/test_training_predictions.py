@@ -1,10 +1,12 @@
 """Multi-token prediction of Megatron-core: what the last stage holds for it, and who else has it."""
 
+import numpy as np
 import pytest
 
 from tonnage import read, train
 from tonnage.architectures import style_of
 from tonnage.errors import InvalidPlan
+from tonnage.estimate.batch import needed_bytes
 from tonnage.estimate.training import Step, training_memory
 from tonnage.runtimes._megatron import prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
@@ -146,6 +148,25 @@ def test_more_prediction_never_costs_less_and_the_tree_adds_up(model, sizes, los
         assert rank.peak.value == pytest.approx(rank.needed, rel=1e-12)
     assert needed == sorted(needed)
     assert needed[0] < needed[1] < needed[3]
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 4])
+def test_one_micro_batch_of_the_last_chunk_is_in_flight_however_many_chunks_there_are(chunks):
+    """schedules.py, forward_backward_pipelining_with_interleaving: the warm-up of the last stage ends as its last chunk begins."""
+    plain, told = (last("llama-3.1-8b", pipeline_parallel_size=4, virtual_pipeline_size=chunks, num_microbatches=16, mtp_layers=count)
+                   for count in (0, 1))  # fmt: skip
+    own = {block.name: told.kept[block].value for block in told.counts}
+    assert told._all_kept - plain._all_kept == own[prediction.NAME] + own["norm"]
+
+
+def test_plans_in_arrays_are_those_of_one():
+    sizes = np.array([1024, 4096])
+    found = needed_bytes(
+        read("llama-3.1-8b"), {"sequence_length": sizes}, runtime="megatron", zero_stage=1, mtp_layers=2
+    )
+    assert list(found) == [
+        training_memory(read("llama-3.1-8b"), plan(sequence_length=int(size), mtp_layers=2)).needed for size in sizes
+    ]
 
 
 def test_zero_is_what_nothing_said_is():

@@ -69,6 +69,10 @@ class Framework:
         """The pipeline's stages with what only this framework's options add to them."""
         return found
 
+    def ends_pipeline(self, block: Block) -> bool:
+        """Whether layers of this kind stand behind all others, whatever the number of chunks of a stage."""
+        return False
+
     def embedding(self) -> Account:
         """The moment at which the embedding's gradient is made, where it is not what autograd does with a table."""
         return {}

@@ -77,6 +77,9 @@ class Megatron(Framework):
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         return with_predictions(found, self.step.model, self.plan.mtp_layers)
 
+    def ends_pipeline(self, block: Block) -> bool:
+        return isinstance(block, prediction.FinalNorm | prediction.Prediction)
+
     def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
         """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of the table."""
         depths = self.plan.mtp_layers if rank.stage.is_last else 0
