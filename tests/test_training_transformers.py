@@ -198,3 +198,16 @@ def test_rows_of_llama_factory_and_litgpt_are_met():
             errors[line["id"].startswith("litgpt")].append(abs(line["relative_error"]))
     assert sum(errors[False]) / len(errors[False]) < 0.06
     assert max(errors[True]) < 0.02
+
+
+@pytest.mark.parametrize(("method", "parameters"), [("lora", 41_943_040), ("freeze", 436_224_000)])
+def test_a_checkpoint_holds_what_trains(method, parameters):
+    """Adapters of rank 16 on every linear layer of llama-3.1-8b are 42 M parameters, its last two layers 436 M: 12 bytes of each."""
+    answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", method=method)
+    assert answer.to_dict()["checkpoint"]["value"] == 12 * parameters
+
+
+@pytest.mark.parametrize("runtime", ["litgpt", "unsloth"])
+def test_what_runs_on_one_accelerator_is_refused_on_several(runtime):
+    with pytest.raises(InvalidPlan, match=f"runtime {runtime} is estimated on one accelerator alone. Got 8"):
+        tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime=runtime)

@@ -63,6 +63,7 @@ def train(
     - recompute_modules [names]: with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts
     - context_parallel_method [name]: how megatron's ranks share a sequence: p2p, a2a or allgather
     - expert_capacity_factor [factor]: tokens an expert has room for, over the mean; megatron pads to it and drops the rest
+    - mtp_layers [layers]: of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of the config says
     - runtime_version [text]: releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan
     - loss [kind]: full, chunked or fused
     - precision [recipe]: such as bf16-mixed, bf16, fp32, fp8-te

@@ -135,7 +135,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     """How one training step is spread. Numbers may be arrays with one entry per plan, but for the pipeline's two sizes.
 
     `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks. `model_code`:
-    whose code the layers are, empty: the runtime's own. `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all
+    whose code the layers are, empty: the runtime's own. `mtp_layers`: of multi-token prediction. `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all
     linear layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
     `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
@@ -179,6 +179,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     last_stage_layers: int | None = None
     recompute_modules: str = ""
     expert_capacity_factor: float | None = None
+    mtp_layers: int = 0
     context_parallel_method: str = ""
     runtime_version: str = ""
     offload_optimizer: str = "none"

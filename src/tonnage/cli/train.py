@@ -27,6 +27,7 @@ OPTIONS = (
     Option("recompute_modules", "with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts", word, unit="names", default="core_attn"),
     Option("context_parallel_method", "how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
     Option("expert_capacity_factor", "tokens an expert has room for, over the mean; megatron pads to it and drops the rest", number, unit="factor", default="no limit"),
+    Option("mtp_layers", "layers of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of the config says", count, unit="layers", default="0, as Megatron's own is unset"),
     Option("runtime_version", "releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan", word, unit="text", default="the newest known"),
     Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: Transformer Engine's (megatron)", word, unit="kind", default="full"),
     Option("precision", "training recipe, such as bf16-mixed, bf16, fp32, fp8-te", word, unit="recipe", default="bf16-mixed"),

@@ -71,6 +71,14 @@ class Framework:
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
 
+    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        """The pipeline's stages with what only this framework's options add to them."""
+        return found
+
+    def ends_pipeline(self, block: Block) -> bool:
+        """Whether layers of this kind stand behind all others, whatever the number of chunks of a stage."""
+        return False
+
     def embedding(self) -> Account:
         """The moment at which the embedding's gradient is made, where it is not what autograd does with a table."""
         return {}

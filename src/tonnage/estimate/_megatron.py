@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, cast
 
 from tonnage.architectures import Block, Model, style_of, wiring
 from tonnage.breakdown import Term
+from tonnage.estimate._communication import copies
 from tonnage.estimate._framework import Framework
 from tonnage.estimate._points import Point
+from tonnage.estimate._predictions import with_predictions
 from tonnage.estimate._rank import Stage, first_of
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import LatentAttention, MoE, Op
-from tonnage.runtimes._megatron import buffers, ends, pipeline
+from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.spec import TrainingPlan
-from tonnage.tape import Account, Extent, Layer, Types, layer
+from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape._megatron import Shape
 from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
 
@@ -46,7 +48,7 @@ class Megatron(Framework):
             code="megatron", types=Types(recipe.activation_bytes, recipe.activation_bytes), style=style_of(self.step.model),
             kernels=runtime.kernels, attention=plan.attention or runtime.kernels.attention, dropout=plan.dropout,
             attention_dropout=plan.attention_dropout, recompute=plan.recompute, recompute_modules=tuple(filter(None, plan.recompute_modules.split(","))) or ("core_attn",),
-            sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
+            tensor_parallel=first_of(plan.tensor_parallel_size) > 1, sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
             context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "", expert_parallel=experts > 1,
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
@@ -68,7 +70,31 @@ class Megatron(Framework):
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
-        return _loss(stage.after, self._setting, self.step.model.hidden_size, self.step.model.vocab_size)
+        return _loss(
+            stage.after, self._setting, self.step.model.hidden_size, self.step.model.vocab_size, self.plan.mtp_layers
+        )
+
+    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        return with_predictions(found, self.step.model, self.plan.mtp_layers)
+
+    def ends_pipeline(self, block: Block) -> bool:
+        return isinstance(block, prediction.FinalNorm | prediction.Prediction)
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of the table."""
+        depths = self.plan.mtp_layers if rank.stage.is_last else 0
+        if not depths or point.phase in ("forward", "loss"):
+            return []
+        hidden, width = self.step.model.hidden_size, self.step.setting.types.compute
+        shards, tables = prediction.waiting(len(rank.stage.order), point.position, depths, rank.stage.rank == 0)
+        made = (
+            [self.step.sizes.term("gradient of all losses' hidden states", shards * hidden, width, TOKEN)]
+            if shards
+            else []
+        )
+        if tables and self.step.trains_all:
+            made.append(copies("gradient of the table, which waits for that of other layers", width, rank.table))
+        return made
 
     def embedding(self) -> Account:
         model = self.step.model
@@ -178,7 +204,11 @@ def _method(plan: TrainingPlan) -> ContextParallel:
 @lru_cache(maxsize=1024)
 def _on_tape(block: Block, setting: MegatronSetting, hidden: int) -> tuple[Layer, tuple[Shape, ...]]:
     code = MegatronLayers(setting)
-    if setting.recompute == "full":
+    if isinstance(block, prediction.FinalNorm):
+        made = layer(code, lambda x: code.run(block.ops[0], x), hidden, setting.types.parameter)
+    elif isinstance(block, prediction.Prediction):
+        made = layer(code, lambda x: prediction.predict(code, block, x), hidden, setting.types.parameter)
+    elif setting.recompute == "full":
         made = layer(
             code, lambda x: code.checkpoint(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
         )
@@ -188,8 +218,8 @@ def _on_tape(block: Block, setting: MegatronSetting, hidden: int) -> tuple[Layer
 
 
 @lru_cache(maxsize=256)
-def _loss(after: tuple[Op, ...], setting: MegatronSetting, hidden: int, vocabulary: int) -> Layer:
-    return ends.loss_layer(after, setting, hidden, vocabulary)
+def _loss(after: tuple[Op, ...], setting: MegatronSetting, hidden: int, vocabulary: int, predictions: int) -> Layer:
+    return ends.loss_layer(after, setting, hidden, vocabulary, predictions)
 
 
 @lru_cache(maxsize=1024)
@@ -214,4 +244,5 @@ def _dummies(
 
 
 def _hidden(model: Model, block: Block) -> int:
-    return next(branch.hidden_size for branch in model.branches if block in branch.blocks)
+    """A prediction layer is in no branch, and as wide as the decoder."""
+    return next((branch.hidden_size for branch in model.branches if block in branch.blocks), model.hidden_size)

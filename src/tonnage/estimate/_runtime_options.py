@@ -2,10 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._checks import LARGEST
 from tonnage.estimate._question import Question
+from tonnage.ops import Embedding, Head
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
+from tonnage.units import counted
 
 if TYPE_CHECKING:
     from tonnage.estimate.plans import TrainingOptions
@@ -16,11 +20,11 @@ METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
 
 
 def runtime_options(
-    runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that only some runtimes know."""
     made: dict[str, Any] = {"runtime_version": o.runtime_version or ""}
-    for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor"):
+    for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor", "mtp_layers"):
         if getattr(o, name) is not None and runtime.name != "megatron":
             raise InvalidPlan(
                 f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {getattr(o, name)}."
@@ -40,7 +44,26 @@ def runtime_options(
         if not 0 < o.expert_capacity_factor < 1e6:
             raise InvalidPlan(f"expert_capacity_factor must be above 0. Got {o.expert_capacity_factor}.")
         made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
+    made["mtp_layers"] = _predictions(model, o, q)
     return made
+
+
+def _predictions(model: Model, o: "TrainingOptions", q: Question) -> int:
+    """Layers of multi-token prediction: none unless told, and of models that Megatron gives them to alone."""
+    drafts = sum(branch.num_layers for branch in model.branches if branch.kind == "draft")
+    if o.mtp_layers is None and not drafts:
+        return 0
+    why = "--mtp-num-layers is unset" + (f"; the checkpoint has {counted(drafts, 'layers')}" if drafts else "")
+    count: int = q.take("mtp_layers", o.mtp_layers, 0, "runtime", why)
+    if not 0 <= count <= LARGEST:
+        raise InvalidPlan(f"mtp_layers must be from 0 to {LARGEST:,}. Got {count:,}.")
+    main = model.decoder
+    if count and sum(isinstance(op, Embedding) for op in main.before) != 1:
+        raise InvalidPlan(f"multi-token prediction of megatron has rotary positions or none: mtp_layers must be 0 with {model.name}, "
+                          f"which has a table of them. Got {count}.")  # fmt: skip
+    if count and not any(isinstance(op, Head) for op in main.after):
+        raise InvalidPlan(f"mtp_layers must be 0 with {model.name}, which has no head. Got {count}.")
+    return count
 
 
 def _modules(text: str, o: "TrainingOptions") -> str:

@@ -148,19 +148,27 @@ class StageMemory(States):
 
     @cached_property
     def _all_kept(self) -> Number:
-        return sum(count * self.in_flight.value * self.kept[block].value for block, count in self.counts.items())
+        alone = sum(count * self.kept[block].value for block, count in self.counts.items() if block not in self._spread)
+        return alone + sum(
+            count * self.in_flight.value * self.kept[block].value for block, count in self._spread.items()
+        )
+
+    @cached_property
+    def _spread(self) -> dict[Block, int]:
+        """The layers of every chunk of an interleaved schedule; others are in the last chunk, of which one micro-batch is in flight."""
+        return {block: count for block, count in self.counts.items() if not self.step.framework.ends_pipeline(block)}
 
     @cached_property
     def _others_kept(self) -> Number:
         if self.plan.pipeline_parallel_size == 1:
             return 0
         waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
-        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self._spread.items())
 
     @cached_property
     def _later_kept(self) -> Number:
         waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
-        return sum(count * waiting * self.kept[block].value for block, count in self.counts.items())
+        return sum(count * waiting * self.kept[block].value for block, count in self._spread.items())
 
     def _below_kept(self, point: Point) -> Number:
         return sum(count * self.kept[block].value for block, count in point.kept.items())
@@ -263,7 +271,7 @@ class StageMemory(States):
 
     @cached_property
     def _layers(self) -> Term:
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.in_flight, self.kept[block])
+        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), *((self.in_flight,) if block in self._spread else ()), self.kept[block])
                  for block, count in self.counts.items()]  # fmt: skip
         return Term.sum("layers", *parts, unit="bytes")
 
@@ -275,7 +283,7 @@ class StageMemory(States):
             flight = self.in_flight_later.value if point.is_later else self.in_flight.value
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
-                      for block, count in self.counts.items()]  # fmt: skip
+                      for block, count in self._spread.items()]  # fmt: skip
         return parts
 
     def _temporary(self, point: Point) -> list[Term]:

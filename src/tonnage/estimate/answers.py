@@ -13,6 +13,7 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._host import HostMemory, host_memory
+from tonnage.estimate._notes import warn_of_training
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
@@ -141,6 +142,7 @@ def train(
     fullest = made.fullest
     tokens = plan.global_batch_size * plan.sequence_length
     _warn_of_towers(model, question)
+    warn_of_training(model, plan, made, question)
     host = host_memory(model, plan, cluster, made)
     _warn_of_host(host, cluster, question)
     band = training_band(plan, cluster)

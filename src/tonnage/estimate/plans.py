@@ -84,6 +84,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     recompute_modules: str | None = None
     context_parallel_method: str | None = None
     expert_capacity_factor: float | None = None
+    mtp_layers: int | None = None
     runtime_version: str | None = None
     offload_optimizer: str | None = None
     offload_parameters: str | None = None
@@ -150,7 +151,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
-        **(runtime_options(runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
+        **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
         **(method := training_method(model, runtime, o, q)), **objective_of(model, runtime, method.get("method", "full"), o, q),
         **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
     )  # fmt: skip
@@ -179,6 +180,11 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
         name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
+    if runtime.one_accelerator and not alone:
+        several = [other for other in TRAINING if not training_runtime(other).one_accelerator]
+        raise InvalidPlan(
+            f"runtime {name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on several: {', '.join(several)}."
+        )
     if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
         q.put("runtime_version", runtime.version, "given", runtime.source)

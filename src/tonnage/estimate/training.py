@@ -86,6 +86,7 @@ class Step:
         self.stages = stages(
             model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split
         )
+        self.stages = self.framework.stages(self.stages)
         if plan.method in ("lora", "dora") and plan.recompute != "full":
             self.stages = with_first_apart(self.stages)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)

@@ -72,7 +72,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
     its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `classic_allocator`: it leaves PyTorch's allocator without
-    expandable segments, and what that keeps is known.
+    expandable segments, and what that keeps is known. `one_accelerator`: what it does on several is not estimated.
     """
 
     name: str
@@ -112,6 +112,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     recompute: str = "none"
     liger: tuple[str, ...] = ()
     classic_allocator: bool = False
+    one_accelerator: bool = False
     buckets: tuple[Bucket, ...] = ()
     step: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True

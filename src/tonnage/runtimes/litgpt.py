@@ -1,4 +1,4 @@
-"""LitGPT on one accelerator: Lightning Fabric, weights, adapters and AdamW's moments in one type (bf16-true), nothing run again."""
+"""LitGPT on one accelerator: Lightning Fabric, adapters and moments in the type of the weights, nothing run again."""
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
@@ -25,6 +25,7 @@ TRAINING_RUNTIMES.add(
         casts=True,
         trains=("full", "lora", "qlora"),
         quantises_head=True,  # BitsandbytesPrecision ignores no module
+        one_accelerator=True,
         tensor_parallel=False,
         pipeline=False,
         context_parallel=False,

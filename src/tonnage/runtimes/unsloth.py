@@ -17,6 +17,7 @@ TRAINING_RUNTIMES.add(
         kernels=replace(training_runtime("transformers").kernels, attention="flash"),
         code=UNSLOTH,
         model_codes=("unsloth",),
+        one_accelerator=True,
         trains=("lora", "qlora"),
         recompute="full",  # use_gradient_checkpointing = "unsloth"
         liger=(),

@@ -43,7 +43,7 @@ SINCE: dict[str, tuple[Literal["core", "engine"], Release]] = {
 class MegatronSetting(Setting, frozen=True, kw_only=True):
     """`core`, `engine`: releases of Megatron-core and of Transformer Engine. Names follow Megatron's options.
 
-    `sequence_parallel`: with more than one tensor rank. `recompute_modules` hold where `recompute` is "selective".
+    `tensor_parallel`: more than one such rank; `sequence_parallel`: with them. `recompute_modules` hold where `recompute` is "selective".
     `fp8_input_store`: activation_func_fp8_input_store. `expert_parallel`, `expert_tensor_parallel`: more than one such rank;
     `local_experts`: more than one expert a rank. `router_pre_softmax`, `router_groups`, `aux_loss`, `router_fp32`: the router's
     options; `score`: "" as the model has it. `capacity`: tokens beyond an expert's capacity are dropped, and each expert's
@@ -53,6 +53,7 @@ class MegatronSetting(Setting, frozen=True, kw_only=True):
     core: Release = (0, 18)
     engine: Release = (2, 11)
     sequence_parallel: bool = False
+    tensor_parallel: bool = False
     context_parallel: ContextParallel = ""
     context_parallel_size: int = 1
     recompute_modules: tuple[str, ...] = ("core_attn",)

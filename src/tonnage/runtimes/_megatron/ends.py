@@ -12,22 +12,53 @@ from tonnage.tape import TENSOR, Held, Key, Layer, Moment, Tensor, layer
 from tonnage.tape._megatron import GATHERED, Shape
 from tonnage.tape._megatron_setting import MegatronSetting
 from tonnage.tape._tape import TOKEN, Extent, Gradients
+from tonnage.tape._words import _one
 
 VOCABULARY = Extent("parameter", "vocab")
 
 
-def loss_layer(after: Sequence[Op], setting: MegatronSetting, hidden: int, padded: int) -> Layer:
-    """The final norm, the output layer and the loss; `padded`: the vocabulary as it is stored."""
+def loss_layer(after: Sequence[Op], setting: MegatronSetting, hidden: int, padded: int, predictions: int = 0) -> Layer:
+    """The final norm, the output layer and the loss; `padded`: the vocabulary as it is stored; `predictions`: losses of tokens
+    further ahead, which are made before the main one and hang on its hidden states."""
     code = MegatronLayers(setting)
 
     def run(x: Tensor) -> Tensor:
         for op in after:
+            if isinstance(op, Head) and predictions:
+                return losses(code, op, x, padded, predictions)
             if isinstance(op, Head):
                 return cross_entropy(code, output_layer(code, op, x, padded))
             x = code.run(op, x)
         return x
 
     return layer(code, run, hidden, setting.types.parameter)
+
+
+def losses(code: MegatronLayers, op: Head, x: Tensor, padded: int, predictions: int) -> Tensor:
+    """Hidden states of all depths are joined and taken apart again; each loss waits on the main hidden states for their gradient.
+
+    Source: multi_token_prediction.py, MultiTokenPredictionBlock.forward, process_mtp_loss, MTPLossAutoScaler.
+    """
+    size = x.elements
+    every = code.new((1 + predictions) * size, x.width, x.extent)
+    code.note("cat", [every], [x], [], lambda g: [_one(g).alias(elements=size, is_view=True)])
+    main, *others = code.parts(every, [size] * (1 + predictions))
+    if x.storage is not None:
+        x.storage.empty()  # the joined copy is all that is left of it
+    del every
+    while others:
+        main = _scaled(code, main, cross_entropy(code, output_layer(code, op, others.pop(0), padded)))
+    return cross_entropy(code, output_layer(code, op, main, padded))
+
+
+def _scaled(code: MegatronLayers, main: Tensor, loss: Tensor) -> Tensor:
+    made, width = main.alias(), loss.width
+
+    def derivative(gradients: Gradients) -> Gradients:
+        return [gradients[0], code.new(1, width)]
+
+    code.note("scale_loss", [made], [main, loss], [loss], derivative)
+    return made
 
 
 def output_shape(hidden: int, padded: int) -> Shape:

@@ -1,0 +1,35 @@
+"""What a reader of a training estimate should know of its assumptions: said where they decide figures, and only there."""
+
+from tonnage.architectures import Model
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._question import Question
+from tonnage.estimate.training import TrainingMemory
+from tonnage.runtimes import training_runtime
+from tonnage.spec import TrainingPlan
+
+
+def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
+    """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
+    if plan.attention == "sdpa" and _keeps_scores(made):
+        question.warn(
+            f"PyTorch has no fused kernel for the attention of {model.name} as it is called here (its heads, mask or type): sdpa falls back "
+            "on plain products, and the scores of all pairs of tokens are kept. attention flash keeps none."
+        )
+    own = training_runtime(plan.runtime).model_codes[0]
+    if plan.method != "full" and plan.model_code != own and question.to_dict()["model_code"]["from"] != "given":
+        question.warn(
+            f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, which keep other tensors: "
+            f"to compare, give both --model-code {plan.model_code}."
+        )
+    if plan.base_weights and expert_counts(model):
+        question.warn(
+            "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and bitsandbytes replaces linear layers alone."
+        )
+
+
+def _keeps_scores(made: TrainingMemory) -> bool:
+    """Is anything kept for each pair of tokens that a fused kernel would not keep?"""
+    layers = made.fullest.stage.step.layers.values()
+    return any(
+        kept.key.extent.unit == "pair" and kept.name.endswith("softmax") for layer in layers for kept in layer.kept
+    )

@@ -1,0 +1,25 @@
+"""Notes of a training estimate: said where an assumption decides figures, and silent elsewhere."""
+
+import tonnage
+
+
+def notes(model, machine, **options):
+    return " ".join(tonnage.train(model, machine, **options).warnings)
+
+
+def test_attention_that_has_no_fused_kernel_is_said_and_flash_is_the_way_out():
+    made = tonnage.train("falcon-7b", "H100-SXM-80GB", runtime="transformers")
+    assert any("no fused kernel" in each for each in made.warnings)
+    assert "no fused kernel" not in notes("falcon-7b", "H100-SXM-80GB", runtime="transformers", attention="flash")
+    assert "no fused kernel" not in notes("llama-3.1-8b", "H100-SXM-80GB", runtime="transformers")
+
+
+def test_adapters_on_another_authors_layers_are_said_unless_those_were_asked_for():
+    assert "--model-code transformers" in notes("llama-3.1-8b", "8xH100-SXM-80GB", method="lora")
+    assert "layers of" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", method="lora", model_code="transformers")
+    assert "layers of" not in notes("llama-3.1-8b", "8xH100-SXM-80GB")
+
+
+def test_experts_that_no_quantisation_reaches_are_said():
+    assert "experts stay in 16 bit" in notes("gpt-oss-20b", "RTX-4090", method="qlora", runtime="unsloth")
+    assert "experts stay" not in notes("llama-3.1-8b", "RTX-4090", method="qlora", runtime="unsloth")
