@@ -23,7 +23,8 @@ def test_preference_training_holds_a_reference_and_takes_pairs():
     plain, pairs = parts(), parts(objective="dpo")
     assert "reference model" in names(pairs["weights"])
     assert pairs["weights"].value == plain["weights"].value + 2 * N
-    assert pairs["activations"].value == pytest.approx(parts(micro_batch_size=2)["activations"].value)
+    rows = parts(objective="grpo", micro_batch_size=2)  # whose loss is as a preference's
+    assert pairs["activations"].value == pytest.approx(rows["activations"].value)
 
 
 def test_adapters_that_are_switched_off_are_their_own_reference():

@@ -14,7 +14,9 @@ LAYERS = 16
 def tensors(machine="H100-SXM-80GB", **options):
     """Bytes of the fullest moment, without what the allocator keeps beside them."""
     made = tonnage.train("llama-3.2-1b", machine, **({"sequence_length": S, "precision": "bf16"} | options))
-    return max(sum(float(part.value) for part in phase.children if part.name != "runtime overhead") for phase in made.phases)
+    return max(
+        sum(float(part.value) for part in phase.children if part.name != "runtime overhead") for phase in made.phases
+    )
 
 
 def more(**options):

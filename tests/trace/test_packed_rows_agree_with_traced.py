@@ -31,7 +31,9 @@ def packed(monkeypatch):
 
     monkeypatch.setattr(_huggingface, "training_program", program)
     # the recording has no values to look for starts of sequences in
-    monkeypatch.setattr("transformers.masking_utils.find_packed_sequence_indices", lambda positions: positions.cumsum(-1))
+    monkeypatch.setattr(
+        "transformers.masking_utils.find_packed_sequence_indices", lambda positions: positions.cumsum(-1)
+    )
 
 
 def both(name, layers, **said):

@@ -29,7 +29,7 @@ OPTIONS = (
     Option("expert_capacity_factor", "tokens an expert has room for, over the mean; megatron pads to it and drops the rest", number, unit="factor", default="no limit"),
     Option("mtp_layers", "layers of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of the config says", count, unit="layers", default="0, as Megatron's own is unset"),
     Option("runtime_version", "releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan", word, unit="text", default="the newest known"),
-    Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: Transformer Engine's (megatron)", word, unit="kind", default="full"),
+    Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: Transformer Engine's (megatron); tiled: TRL's, the default with objectives dpo, grpo and distillation", word, unit="kind", default="full"),
     Option("precision", "training recipe, such as bf16-mixed, bf16, fp32, fp8-te", word, unit="recipe", default="bf16-mixed"),
     Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ...", word, unit="name", default="adamw"),
     Option("optimizer_implementation", "of torch: fused, foreach (copies of all parameters in the step) or for-loop", word, unit="kind", default="fused"),

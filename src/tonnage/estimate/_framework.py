@@ -15,6 +15,7 @@ from tonnage.estimate._method import adapters_of
 from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import FIRST, Stage
+from tonnage.estimate._trl_losses import KINDS
 from tonnage.formula import Number
 from tonnage.ops import Attention
 from tonnage.precisions import TRAINING_RECIPES
@@ -68,8 +69,15 @@ class Framework:
         """What comes after the layers, on the last stage."""
         if not (stage.is_last and stage.after):
             return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+
+    def tiled_loss(self, stage: Stage) -> Layer:
+        """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
+        kind, teacher = KINDS[self.plan.objective], self.plan.teacher_hidden_size
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher)  # fmt: skip
 
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block, wiring
 from tonnage.estimate._losses import FUSED, LOSSES, UPCAST_IN_MODEL, chunked
+from tonnage.estimate._trl_losses import TILED
 from tonnage.ops import Head, Op
 from tonnage.tape import CODES, Code, Extent, Held, Layer, Moment, Setting, Tensor, Titan, TitanCode, forward, layer
 
@@ -41,9 +42,10 @@ def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, 
 
 @lru_cache(maxsize=1024)
 def loss_layer(
-    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: float, logits_split: bool
+    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: float, logits_split: bool, teacher: int = 0
 ) -> Layer:
-    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
+    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then.
+    `teacher`: numbers of a teacher's hidden states, for a token."""
     if setting.adapters is not None:
         setting = replace(setting, adapters=None, trains=False)
     if isinstance(setting.own, Titan):  # the layers are compiled, one by one, and the head stays in 16 bit
@@ -55,6 +57,8 @@ def loss_layer(
             if isinstance(op, Head):
                 if chunks > 1 and setting.own is not None:
                     x = chunked(code, x, hidden)
+                if loss in TILED:
+                    return TILED[loss](code, x, _held(op), teacher)
                 if loss in FUSED:
                     return FUSED[loss](code, x, _held(op), op.vocab_size / chunks)
                 x = _head(code, op, x, chunks, logits_split)

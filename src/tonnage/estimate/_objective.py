@@ -62,7 +62,10 @@ def objective_of(
     for each in chosen.beside:
         if each == "reference model" and method in ("lora", "dora"):
             continue
-        listed.append((each, _teacher(o, q).num_parameters() if each == "teacher" else own))
+        if each == "teacher":
+            teacher = _teacher(o, q)
+            made["teacher_hidden_size"] = teacher.hidden_size
+        listed.append((each, teacher.num_parameters() if each == "teacher" else own))
     if listed:
         made["models_beside"] = tuple(listed)
         q.put("models_beside", ", ".join(f"{each} of {count:,} parameters" for each, count in listed), "default", "as the objective needs them")  # fmt: skip

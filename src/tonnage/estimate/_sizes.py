@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tonnage.breakdown import Term
 from tonnage.estimate._objective import sequences
 from tonnage.estimate._rank import Group, Shares, share
+from tonnage.estimate._trl_losses import TOKENS
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.spec import TrainingPlan
@@ -43,6 +44,8 @@ class Sizes:
         if extent.unit == "row":
             cut = self.shares.q if extent.split == "expert" else 1
             return Term.of(name, f.row_bytes, x=elements, w=width, Rx=self.rows, q=cut)
+        if extent.unit == "tile":
+            return Term.of(name, f.tile_bytes, x=elements, w=width, s=self.s, b=self.b, c=self.c, xi=TOKENS)
         if extent.split == "expert tensor":
             return Term.of(name, f.split_state_bytes, N=elements, w=width, t=self.shares.q)
         if extent.unit in ("parameter", "gradient"):
@@ -88,7 +91,10 @@ class Sizes:
 
 
 def _name(extent: Extent) -> str:
-    what = {"pair": "for pairs of tokens, ", "parameter": "for parameters, ", "row": "at experts, "}.get(
-        extent.unit, ""
-    )
+    what = {
+        "pair": "for pairs of tokens, ",
+        "parameter": "for parameters, ",
+        "row": "at experts, ",
+        "tile": "for a tile of tokens, ",
+    }.get(extent.unit, "")
     return what + NAMES[extent.split]

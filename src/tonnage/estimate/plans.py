@@ -20,6 +20,7 @@ from tonnage.estimate._parallel import check_parallel, parallel_sizes
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._training_method import training_method
+from tonnage.estimate._trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate._zero_options import zero_options
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
@@ -145,7 +146,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
         recompute=_recompute(runtime, model_code, o, q),
-        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
+        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, model_code, length // sizes["context_parallel_size"], o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
@@ -288,7 +289,18 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
 
 
-def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
+def _loss(runtime: TrainingRuntime, model_code: str, tokens: int, o: TrainingOptions, q: Question) -> str:
+    if o.objective in KINDS and model_code == "transformers":
+        chosen = q.take(
+            "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
+        )
+        if chosen != "tiled":
+            raise InvalidPlan(
+                f"TRL takes the loss of objective {o.objective} tile by tile: loss must be tiled. Got {chosen}."
+            )
+        return "tiled"
+    if o.loss == "tiled":
+        raise InvalidPlan(f"a tiled loss is TRL's, of objectives {', '.join(KINDS)} on models of transformers: loss must be {' or '.join(runtime.losses)}.")  # fmt: skip
     loss = _choice(
         "loss",
         q.take(
