@@ -32,7 +32,13 @@ class Framework:
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
     keeps_gradients = True  # until the optimizer's step
-    adapter_precision = "fp32"  # peft, autocast_adapter_dtype
+    wide_base = False  # under autocast, weights that adapters stand beside are as wide as those that train
+
+    @property
+    def adapter_precision(self) -> str:
+        """That of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
+        return "fp32"
+
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
     def __init__(self, step: "Step"):
@@ -43,7 +49,9 @@ class Framework:
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
         adapters = adapters_of(plan, recipe, TRAINING_RECIPES[self.adapter_precision].update_bytes)
         autocast = runtime.casts and bool(recipe.master_bytes)
-        parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
+        parameter = (
+            recipe.update_bytes if autocast and (adapters is None or self.wide_base) else recipe.activation_bytes
+        )
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
         return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),

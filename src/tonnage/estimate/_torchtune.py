@@ -25,7 +25,9 @@ MASK_BLOCK = 128  # tokens, create_block_mask's own
 class Recipe(Compiled):
     """What a recipe on one accelerator and one on several have in common."""
 
-    adapter_precision = "bf16"
+    @property
+    def adapter_precision(self) -> str:
+        return "bf16"
 
     def __init__(self, step: "Step"):
         super().__init__(step)

@@ -19,7 +19,7 @@ from tonnage.estimate._offload_options import offload_options
 from tonnage.estimate._parallel import check_parallel, parallel_sizes
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
-from tonnage.estimate._training_method import training_method
+from tonnage.estimate._training_method import check_base, training_method, usual_precision
 from tonnage.estimate._trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate._zero_options import zero_options
 from tonnage.optimizers import optimizer
@@ -128,19 +128,20 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
+    usual, why = usual_precision(runtime, o)
     recipe = TRAINING_RECIPES[
         q.take(
             "precision",
             o.precision,
-            runtime.default_precision,
+            usual,
             "default",
-            "16-bit arithmetic, fp32 master weights"
-            if runtime.default_precision == "bf16-mixed"
-            else f"{runtime.name}'s own",
+            why,
         )
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
+    method = training_method(model, runtime, o, q)
+    check_base(runtime, recipe, method.get("base_weights", ""))
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
@@ -153,7 +154,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
         **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
-        **(method := training_method(model, runtime, o, q)), **objective_of(model, runtime, method.get("method", "full"), o, q),
+        **method, **objective_of(model, runtime, method.get("method", "full"), o, q),
         **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
     )  # fmt: skip
 
