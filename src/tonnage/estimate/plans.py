@@ -304,7 +304,7 @@ def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question
         raise InvalidPlan(
             f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
         )
-    if loss == "chunked" and tokens % runtime.loss_chunks:
+    if loss == "chunked" and runtime.equal_chunks and tokens % runtime.loss_chunks:
         raise InvalidPlan(
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "
             f"Nearest: {near_multiples(tokens, runtime.loss_chunks)}."
