@@ -23,3 +23,19 @@ def test_adapters_on_another_authors_layers_are_said_unless_those_were_asked_for
 def test_experts_that_no_quantisation_reaches_are_said():
     assert "experts stay in 16 bit" in notes("gpt-oss-20b", "RTX-4090", method="qlora", runtime="unsloth")
     assert "experts stay" not in notes("llama-3.1-8b", "RTX-4090", method="qlora", runtime="unsloth")
+
+
+def test_nothing_is_said_to_be_cut_by_tensor_parallelism_on_one_tensor_rank():
+    def names(term):
+        return [term.name, *(name for child in term.children for name in names(child))]
+
+    def said(**options):
+        return " ".join(
+            name
+            for phase in tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).phases
+            for name in names(phase)
+        )
+
+    for runtime in ("fsdp2", "megatron", "ddp"):
+        assert "tensor parallelism" not in said(runtime=runtime) and "tensor rank" not in said(runtime=runtime)
+    assert "cut by tensor parallelism" in said(tensor_parallel_size=2)
