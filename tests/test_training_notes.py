@@ -39,3 +39,13 @@ def test_nothing_is_said_to_be_cut_by_tensor_parallelism_on_one_tensor_rank():
     for runtime in ("fsdp2", "megatron", "ddp"):
         assert "tensor parallelism" not in said(runtime=runtime) and "tensor rank" not in said(runtime=runtime)
     assert "cut by tensor parallelism" in said(tensor_parallel_size=2)
+
+
+def test_a_rank_above_the_narrower_side_of_a_matrix_is_said_to_learn_nothing_more():
+    assert "lora_rank 2,048 is above 1,024, the narrower side of" in notes(
+        "llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=2048
+    )
+    assert "lora_rank" not in notes("llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=1024)
+    assert "lora_rank" not in notes(
+        "llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=2048, lora_targets="q_proj"
+    )

@@ -21,9 +21,29 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, which keep other tensors: "
             f"to compare, give both --model-code {plan.model_code}."
         )
+    if plan.method in ("lora", "dora"):
+        _warn_of_rank(model, plan, question)
     if plan.base_weights and expert_counts(model):
         question.warn(
             "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and bitsandbytes replaces linear layers alone."
+        )
+
+
+def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
+    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it adds numbers alone."""
+    targets = plan.lora_targets.split(",") if plan.lora_targets else None
+    sides = {
+        min(weight.rows, weight.columns): weight.name.removesuffix(".weight")
+        for block in model.decoder.blocks
+        for weight in block.weights()
+        if weight.linear and weight.part in ("attention", "mlp", "mixer")
+        and (targets is None or weight.name.removesuffix(".weight").rpartition(".")[2] in targets)
+    }  # fmt: skip
+    least = min(sides, default=plan.lora_rank)
+    if plan.lora_rank > least:
+        question.warn(
+            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {sides[least]}: an update of that matrix has no higher "
+            "rank, so that such adapters take memory and can learn nothing more."
         )
 
 
