@@ -193,6 +193,13 @@ def test_a_formula_a_letter_and_a_source_are_explained(run):
     assert json.loads(run("explain", "--json")[1])["formulas"]
 
 
+def test_a_word_of_the_answers_is_explained_with_what_makes_its_figure(run):
+    out = run("explain", "checkpoint")[1]
+    assert "with adapters not of the base" in out and "state_bytes, checkpoint_rule, D7" in out
+    for name in json.loads(run("explain", "checkpoint", "--json")[1])["see"]:
+        assert run("explain", name)[0] == 0
+
+
 def test_rules_are_chosen_by_name_by_part_and_by_what_they_speak_of(run):
     def names(*arguments):
         return [rule["name"] for rule in json.loads(run("rules", *arguments, "--json")[1])["rules"]]
