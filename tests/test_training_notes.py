@@ -49,3 +49,29 @@ def test_a_rank_above_the_narrower_side_of_a_matrix_is_said_to_learn_nothing_mor
     assert "lora_rank" not in notes(
         "llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=2048, lora_targets="q_proj"
     )
+
+
+def test_the_stage_that_decides_is_named_where_there_are_several():
+    def peak(**options):
+        return tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", runtime="megatron", **options).memory.name
+
+    assert peak(pipeline_parallel_size=2).endswith(", on pipeline stage 0 of 2") and "stage" not in peak()
+
+
+def test_where_no_move_fits_the_accelerators_that_the_states_fill_are_counted():
+    """A slice has no larger machine: 16 bytes for each of 405.85 billion parameters."""
+    said = notes("llama-3.1-405b", "H100-SXM-80GB:3g.40gb")
+    assert "5.91 TiB in all" in said and "accelerators of H100-SXM-80GB:3g.40gb" in said
+    assert "no next move" not in notes("llama-3.1-405b", "8xH100-SXM-80GB", runtime="megatron")
+
+
+def test_unsloth_may_need_less_for_a_larger_micro_batch_and_says_why():
+    """One part of the loss becomes four where half a part more would do (get_chunk_size): whatever the family."""
+    for model in ("mamba-130m-hf", "llama-3.2-1b"):
+        found = {
+            size: tonnage.train(model, "H100-SXM-80GB", runtime="unsloth", sequence_length=1024, micro_batch_size=size)
+            for size in range(1, 9)
+        }
+        falls = [size for size in range(1, 8) if found[size + 1].needed_bytes < found[size].needed_bytes]
+        assert falls
+        assert all("can need less" in " ".join(found[size].warnings) for size in falls)
