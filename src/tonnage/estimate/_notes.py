@@ -44,8 +44,8 @@ def warn_where_nothing_fits(
     states = ceil(state_bytes(model, plan))
     count = -(-states // usable)
     question.warn(
-        f"no next move that was tried fits. Weights, gradients and optimizer take {human(states, 'bytes')} in all, which sharded without a "
-        f"copy are {counted(count, 'accelerators')} of {cluster.accelerator.name} full of them; activations and buffers come on top."
+        f"no next move that was tried fits. Weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
+        f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
     )
 
 
