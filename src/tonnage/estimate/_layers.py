@@ -5,7 +5,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, wiring
-from tonnage.estimate._losses import FUSED, LOSSES, UPCAST_IN_MODEL, chunked
+from tonnage.estimate._losses import FUSED, IN_PARTS, LOSSES, UPCAST_IN_MODEL, chunked
 from tonnage.estimate._trl_losses import TILED
 from tonnage.ops import Head, Op
 from tonnage.tape import CODES, Code, Extent, Held, Layer, Moment, Setting, Tensor, Titan, TitanCode, forward, layer
@@ -55,12 +55,14 @@ def loss_layer(
     def run(x: Tensor) -> Tensor:
         for op in after:
             if isinstance(op, Head):
-                if chunks > 1 and setting.own is not None:
+                if chunks > 1 and setting.own is not None and loss not in IN_PARTS:
                     x = chunked(code, x, hidden)
                 if loss in TILED:
                     return TILED[loss](code, x, _held(op), teacher)
                 if loss in FUSED:
                     return FUSED[loss](code, x, _held(op), op.vocab_size / chunks)
+                if loss in IN_PARTS:
+                    return IN_PARTS[loss](code, _head(code, op, x, 1, logits_split), chunks)
                 x = _head(code, op, x, chunks, logits_split)
                 if loss in UPCAST_IN_MODEL:
                     x = code.to(x, 4)

@@ -13,6 +13,12 @@ from tonnage.tape import Account, Extent, Kept
 
 NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", "tensor": "cut by tensor parallelism",
          "expert": "of routed experts", "kv": "of keys and values", "vocab": "of the vocabulary", "replicated": "of whole weights"}  # fmt: skip
+UNITS = {
+    "pair": "for pairs of tokens, ",
+    "parameter": "for parameters, ",
+    "row": "at experts, ",
+    "tile": "for a tile of tokens, ",
+}
 
 
 class Sizes:
@@ -86,15 +92,19 @@ class Sizes:
 
     def account(self, live: Account, kind: str) -> list[Term]:
         """A moment's bytes of one kind, by what cuts them."""
-        return [self.term(_name(key.extent), size, 1, key.extent) for key, size in live.items()
-                if key.kind == kind and key.extent.unit != "gradient"]  # fmt: skip
+        found: dict[tuple[str, Extent], float] = {}
+        for key, size in live.items():
+            if key.kind == kind and key.extent.unit != "gradient":
+                named = self._named(key.extent)
+                found[named] = found.get(named, 0.0) + size
+        return [self.term(name, size, 1, extent) for (name, extent), size in found.items()]
 
-
-def _name(extent: Extent) -> str:
-    what = {
-        "pair": "for pairs of tokens, ",
-        "parameter": "for parameters, ",
-        "row": "at experts, ",
-        "tile": "for a tile of tokens, ",
-    }.get(extent.unit, "")
-    return what + NAMES[extent.split]
+    def _named(self, extent: Extent) -> tuple[str, Extent]:
+        """What a size is, and what it grows with: on one tensor rank what is cut and what is not are one."""
+        alone = not hasattr(self.t, "ndim") and self.t == 1
+        what = UNITS.get(extent.unit, "")
+        if alone and extent.unit in ("token", "pair") and extent.split in ("tensor", "gathered"):
+            return what + "beside the residual stream", Extent(extent.unit, "gathered")
+        if alone and extent.split == "tensor":
+            return f"{what}of matrices", extent
+        return what + NAMES[extent.split], extent

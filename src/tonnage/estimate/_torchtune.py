@@ -10,8 +10,8 @@ from tonnage.estimate._communication import copies
 from tonnage.estimate._framework import Framework
 from tonnage.estimate._fsdp2 import Compiled, Fsdp2
 from tonnage.estimate._points import Point
-from tonnage.estimate._rank import Stage
-from tonnage.formula import Number
+from tonnage.estimate._rank import Stage, first_of
+from tonnage.formula import Number, ceil_div
 from tonnage.formulas import memory as f
 from tonnage.tape import Extent, Layer, Setting
 
@@ -58,7 +58,12 @@ class Recipe(Compiled):
         compiled = own is not None and own.compiled
         chunked = "output-chunks-compiled" if compiled else "output-chunks"
         kind = chunked if self.plan.loss == "chunked" else "compiled" if compiled else "cross-entropy"
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, self.runtime.logits_split)  # fmt: skip
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, self._parts(), self.runtime.logits_split)  # fmt: skip
+
+    def _parts(self) -> float:
+        """All tokens of a sequence over those of the largest part that torch.chunk makes; of several plans in an array the first one's."""
+        tokens = first_of(self.plan.sequence_length)
+        return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
     def head_addend(self, rank: "StageMemory", point: Point) -> list[Term]:
         """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one part."""

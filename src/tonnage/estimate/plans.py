@@ -33,6 +33,7 @@ DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
 MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
+UNDER_DDP = "runtime transformers (its Trainer, under DDP on several accelerators)"
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
@@ -111,6 +112,16 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     """A complete, checked plan that uses the whole cluster; every default is noted in `question`."""
+    try:
+        return _plan(model, cluster, options, question)
+    except InvalidPlan as error:
+        if options.runtime != "transformers":
+            raise
+        # DDP is what the Trainer runs under on several accelerators: the user did not write its name
+        raise InvalidPlan(str(error).replace("runtime ddp", UNDER_DDP)) from None
+
+
+def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     o, q = options, question
     for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
@@ -318,7 +329,7 @@ def _loss(runtime: TrainingRuntime, model_code: str, tokens: int, o: TrainingOpt
         raise InvalidPlan(
             f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
         )
-    if loss == "chunked" and tokens % runtime.loss_chunks:
+    if loss == "chunked" and runtime.equal_chunks and tokens % runtime.loss_chunks:
         raise InvalidPlan(
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "
             f"Nearest: {near_multiples(tokens, runtime.loss_chunks)}."
