@@ -56,7 +56,9 @@ def loss_layer(
                 if chunks > 1 and setting.own is not None:
                     x = chunked(code, x, hidden)
                 if loss in FUSED:
+                    code.worked.head(op.name, op.width, op.vocab_size, trains=setting.trains)
                     return FUSED[loss](code, x, _held(op), op.vocab_size / chunks)
+                code.worked.repeats = chunks
                 x = _head(code, op, x, chunks, logits_split)
                 if loss in UPCAST_IN_MODEL:
                     x = code.to(x, 4)

@@ -90,7 +90,7 @@ class MegatronCode(Native):
         elements, width, cut = _shape(x)
         asked, is_bias = x.slot is not None, [each.is_bias for each in weights]
         spread = self.setting.sequence_parallel and cut.split == "whole"
-        self.quantised = bool(self.setting.fp8)
+        self.quantised = True
         if gathers:
             self._sent("all_gather" if spread else "", "", elements, width)
 

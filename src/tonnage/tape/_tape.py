@@ -93,7 +93,7 @@ Derivative = Callable[[Gradients], Gradients]
 class Node:
     """One operation that was done: its outputs' slots, what it saved, and its derivative."""
 
-    __slots__ = ("derivative", "inputs", "name", "outputs", "saved", "work")
+    __slots__ = ("derivative", "inputs", "name", "outputs", "repeats", "saved", "work")
 
     def __init__(
         self, name: str, outputs: list[Slot], inputs: list[Slot | None], saved: list[Any], derivative: Derivative
@@ -101,6 +101,7 @@ class Node:
         self.name, self.outputs, self.inputs = name, outputs, inputs
         self.saved, self.derivative = saved, derivative
         self.work: list[Work] = []
+        self.repeats = 1.0
 
 
 class Tape:
@@ -145,7 +146,7 @@ class Tape:
                 each.storage.name = ".".join([*self.scope, name])
         kept = [each.storage for each in saved if each is not None and each.storage is not None]
         self.nodes.append(Node(".".join([*self.scope, name]), made, slots, kept, derivative))
-        self.nodes[-1].work = work
+        self.nodes[-1].work, self.nodes[-1].repeats = work, self.worked.repeats
 
     def kept(self) -> list[Storage]:
         """What the nodes hold, each storage once, in the order in which it was saved."""

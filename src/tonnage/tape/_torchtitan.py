@@ -191,7 +191,9 @@ class TitanCode(Code):
     def selective(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """Runs without keeping anything but its input and the results of some operations, and once more in backward."""
         self.cached, self.products = [], 0
+        self.worked.is_first = True
         out = run(x)
+        self.worked.is_first = False
         cached, self.cached = self.cached or [], None
         if self.own.compiled:  # nobody reads the last product: the stream holds the sum
             cached = [[each for each in made if each is not self.last_joined] for made in cached]

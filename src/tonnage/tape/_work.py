@@ -16,7 +16,8 @@ WorkKind = Literal["product", "experts", "attention", "scan", "move", "exchange"
 Pass = Literal["forward", "again", "backward"]
 
 PRODUCTS = ("mm", "mm_4bit")
-INSIDE = ("checkpoint", "recomputed", "recompute")  # what runs inside of them is noted by itself
+# what runs inside of these is noted by itself
+INSIDE = ("checkpoint", "recomputed", "recompute", "fused_linear_cross_entropy", "fused_cross_entropy", "chunked_cross_entropy")  # fmt: skip
 BACK = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "gather": "reduce_scatter", "all_to_all": "all_to_all",
         "all_reduce": ""}  # fmt: skip
 ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the scores are made again
@@ -51,6 +52,8 @@ class Worked:
         self.written: defaultdict[Extent, float] = defaultdict(float)
         self.when: Pass = "forward"
         self.copies = 1.0
+        self.is_first = False  # selective recomputation by operation: a first run, whose derivatives are not used
+        self.repeats = 1.0  # parts of the sequence that pass one after the other
         self.is_known = False  # the result is there already: the operation is skipped, its derivative is not
 
     def forward(self, name: str, scope: str, out: Sequence["Tensor"], inputs: Sequence["Tensor | None"], quantised: bool) -> list[Work]:
@@ -59,6 +62,9 @@ class Worked:
         back = self._forward(name, scope, out, [each for each in inputs if each is not None], quantised)
         if self.is_known:
             del self.done[count:]
+        if self.repeats != 1:
+            self.done[count:] = [_times(each, self.repeats) for each in self.done[count:]]
+            back = [_times(each, self.repeats) for each in back]
         return back
 
     def _forward(self, name: str, scope: str, out: Sequence["Tensor"], given: Sequence["Tensor"], quantised: bool) -> list[Work]:
@@ -81,6 +87,29 @@ class Worked:
         self.written.clear()
         self.done.append(Work(scope, "move", self.when, bytes=moved))
         return []
+
+    def head(self, name: str, inner: float, outer: float, *, trains: bool) -> None:
+        """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at once."""
+        per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
+        moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
+        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer")
+        self.done += [made, made._replace(when="backward"), *([made._replace(when="backward", wgrad=True)] if trains else [])]
+
+    def matrix(self, name: str, inner: float, outer: float, split: str, heads: int, *, trains: bool, records: bool) -> None:
+        """The product of a linear layer that is not written out."""
+        per = Extent("token", "tensor" if split in ("tensor", "kv", "vocab") else "whole")
+        moved = {per: 2 * (inner + outer), Extent("parameter", split, heads): 2 * inner * outer}
+        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer", quantised=True)
+        self.done.append(made)
+        if records and not self.is_first:
+            self.done += [made._replace(when="backward")] * (1 + trains)
+
+    def scan(self, name: str, flops: float, *, pairs: bool, records: bool) -> None:
+        """Arithmetic that no weight does: of each token, or of each pair of tokens."""
+        made = Work(name, "attention" if pairs else "scan", self.when, flops, Extent("pair" if pairs else "token", "tensor"))
+        self.done.append(made)
+        if records and not self.is_first:
+            self.done.append(made._replace(when="backward", flops=2 * flops))
 
     def send(self, name: str, when: Pass, sent: Mapping[Extent, float]) -> None:
         """Notes an exchange that an operation does inside."""
@@ -137,13 +166,18 @@ class Worked:
             return
         read = [(each.extent, _size(each)) for each in gradients if each is not None]
         saved = [(each.key.extent, each.full) for each in dict.fromkeys(node.saved)]
-        self.done.append(Work(node.name, "move", "backward", bytes=_sum(self.written.items(), read, saved)))
+        made = Work(node.name, "move", "backward", bytes=_sum(self.written.items(), read, saved))
+        self.done.append(_times(made, node.repeats))
         self.written.clear()
 
 
 def exchange(scope: str, name: str, when: Pass, whole: "Tensor") -> Work:
     """Bytes of the whole tensor that ranks of a group send each other parts of."""
     return Work(f"{scope}:{name}", "exchange", when, bytes={whole.extent: whole.elements * whole.width})
+
+
+def _times(work: Work, repeats: float) -> Work:
+    return work._replace(flops=work.flops * repeats, bytes={extent: size * repeats for extent, size in work.bytes.items()})
 
 
 def _per(x: "Tensor", out: "Tensor", split: str, routed: bool) -> tuple[Extent, str]:
