@@ -44,8 +44,17 @@ NOISE_LIKE = re.compile(
 
 
 def kept(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields without noise and without nulls (TOML has none), nested objects likewise."""
+    """The fields without noise and without nulls (TOML has none: `nulls` names them), nested objects likewise."""
     return {name: _clean(value) for name, value in fields.items() if value is not None and not is_noise(name, value)}
+
+
+def nulls(fields: Mapping[str, Any], where: str = "") -> Iterator[str]:
+    """The fields that are null, those of sections behind their names: a class may have another default for them."""
+    for name, value in fields.items():
+        if value is None and not is_noise(name, value):
+            yield where + name
+        elif isinstance(value, Mapping) and kept(value):
+            yield from nulls(value, f"{where}{name}.")
 
 
 def is_noise(name: str, value: Any) -> bool:
@@ -131,6 +140,8 @@ def entry_of(args: argparse.Namespace, fields: Mapping[str, Any]) -> dict[str, A
     for optional in ("released", "license", "note"):
         if value := getattr(args, optional):
             entry[optional] = value
+    if unsaid := list(nulls(fields)):
+        entry["nulls"] = unsaid
     entry["config"] = kept(fields)
     entry["sources"] = {"config": {"source": args.source, "as_of": args.as_of}}
     entry["published"] = [published(given, args.as_of) for given in args.published]

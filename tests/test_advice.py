@@ -33,6 +33,14 @@ TRAIN = [
     "llama-3.1-405b --on 8xH100-SXM-80GB --reserve 4GiB",
     "llama-3.1-8b --on H100-SXM-80GB:3g.40gb",
     "llama-3.1-8b --on Apple-M3-Max-64GB",
+    "llama-3.1-405b --on 8xH100-SXM-80GB --runtime megatron",
+    "llama-3.1-405b --on rtx-4090 --runtime megatron",
+    "llama-3.1-405b --on rtx-4090 --runtime torchtune",
+    "llama-3.1-405b --on 8xH100-SXM-80GB --runtime nanotron",
+    "llama-3.1-70b --on H100-SXM-80GB --runtime unsloth",
+    "llama-3.1-405b --on rtx-4090 --runtime unsloth --method qlora",
+    "llama-3.1-405b --on H100-SXM-80GB --runtime litgpt",
+    "llama-3.1-70b --on rtx-4090 --runtime litgpt --method lora",
     "bert-large-uncased --on T4 --mbs 256 --attention eager",
 ]  # fmt: skip
 SERVE = [
@@ -90,9 +98,12 @@ def _says_what_it_moves(verb, move, before, after):
 
 def _changed(move, before, after):
     work = ("sequence_length", "global_batch_size", "context", "concurrency")
-    if "method" in move["change"]:
+    moved = {
+        name for name in move["change"] if name in after and after[name]["value"] != before.get(name, {}).get("value")
+    }
+    if "method" in moved:
         return "method"
-    if {"precision", "optimizer", "weights", "kv_cache"} & set(move["change"]):
+    if {"precision", "optimizer", "weights", "kv_cache"} & moved:
         return "numerics"
     if any(name in after and after[name]["value"] != before[name]["value"] for name in work):
         return "workload"

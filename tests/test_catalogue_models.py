@@ -13,6 +13,7 @@ import pytest
 from tonnage.architectures import Model, build
 from tonnage.catalogue import _files
 from tonnage.catalogue.models import COUNTS, ModelFile, find, load, model_names
+from tonnage.errors import InvalidInput
 from tonnage.ops import Embedding
 
 FOLDER = _files.HERE / "models"
@@ -195,6 +196,32 @@ def test_add_model_keeps_sizes_dropout_and_unknown_keys_and_drops_noise_and_null
         "vision_config": {"depth": 2},
     }  # fmt: skip
     assert add_model().kept(given) == kept
+
+
+def test_add_model_names_the_nulls_that_decide_something_those_of_sections_too():
+    given = {
+        "q_lora_rank": None,
+        "eos_token_id": None,
+        "text_config": {"sliding_window": None, "hidden_size": 8},
+        "head_dim": 4,
+    }
+    assert list(add_model().nulls(given)) == ["q_lora_rank", "text_config.sliding_window"]
+
+
+def test_a_null_of_a_config_json_is_a_none_of_the_entrys_config():
+    assert load(FOLDER / "deepseek-v2-lite.toml").config["q_lora_rank"] is None
+    assert load(FOLDER / "pixtral-12b.toml").config["text_config"]["sliding_window"] is None
+
+
+@pytest.mark.parametrize(
+    ("null", "why"),
+    [("hidden_size", "has 'hidden_size' already"), ("text_config.sliding_window", "has no section 'text_config'")],
+)
+def test_a_null_that_is_no_gap_of_the_config_is_refused(null, why, tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'name = "mine"\nnulls = ["{null}"]\n[config]\nhidden_size = 8\n', encoding="utf-8")
+    with pytest.raises(InvalidInput, match=why):
+        load(path)
 
 
 def test_add_model_names_a_file_as_the_catalogue_looks_for_it():

@@ -146,14 +146,14 @@ def test_no_arguments_say_what_to_try_first(run):
         (["trian", "x"], 64, "Did you mean 'train'"), (["train"], 64, "--on"), (["train", "--on", "h100"], 64, "dimensions"),
         (["train", "llama-3.1-8c", "--on", "h100"], 64, "Did you mean"), (["train", "llama-3.1-8b", "--on", "h1000"], 64, "Did you mean"),
         ([*TRAIN, "--tp", "3"], 64, "Nearest"), ([*TRAIN, "--pp", "64"], 64, "divide"), ([*TRAIN, "--mbs", "0"], 64, "micro_batch_size must be from 1 to 1,099,511,627,776. Got 0"),
-        ([*TRAIN, "--mbs", "-1"], 64, "micro-batch-size"), ([*TRAIN, "--seq", "nan"], 64, "--sequence-length"), ([*TRAIN, "--gbs", "7"], 64, "Nearest: 8"),
+        ([*TRAIN, "--mbs", "-1"], 64, "--micro-batch-size must be from 1 to 1,099,511,627,776. Got '-1'"), ([*TRAIN, "--seq", "nan"], 64, "--sequence-length"), ([*TRAIN, "--gbs", "7"], 64, "Nearest: 8"),
         ([*TRAIN, "--ep", "2"], 64, "no experts"), ([*TRAIN, "--optimizer", "adamm"], 64, "Did you mean"), ([*TRAIN, "--recompute", "some"], 64, "recompute"),
         ([*TRAIN, "--precision", "fp7"], 64, "fp"), ([*TRAIN, "--runtime", "megatronn"], 64, "Did you mean 'megatron'"), ([*TRAIN, "--zero", "1"], 64, "Runtimes that have it: megatron, deepspeed"),
         ([*TRAIN, "--zero", "9"], 64, "No runtime has it"), ([*TRAIN, "--attention", "falsh"], 64, "no attention kernel is called 'falsh'. Did you mean 'flash'?"),
         ([*TRAIN, "--recompute", "selectiv"], 64, "no recompute policy is called 'selectiv'. Did you mean 'selective'"),
         ([*TRAIN, "--recompute", "x"], 64, "Known: full, none, selective"), ([*TRAIN, "--mbs", "1e15"], 64, "from 1 to 1,099,511,627,776. Got 1,000,000,000,000,000"),
         ([*TRAIN, "--reserve", "80GiB"], 64, "must leave some of the 79."), ([*SERVE, "--reserve", "1000GB"], 64, "Got 931.32 GiB"),
-        ([*TRAIN, "--seq", "1e31"], 64, "must be a number from 0 to 1e+30"), (["train", "llama-3.1-8b", "--on", "h100", "--tp", "2"], 64, "the cluster's 1 accelerator."),
+        ([*TRAIN, "--seq", "1e31"], 64, "--sequence-length must be from 1 to 1,099,511,627,776. Got '1e31'"), (["train", "llama-3.1-8b", "--on", "h100", "--tp", "2"], 64, "the cluster's 1 accelerator."),
         ([*SERVE, "--tp", "2"], 64, "the cluster's 1 accelerator."), ([*SERVE, "--context", "1e18"], 64, "context must be from 1 to 1,099,511,627,776"),
         (["train", "llama-3.1-8b", "--on", "./nothere.toml"], 64, "there is no file './nothere.toml'"),
         ([*TRAIN, "--runtime", "ddp", "--tp", "2"], 64, "has no tensor_parallel_size"), ([*TRAIN, "--mikro", "2"], 64, "Did you mean"),
@@ -191,6 +191,13 @@ def test_a_formula_a_letter_and_a_source_are_explained(run):
     assert "num_key_value_heads" in run("explain", "num_key_value_heads")[1]
     assert "Reducing Activation Recomputation" in run("explain", "Korthikanti2022")[1]
     assert json.loads(run("explain", "--json")[1])["formulas"]
+
+
+def test_a_word_of_the_answers_is_explained_with_what_makes_its_figure(run):
+    out = run("explain", "checkpoint")[1]
+    assert "with adapters not of the base" in out and "state_bytes, checkpoint_rule, D7" in out
+    for name in json.loads(run("explain", "checkpoint", "--json")[1])["see"]:
+        assert run("explain", name)[0] == 0
 
 
 def test_rules_are_chosen_by_name_by_part_and_by_what_they_speak_of(run):
@@ -250,3 +257,25 @@ def test_the_module_runs_as_a_program_and_survives_a_closed_pipe():
     piped = f"{sys.executable} -m tonnage rules --json | head -c 10"
     done = subprocess.run(piped, shell=True, capture_output=True, text=True, check=True)
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+RANGES = [
+    ("--micro-batch-size", "", "from 1 to 1,099,511,627,776"), ("--sequence-length", "", "from 1 to 1,099,511,627,776"),
+    ("--lora-rank", "--method lora", "from 1 to 1,099,511,627,776"), ("--mtp-layers", "--runtime megatron", "from 0 to 1,099,511,627,776"),
+    ("--data-loader-workers", "", "from 0 to 4,096"), ("--hidden-size", "", "a whole number from 1 to 17179869184"),
+    ("--num-hidden-layers", "", "a whole number from 1 to 20000"), ("--vocab-size", "", "a whole number from 2 to 17179869184"),
+    ("--max-position-embeddings", "", "a whole number from 1 to 17179869184"), ("--reduce-bucket-size", "--runtime deepspeed", "from 1 to 1,099,511,627,776"),
+    ("--expert-capacity-factor", "--runtime megatron", "above 0 and below 1,000,000"), ("--engine-memory-share", "--objective grpo", "from 0 to below 1"),
+    ("--optimizer-offload-fraction", "--runtime megatron --offload-optimizer cpu", "from 0 to 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("flag", "beside", "span"), RANGES, ids=lambda value: value)
+@pytest.mark.parametrize("value", ["-1", "1e30", "1e31", "1e300"])
+def test_an_option_has_one_range_whatever_is_wrong_with_its_value(run, flag, beside, span, value):
+    status, _, err = run("train", "mixtral-8x7b", "--on", "8xh100", *beside.split(), f"{flag}={value}")
+    assert status == 64 and f"{span}. Got" in err, err
+
+
+def test_a_vocabulary_of_one_word_is_refused(run):
+    assert run(*TRAIN, "--vocab-size", "1")[0] == 64 and run(*TRAIN, "--vocab-size", "2")[0] == 0

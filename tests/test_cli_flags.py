@@ -113,6 +113,7 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
         ("train", "--num-layers-per-virtual-pipeline-stage 2", "--virtual-pipeline-size"), ("train", "batch_size=4", "--micro-batch-size"),
         ("train", "gradient_accumulation_steps=8", "--num-microbatches"), ("train", "--nproc_per_node 8", "--on"),
         ("serve", "--max-model-len 32k", "--context"), ("serve", "--ctx-size 32768", "--context"),
+        ("train", "--lora-alpha 32", "does not change memory"), ("train", "--learning_rate 1e-4", "does not change memory"),
         ("train", "--mikro_batch_sise 2", "Did you mean"), ("train", "foo=3", "unrecognized"), ("train", "-x 3", "unrecognized"),
     ],
 )  # fmt: skip

@@ -29,7 +29,7 @@ PRINTED = {
     ("train", "llama-3.1-8b", "--on", "8xh100"): "AnswerDocument", ("train", "deepseek-v3", "--on", "8xh100"): "AnswerDocument",
     ("serve", "qwen3-32b", "--on", "rtx-4090", "--weights", "awq"): "AnswerDocument",
     ("rules",): "RulesDocument", ("rules", "E5"): "RulesDocument", ("rules", "B", "--model", "mixtral-8x7b"): "RulesDocument",
-    ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument",
+    ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument", ("explain", "checkpoint"): "WordDocument",
     ("explain", "Pope2023"): "SourceDocument", ("explain", "A6"): "RulesDocument",
     ("models",): "ModelsDocument", ("models", "mixtral-8x7b"): "ModelDocument", ("models", "deepseek-v3"): "ModelDocument",
     ("models", "t5-small"): "ModelDocument", ("models", "--hidden-size", "64", "--num-layers", "2", "--num-attention-heads", "2",

@@ -78,3 +78,15 @@ def test_a_size_beyond_reason_is_refused_by_its_limit():
         InvalidPlan, match=r"micro_batch_size must be from 1 to 1,099,511,627,776. Got 2,199,023,255,552"
     ):
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", micro_batch_size=2**41)
+
+
+def test_the_runtime_that_an_error_names_is_the_one_that_was_written():
+    with pytest.raises(
+        InvalidPlan,
+        match=r"runtime transformers \(its Trainer.* has no pipeline_parallel_size.* Those that have it: fsdp2, megatron, nanotron",
+    ):
+        tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime="transformers", pipeline_parallel_size=2)
+    with pytest.raises(InvalidPlan, match="those of runtime transformers"):
+        tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime="transformers", zero_stage=3)
+    with pytest.raises(InvalidPlan, match="runtime ddp has no"):
+        tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime="ddp", pipeline_parallel_size=2)

@@ -23,3 +23,61 @@ def test_adapters_on_another_authors_layers_are_said_unless_those_were_asked_for
 def test_experts_that_no_quantisation_reaches_are_said():
     assert "experts stay in 16 bit" in notes("gpt-oss-20b", "RTX-4090", method="qlora", runtime="unsloth")
     assert "experts stay" not in notes("llama-3.1-8b", "RTX-4090", method="qlora", runtime="unsloth")
+
+
+def test_a_machine_whose_runtime_keeps_nothing_known_is_estimated_all_the_same():
+    made = tonnage.train("llama-3.1-70b", "256xTPU-v4", runtime="fsdp2", micro_batch_size=13)
+    assert made.fits is False
+    assert any("are not counted" in each for each in made.warnings)
+
+
+def test_nothing_is_said_to_be_cut_by_tensor_parallelism_on_one_tensor_rank():
+    def names(term):
+        return [term.name, *(name for child in term.children for name in names(child))]
+
+    def said(**options):
+        return " ".join(
+            name
+            for phase in tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).phases
+            for name in names(phase)
+        )
+
+    for runtime in ("fsdp2", "megatron", "ddp"):
+        assert "tensor parallelism" not in said(runtime=runtime) and "tensor rank" not in said(runtime=runtime)
+    assert "cut by tensor parallelism" in said(tensor_parallel_size=2)
+
+
+def test_a_rank_above_the_narrower_side_of_a_matrix_is_said_to_learn_nothing_more():
+    assert "lora_rank 2,048 is above 1,024, the narrower side of" in notes(
+        "llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=2048
+    )
+    assert "lora_rank" not in notes("llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=1024)
+    assert "lora_rank" not in notes(
+        "llama-3.1-8b", "H100-SXM-80GB", method="lora", lora_rank=2048, lora_targets="q_proj"
+    )
+
+
+def test_the_stage_that_decides_is_named_where_there_are_several():
+    def peak(**options):
+        return tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", runtime="megatron", **options).memory.name
+
+    assert peak(pipeline_parallel_size=2).endswith(", on pipeline stage 0 of 2") and "stage" not in peak()
+
+
+def test_where_no_move_fits_the_accelerators_that_the_states_fill_are_counted():
+    """A slice has no larger machine: 16 bytes for each of 405.85 billion parameters."""
+    said = notes("llama-3.1-405b", "H100-SXM-80GB:3g.40gb")
+    assert "5.91 TiB in all" in said and "accelerators of H100-SXM-80GB:3g.40gb" in said
+    assert "no next move" not in notes("llama-3.1-405b", "8xH100-SXM-80GB", runtime="megatron")
+
+
+def test_unsloth_may_need_less_for_a_larger_micro_batch_and_says_why():
+    """One part of the loss becomes four where half a part more would do (get_chunk_size): whatever the family."""
+    for model in ("mamba-130m-hf", "llama-3.2-1b"):
+        found = {
+            size: tonnage.train(model, "H100-SXM-80GB", runtime="unsloth", sequence_length=1024, micro_batch_size=size)
+            for size in range(1, 9)
+        }
+        falls = [size for size in range(1, 8) if found[size + 1].needed_bytes < found[size].needed_bytes]
+        assert falls
+        assert all("can need less" in " ".join(found[size].warnings) for size in falls)

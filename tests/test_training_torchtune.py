@@ -4,9 +4,10 @@ import pytest
 
 from tonnage import read
 from tonnage.catalogue import cluster
+from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
 from tonnage.estimate.plans import TrainingOptions, training_plan
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.training import Step, training_memory
 from tonnage.units import GIB
 
 PARAMETERS = 8_030_261_248
@@ -58,3 +59,22 @@ def test_adapters_have_the_width_of_the_weights():
     count = 32 * 8 * ((4096 + 4096) + (4096 + 1024))
     weights = made.ranks[0].phases[0].child("weights")
     assert weights.child("adapters").value == 2 * count
+
+
+def test_a_loss_in_parts_takes_lengths_that_its_parts_do_not_divide_and_is_as_large_as_the_largest():
+    """torch.chunk(8) of 513 tokens makes parts of 65, as of 520; torchtitan's own refuses such lengths, as ChunkedLossWrapper does."""
+    shorter, between, longer = (
+        tensors(memory(recompute="full", sequence_length=length, **FULL)) for length in (512, 513, 520)
+    )
+    assert shorter < between < longer
+    for few in (1, 5, 9):
+        assert memory(sequence_length=few, micro_batch_size=1, **FULL).needed > 0
+    with pytest.raises(InvalidPlan, match=r"8 equal parts. Got 513 tokens. Nearest: 512 or 520."):
+        memory("8xH100-SXM-80GB", runtime="fsdp2", loss="chunked", sequence_length=513)
+
+
+def test_of_uneven_parts_the_largest_decides():
+    model, where = read("llama-3.1-8b"), cluster("A6000")
+    for length, largest in ((2048, 256), (513, 65), (9, 2), (5, 1)):
+        plan = training_plan(model, where, TrainingOptions(runtime="torchtune", sequence_length=length), Question())
+        assert Step(model, plan, where).framework._parts() == pytest.approx(length / largest)

@@ -65,7 +65,7 @@ def train(
     - expert_capacity_factor [factor]: tokens an expert has room for, over the mean; megatron pads to it and drops the rest
     - mtp_layers [layers]: of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of the config says
     - runtime_version [text]: releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan
-    - loss [kind]: full, chunked or fused
+    - loss [kind]: full, chunked, fused, or tiled: that of TRL, the default with objectives dpo, grpo and distillation
     - precision [recipe]: such as bf16-mixed, bf16, fp32, fp8-te
     - optimizer [name]: such as adamw, adamw-8bit, muon
     - optimizer_implementation [kind]: of torch: fused, foreach (copies of all parameters in the step) or for-loop
@@ -109,6 +109,7 @@ def train(
     - optimizer_in_backward [switch]: the optimizer steps as gradients come (torchtune)
     - expandable_segments [switch]: PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth)
     - liger [switch]: Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)
+    - packing [switch]: sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune)
     - runtime [name]: fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt
 
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.glossary import Word
 from tonnage.references import Reference
 from tonnage.spec import Accelerator, Fact, Node
 
@@ -302,6 +303,13 @@ class SymbolDocument(LetterDocument, kw_only=True, forbid_unknown_fields=True):
     formulas: list[str]
 
 
+class WordDocument(Word, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `explain` answers about a word of the answers."""
+
+    schema: Literal["tonnage/1"]
+    kind: Literal["word"]
+
+
 class SourceDocument(Reference, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `explain` answers about a source."""
 
@@ -316,6 +324,7 @@ class NamesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     schema: Literal["tonnage/1"]
     formulas: list[str]
     symbols: list[str]
+    words: list[str]
     sources: list[str]
 
 
@@ -372,7 +381,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -381,14 +390,11 @@ def json_schema() -> dict[str, Any]:
         "anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in types],
         "$defs": components,
     }
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))  # lists for tuples
-    return plain
+    return dict(msgspec.json.decode(msgspec.json.encode(schema)))  # lists for tuples
 
 
 if __name__ == "__main__":
     import json
     from pathlib import Path
 
-    Path(__file__).with_name("tonnage.schema.json").write_text(
-        json.dumps(json_schema(), indent=1) + "\n", encoding="utf-8"
-    )
+    Path(__file__).with_name("tonnage.schema.json").write_text(f"{json.dumps(json_schema(), indent=1)}\n", "utf-8")

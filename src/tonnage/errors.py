@@ -19,6 +19,10 @@ class InvalidInput(TonnageError):
     """A value that a user or a file gave cannot be right; the message names the field and the value."""
 
 
+class OutOfRange(InvalidInput):
+    """A number of a size that no quantity has; who knows the quantity says its own range."""
+
+
 class UnknownName(TonnageError):
     """A name that no catalogue or registry knows; the message lists the nearest ones."""
 

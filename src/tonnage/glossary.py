@@ -12,6 +12,16 @@ class Symbol(Struct, frozen=True):
     meaning: str
 
 
+class Word(Struct, frozen=True):
+    """A word of the answers that no letter stands for. `see`: formulas and rules that make its figure."""
+
+    name: str
+    unit: str
+    meaning: str
+    source: str
+    see: tuple[str, ...]
+
+
 SYMBOLS: dict[str, Symbol] = {
     symbol.letter: symbol
     for symbol in (
@@ -83,5 +93,27 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("USD_kwh", "electricity_price", "USD", "price of a kilowatt-hour"),
         Symbol("pw", "power", "watts", "electric power drawn"),
         Symbol("pue", "power_usage_effectiveness", "", "power drawn by the building for each watt of the machines"),
+    )
+}
+WORDS: dict[str, Word] = {
+    word.name: word
+    for word in (
+        Word(
+            "checkpoint",
+            "bytes",
+            "what a run needs to go on: weights as the optimizer updates them (fp32 in mixed precision) and the optimizer's states, of all "
+            "that trains, with adapters not of the base; gradients, activations and copies in 16 bit are not in it; the sum of all ranks, "
+            "however they are sharded",
+            "DocumentD, section on training",
+            ("state_bytes", "checkpoint_rule", "D7"),
+        ),
+        Word(
+            "error_band",
+            "",
+            "factors between which eight in ten published measurements lie of what is needed; a verdict asks whether its high end fits, and "
+            "is tight where what is usable lies inside",
+            "docs/accuracy.md",
+            (),
+        ),
     )
 }

@@ -140,7 +140,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
-    that do not train, and their parameters; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    `packing`: a row has several sequences, which do not see each other.
     """
 
     sequence_length: Number
@@ -167,6 +168,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     model_code: str = ""
     objective: str = "sft"
     models_beside: tuple[tuple[str, int], ...] = ()
+    teacher_hidden_size: int = 0
     engine_memory_share: float = 0
     method: str = "full"
     lora_rank: int = 0
@@ -209,6 +211,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     optimizer_in_backward: bool = False
     expandable_segments: bool = True
     liger: bool = False
+    packing: bool = False
 
     @property
     def world_size(self) -> Number:

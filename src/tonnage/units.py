@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.errors import InvalidInput, OutOfRange, shown
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
@@ -134,7 +134,7 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     except InvalidOperation:
         raise InvalidInput(f"{what} must be a number such as {form.example}. Got {shown(text)}.") from None
     if not (value.is_finite() and 0 <= value <= LARGEST):
-        raise InvalidInput(f"{what} must be a number from 0 to {LARGEST:.0e}. Got {shown(text)}.")
+        raise OutOfRange(f"{what} must be a number from 0 to {LARGEST:.0e}. Got {shown(text)}.")
     scale = form.scale(suffix)
     if scale is None:
         raise InvalidInput(

@@ -46,10 +46,7 @@ SMALL = 0.02  # of the peak: smaller categories are judged by what they are to t
 
 def compared(name, way):
     (traced_on, accelerator), said = WAYS[way]
-    more = (
-        {"q_lora_rank": None} if name == "deepseek-v2-lite" else {}
-    )  # null in its own file, which the catalogue leaves out
-    model = read(name, offline=True, overrides={"num_hidden_layers": FAMILIES[name], **more})
+    model = read(name, offline=True, overrides={"num_hidden_layers": FAMILIES[name]})
     said = {**said, "sequence_length": min(said["sequence_length"], model.context)}
     options = checked(model, TraceOptions(optimizer_implementation="fused", **said))
     traced, phases = (

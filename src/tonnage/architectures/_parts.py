@@ -138,7 +138,7 @@ def decoder(
     Without `layers`, all num_hidden_layers are of the first block. `names`: of the embedding, the position table and the norm.
     """
     h = hidden_size or c.size("hidden_size", "n_embd", "d_model")
-    vocabulary = vocab_size or c.size("vocab_size")
+    vocabulary = vocab_size or c.size("vocab_size", smallest=2)  # one word leaves nothing to predict
     if layers is None:
         layers = (0,) * num_layers(c)
     first: tuple[Op, ...] = (Embedding(name=names[0], num_embeddings=vocabulary, width=h),)

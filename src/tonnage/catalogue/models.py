@@ -48,11 +48,13 @@ class Variant(Struct, forbid_unknown_fields=True):
 class ModelFile(Struct, forbid_unknown_fields=True):
     """The form of a file. `config` has the keys of the model's own config.json, those that decide its size.
 
-    A shipped file has `hub`, `sources` and `published` too; who describes a model of his own may leave them out.
+    `nulls`: keys that its config.json gives as null, which TOML cannot hold, where a class has another default; `load` puts them into
+    `config`. A shipped file has `hub`, `sources` and `published` too; who describes a model of his own may leave them out.
     """
 
     name: str
     config: dict[str, Any]
+    nulls: list[str] = []
     hub: str = ""
     sources: dict[str, Source] = {}
     published: list[Published] = []
@@ -129,7 +131,21 @@ def load(path: Path) -> ModelFile:
     _check_published(form.published, str(path))
     for name, variant in form.variants.items():
         _check_variant(form, name, variant, f"{path}: variants.{name}")
+    for null in form.nulls:
+        form = replace(form, config=_with_null(form.config, null, f"{path}: nulls"))
     return form
+
+
+def _with_null(config: Mapping[str, Any], path: str, where: str) -> dict[str, Any]:
+    """`config` with a null; one of a section is named behind it, as in text_config.sliding_window."""
+    field, _, rest = path.partition(".")
+    if not rest:
+        if field in config:
+            raise InvalidInput(f"{where}: config has {shown(field)} already.")
+        return {**config, field: None}
+    if not isinstance(config.get(field), dict):
+        raise InvalidInput(f"{where}: config has no section {shown(field)}.")
+    return {**config, field: _with_null(config[field], rest, where)}
 
 
 def _check_published(counts: list[Published], place: str) -> None:

@@ -2,13 +2,14 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from msgspec import Struct
 
 from tonnage.cli._flags import assignment, ours
 from tonnage.cli._print import write
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, OutOfRange, shown
 from tonnage.units import parse_bytes, parse_count, parse_length
 
 Reader = Callable[[str, str], Any]
@@ -52,9 +53,27 @@ def number(text: str, what: str) -> float:
         value = float(text)
     except ValueError:
         raise InvalidInput(f"{what} must be a number. Got {text!r}.") from None
-    if not abs(value) < 1e30:
-        raise InvalidInput(f"{what} must be a number from -1e30 to 1e30. Got {text!r}.")
+    if not isfinite(value):
+        raise InvalidInput(f"{what} must be a finite number. Got {shown(text)}.")
     return value
+
+
+def ranged(read: Reader, span: str) -> Reader:
+    """The reader of an option that states the range which the option's own check has, instead of that of all numbers."""
+
+    def within(text: str, what: str) -> Any:
+        try:
+            return read(text, what)
+        except OutOfRange:
+            raise InvalidInput(f"{what} must be {span}. Got {shown(text)}.") from None
+
+    return within
+
+
+# As estimate._checks.check_size has it, and architectures._config: importing them would take longer than an answer.
+SIZES = "from 1 to 1,099,511,627,776"
+size, length = ranged(whole, SIZES), ranged(parse_length, SIZES)
+width, depth = (ranged(whole, f"a whole number from 1 to {most}") for most in (17179869184, 20000))
 
 
 class Parser(argparse.ArgumentParser):
@@ -128,18 +147,28 @@ def values(arguments: argparse.Namespace, options: Iterable[Option]) -> dict[str
 
 
 MODEL_OPTIONS = (
-    Option("hidden_size", "width of the residual stream", whole, unit="elements"),
-    Option("num_hidden_layers", "number of layers", whole, ("--num-layers",), "layers"),
-    Option("num_attention_heads", "query heads", whole, unit="heads"),
-    Option("num_key_value_heads", "key/value heads", whole, unit="heads", default="num_attention_heads"),
-    Option("head_dim", "width of a head", whole, unit="elements", default="hidden_size / num_attention_heads"),
-    Option("intermediate_size", "width inside the feed-forward layers", whole, unit="elements"),
-    Option("vocab_size", "rows of the token embedding", whole, unit="tokens"),
-    Option("max_position_embeddings", "context of the model", parse_length, unit="tokens"),
+    Option("hidden_size", "width of the residual stream", width, unit="elements"),
+    Option("num_hidden_layers", "number of layers", depth, ("--num-layers",), "layers"),
+    Option("num_attention_heads", "query heads", width, unit="heads"),
+    Option("num_key_value_heads", "key/value heads", width, unit="heads", default="num_attention_heads"),
+    Option("head_dim", "width of a head", width, unit="elements", default="hidden_size / num_attention_heads"),
+    Option("intermediate_size", "width inside the feed-forward layers", width, unit="elements"),
+    Option(
+        "vocab_size",
+        "rows of the token embedding",
+        ranged(whole, "a whole number from 2 to 17179869184"),
+        unit="tokens",
+    ),
+    Option(
+        "max_position_embeddings",
+        "context of the model",
+        ranged(parse_length, "a whole number from 1 to 17179869184"),
+        unit="tokens",
+    ),
     Option("tie_word_embeddings", "the head uses the embedding's table"),
-    Option("num_experts", "routed experts a layer", whole, unit="experts"),
-    Option("num_experts_per_tok", "experts that a token goes to", whole, unit="experts"),
-    Option("moe_intermediate_size", "width inside an expert", whole, unit="elements"),
+    Option("num_experts", "routed experts a layer", depth, unit="experts"),
+    Option("num_experts_per_tok", "experts that a token goes to", depth, unit="experts"),
+    Option("moe_intermediate_size", "width inside an expert", width, unit="elements"),
     Option("family", "model_type that the dimensions belong to", word, default="generic: Llama-like"),
 )
 COMMON = (

@@ -1,9 +1,11 @@
-"""tonnage explain: a formula, a symbol of the formulas, or a source."""
+"""tonnage explain: a formula, a symbol of the formulas, a word of the answers, or a source."""
 
 import argparse
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from tonnage import formulas
 from tonnage.cli import rules
@@ -11,11 +13,11 @@ from tonnage.cli._options import add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.formula import FORMULAS, Formula
-from tonnage.glossary import SYMBOLS, Symbol
+from tonnage.glossary import SYMBOLS, WORDS, Symbol
 from tonnage.registry import unknown
 from tonnage.rules import RULES
 
-HELP = "a formula, a symbol of the formulas, a source or a rule of thumb: text, unit, meaning, where it comes from"
+HELP = "a formula, a symbol of the formulas, a word of the answers, a source or a rule of thumb: text, unit, meaning, where it comes from"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="a formula, a letter or long name, a key of the bibliography, or a rule such as A6; none: list all",
+        help="a formula, a letter or long name, a word of the answers such as checkpoint, a key of the bibliography, or a rule such as A6; none: list all",
     )
     add_output(parser)
 
@@ -55,6 +57,7 @@ def _has(name: str) -> bool:
 
     return (
         name in FORMULAS
+        or name in WORDS
         or name in references()
         or any(name in (symbol.letter, symbol.name) for symbol in SYMBOLS.values())
     )
@@ -69,9 +72,15 @@ def explain(name: str) -> dict[str, Any]:
     by_long_name = {symbol.name: symbol for symbol in SYMBOLS.values()}
     if name in SYMBOLS or name in by_long_name:
         return _symbol(SYMBOLS.get(name) or by_long_name[name])
+    if name in WORDS:
+        return {"schema": SCHEMA, "kind": "word", **structs.asdict(WORDS[name])}
     if name in references():
         return {"schema": SCHEMA, "kind": "source", "name": name, **_reference(name)}
-    raise unknown("formula, symbol, source or rule", name, [*FORMULAS, *SYMBOLS, *by_long_name, *references(), *RULES])
+    raise unknown(
+        "formula, symbol, word, source or rule",
+        name,
+        [*FORMULAS, *SYMBOLS, *by_long_name, *WORDS, *references(), *RULES],
+    )
 
 
 def _formula(formula: Formula) -> dict[str, Any]:
@@ -105,7 +114,7 @@ def _reference(key: str) -> dict[str, Any]:
 def _list(as_json: bool) -> int:
     from tonnage.references import references
 
-    found = {"formulas": list(FORMULAS), "symbols": list(SYMBOLS), "sources": list(references())}
+    found = {"formulas": list(FORMULAS), "symbols": list(SYMBOLS), "words": list(WORDS), "sources": list(references())}
     if as_json:
         print_json({"schema": SCHEMA, **found})
     else:
@@ -137,6 +146,8 @@ def _lines(document: dict[str, Any]) -> list[str]:
         lines.append(
             f"    {reference['key']}: {reference['authors']}, {reference['title']}, {reference['year']}, {reference['where']}"
         )
+    if document.get("see"):
+        lines.append(f"  see        {', '.join(document['see'])}")
     if document.get("formulas"):
         lines.append(f"  used in    {', '.join(document['formulas'])}")
     return lines

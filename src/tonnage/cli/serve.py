@@ -3,20 +3,19 @@
 import argparse
 
 from tonnage.cli import _options as o
-from tonnage.cli._options import Option, number, whole, word
-from tonnage.units import parse_length
+from tonnage.cli._options import Option, length, number, size, word
 
 HELP = "does this model serve these requests, and how many would fit?"
 OPTIONS = (
-    Option("context", "tokens of a request, prompt and answer; 32k is 32768", parse_length, ("--ctx",), "tokens", "the model's own"),
-    Option("concurrency", "requests held at the same time, by all replicas together", whole, ("--users",), "requests", "one a replica"),
+    Option("context", "tokens of a request, prompt and answer; 32k is 32768", length, ("--ctx",), "tokens", "the model's own"),
+    Option("concurrency", "requests held at the same time, by all replicas together", size, ("--users",), "requests", "one a replica"),
     Option("weights", "how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ...", word, ("--quantization",), "precision", "the checkpoint's own"),
     Option("kv_cache", "how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8, int4, int2", word, unit="precision", default="as wide as activations"),
-    Option("tensor_parallel_size", "ranks that share each matrix", whole, ("--tp",), "ranks", "the node, as far as heads divide"),
-    Option("pipeline_parallel_size", "pipeline stages", whole, ("--pp",), "ranks", "1"),
-    Option("expert_parallel_size", "ranks that share a layer's experts", whole, ("--ep",), "ranks", "1"),
-    Option("max_num_batched_tokens", "tokens of one forward pass", parse_length, ("--batched-tokens",), "tokens", "the engine's own"),
-    Option("max_num_seqs", "requests that the engine runs at once", whole, (), "requests", "the engine's own"),
+    Option("tensor_parallel_size", "ranks that share each matrix", size, ("--tp",), "ranks", "the node, as far as heads divide"),
+    Option("pipeline_parallel_size", "pipeline stages", size, ("--pp",), "ranks", "1"),
+    Option("expert_parallel_size", "ranks that share a layer's experts", size, ("--ep",), "ranks", "1"),
+    Option("max_num_batched_tokens", "tokens of one forward pass", length, ("--batched-tokens",), "tokens", "the engine's own"),
+    Option("max_num_seqs", "requests that the engine runs at once", size, (), "requests", "the engine's own"),
     Option("gpu_memory_utilization", "part of the memory that the engine takes", number, (), "0 to 1", "vllm's 0.92"),
     Option("enforce_eager", "without captured graphs (vllm)"),
     Option("engine", "vllm or transformers", word, unit="name", default="vllm; transformers on CPUs and Apple"),

@@ -25,7 +25,9 @@ from tonnage.spec import Cluster, TrainingPlan
 DERIVED = ("data_parallel_size", "num_microbatches")
 FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.__struct_fields__)
 SHORTEST = 256  # tokens: no shorter sequence is proposed
-MANY = 32  # times the machine: no larger one is proposed
+# How many times the machine a larger one may be, and groups of how many ranks it may have beside the machine's own: more is proposed only
+# where nothing fits with less.
+MANY = ((32, 0), (32, 128), (256, 128), (2048, 128))
 # Recipes that keep less for each parameter, the mildest first.
 NARROWER = {
     "fp32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),
@@ -39,11 +41,17 @@ def training_advice(
     model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: int
 ) -> list[dict[str, Any]]:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
-    run = _Run(model, cluster, options, plan)
+    run = _Run(model, cluster, options, plan, MANY[0][1])
     high = _high(plan, cluster, needed)
     if high <= usable:
         return list(_room(run, ceil(needed), usable))
-    return best_moves(_ladders(run), run.ask, ceil(needed), usable, high)
+    moves: list[dict[str, Any]] = []
+    for times, widest in MANY:
+        run = _Run(model, cluster, options, plan, widest)
+        moves = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high)
+        if any(move["fits"] for move in moves):
+            break
+    return moves
 
 
 def _high(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
@@ -53,12 +61,13 @@ def _high(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
 
 
 class _Run:
-    """The user's run, and changes of it that hold its global batch."""
+    """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the machine has; 0: it is not."""
 
-    def __init__(self, model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan):
-        self.model, self.cluster, self.options, self.plan = model, cluster, options, plan
+    def __init__(self, model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, widest: int):
+        self.model, self.cluster, self.options, self.plan, self.widest = model, cluster, options, plan, widest
         self.machines = Machines(cluster)
-        self.runtime = training_runtime("fsdp2" if _copies_everything(plan) else plan.runtime)  # which it may become
+        self.become = _must_become(plan, options, widest)
+        self.runtime = training_runtime("fsdp2" if self.become else plan.runtime)  # which it may become
 
     def ask(self, change: dict[str, Any]) -> Settled | None:
         """The change with every option that it moves, and its bytes; None if it is no plan."""
@@ -108,10 +117,10 @@ class _Run:
         return replace(plan, num_microbatches=self.plan.num_microbatches)
 
 
-def _ladders(run: _Run) -> Iterator[Ladder]:
+def _ladders(run: _Run, times: int) -> Iterator[Ladder]:
     """Kinds of changes that free memory, what costs least speed first."""
     yield from _free(run)
-    plan, runtime, size = run.plan, run.runtime, run.cluster.size
+    plan, runtime, size = run.plan, run.runtime, max(run.cluster.size, run.widest)
     halves = [size for size in reversed(doublings(1, plan.micro_batch_size)) if size < plan.micro_batch_size]
     yield _ladder("micro_batch_size", [each for each in halves if plan.micro_batch_size % each == 0])
     if runtime.expert_parallel and expert_counts(run.model):
@@ -124,7 +133,7 @@ def _ladders(run: _Run) -> Iterator[Ladder]:
         yield _ladder("context_parallel_size", doublings(2 * plan.context_parallel_size, size))
     if runtime.pipeline:
         yield _ladder("pipeline_parallel_size", doublings(2 * plan.pipeline_parallel_size, size))
-    yield _machines(run)
+    yield _machines(run, times)
     shorter = [plan.sequence_length // cut for cut in doublings(2, plan.sequence_length // SHORTEST)]
     yield _ladder("sequence_length", shorter, "workload")
     peaks = run.cluster.accelerator.dense_flops
@@ -150,8 +159,8 @@ def _free(run: _Run) -> Iterator[Ladder]:
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
     yield _ladder("zero_stage", [stage for stage in runtime.zero_stages if stage > plan.zero_stage])
-    if run.cluster.size > 1 and _copies_everything(plan):
-        yield Ladder(({"runtime": "fsdp2", "model_code": "transformers"},))
+    if run.cluster.size > 1 and run.become:
+        yield Ladder((run.become,))
 
 
 def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
@@ -164,20 +173,34 @@ def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
         yield _ladder("offload_activations", ("cpu",))
 
 
-def _machines(run: _Run) -> Ladder:
+def _machines(run: _Run, times: int) -> Ladder:
     """More accelerators: first the node's own, then whole nodes. `on` counts them until the move is settled."""
     plan = run.plan
     shared = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size
     spread = plan.pipeline_parallel_size * plan.expert_parallel_size * plan.expert_tensor_parallel_size
-    runtime = {"runtime": "fsdp2", "model_code": "transformers"} if _copies_everything(plan) else {}
     steps = (
-        {"on": count, **runtime} for count in run.machines.larger(MANY) if count % shared == 0 and count % spread == 0
+        {"on": count, **run.become}
+        for count in run.machines.larger(times)
+        if count % shared == 0 and count % spread == 0
     )
     return Ladder(tuple(steps), "machine")
 
 
-def _copies_everything(plan: TrainingPlan) -> bool:
-    return plan.runtime in ("ddp", "transformers")
+def _must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> dict[str, Any]:
+    """What a run changes to so that more accelerators hold less each: of a runtime that copies everything, or that is estimated on one
+    alone; and where nothing else fits, of one that cuts no matrices. Recomputation, method and precision stay as they are, where they were a runtime's own."""
+    runtime = training_runtime(plan.runtime)
+    uncut = runtime.one_accelerator or (widest and not runtime.tensor_parallel)
+    if plan.runtime not in ("ddp", "transformers") and not uncut:
+        return {}
+    become: dict[str, Any] = {"runtime": "fsdp2", "model_code": "transformers"}
+    if plan.recompute == "full":
+        become["recompute"] = "full"
+    if options.method is None and plan.method != "full":
+        become["method"] = plan.method
+    if options.precision is None and plan.precision != training_runtime("fsdp2").default_precision:
+        become["precision"] = plan.precision
+    return become
 
 
 def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:

@@ -15,6 +15,7 @@ from tonnage.estimate._method import adapters_of
 from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import FIRST, Stage
+from tonnage.estimate._trl_losses import KINDS
 from tonnage.formula import Number
 from tonnage.ops import Attention
 from tonnage.precisions import TRAINING_RECIPES
@@ -31,7 +32,13 @@ class Framework:
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
     keeps_gradients = True  # until the optimizer's step
-    adapter_precision = "fp32"  # peft, autocast_adapter_dtype
+    wide_base = False  # under autocast, weights that adapters stand beside are as wide as those that train
+
+    @property
+    def adapter_precision(self) -> str:
+        """That of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
+        return "fp32"
+
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
     def __init__(self, step: "Step"):
@@ -42,17 +49,25 @@ class Framework:
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
         adapters = adapters_of(plan, recipe, TRAINING_RECIPES[self.adapter_precision].update_bytes)
         autocast = runtime.casts and bool(recipe.master_bytes)
-        parameter = recipe.update_bytes if autocast and adapters is None else recipe.activation_bytes
+        parameter = (
+            recipe.update_bytes if autocast and (adapters is None or self.wide_base) else recipe.activation_bytes
+        )
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
         return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
-                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster))  # fmt: skip
+                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster), packed=plan.packing)  # fmt: skip
 
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
         own = self.plan.model_code in ("", self.runtime.model_codes[0])
         return self.runtime.code if own else FLAVOURS[self.plan.model_code]
+
+    @property
+    def joins_rows(self) -> bool:
+        """Packed rows of a micro-batch are one row, of which a mask is as wide as it is long (TRL, sft_trainer.py:
+        DataCollatorForLanguageModeling; transformers, data_collator.py: DataCollatorWithFlattening)."""
+        return self.plan.packing and self._code() == "eager"
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
         """One layer of this kind."""
@@ -62,8 +77,15 @@ class Framework:
         """What comes after the layers, on the last stage."""
         if not (stage.is_last and stage.after):
             return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+
+    def tiled_loss(self, stage: Stage) -> Layer:
+        """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
+        kind, teacher = KINDS[self.plan.objective], self.plan.teacher_hidden_size
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher)  # fmt: skip
 
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
@@ -129,12 +151,8 @@ class Framework:
         setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
         if self._code() != "eager":
             return []
-        made = []
         style = setting.style
-        if setting.attention == "eager" or style.soft_capped or style.eager_alone:
-            made.append(sizes.term("mask of attention, in numbers", 1, setting.types.compute, Extent("pair", "gathered")))  # fmt: skip
-        elif any(self.step.masked.values()):
-            made.append(sizes.term("mask of a window", 1, 1, Extent("pair", "gathered")))
+        made = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
         head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
         if head * style.rotary:
             made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
@@ -143,6 +161,19 @@ class Framework:
             if setting.adapters is not None and self.plan.recompute == "full":
                 made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
         return made
+
+    def _masks(self) -> list[Term]:
+        """Masks that are shared by layers, which run again with them (transformers, masking_utils.py)."""
+        setting, pairs = self.step.setting, Extent("pair", "gathered")
+        if setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone:
+            return [self.step.sizes.term("mask of attention, in numbers", 1, setting.types.compute, pairs)]
+        if setting.attention == "sdpa" and self.plan.packing:
+            # one for layers that see all of their sequence, one for those that slide
+            kinds = len({tapes.window_of(block) is None for block in self.step.masked})
+            return [self.step.sizes.term("masks of packed sequences", kinds, 1, pairs)]
+        if setting.attention == "sdpa" and any(self.step.masked.values()):
+            return [self.step.sizes.term("mask of a window", 1, 1, pairs)]
+        return []
 
     def left_over(self, rank: "StageMemory") -> list[Term]:
         """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets

@@ -11,6 +11,8 @@ from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 if TYPE_CHECKING:
     from tonnage.estimate.plans import TrainingOptions
 
+PACKS = ("transformers", "torchtune")
+
 
 def framework_options(
     model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
@@ -31,6 +33,7 @@ def framework_options(
     made["optimizer_in_backward"] = _switch("optimizer_in_backward", runtime.steps_in_backward, o.optimizer_in_backward,
                                             "an optimizer that steps in backward", "steps_in_backward", runtime, q)  # fmt: skip
     made["liger"] = _liger(model, runtime, o, q)
+    made["packing"] = _packing(runtime, sizes, model_code, o, q)
     made["replicate_size"] = _replicas(runtime, sizes, o, q)
     made["expandable_segments"] = _expandable(runtime, o, q)
     return made
@@ -60,6 +63,25 @@ def _liger(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Ques
             f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}."
         )
     return _switch("liger", kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
+
+
+def _packing(
+    runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
+) -> bool:
+    """Known of two authors' layers: what keeps sequences apart is theirs, whatever the runtime."""
+    if o.packing is None:  # not noted, as with Liger
+        return False
+    if o.packing and model_code not in PACKS:
+        able = [each for each in TRAINING if set(training_runtime(each).model_codes) & set(PACKS)]
+        raise InvalidPlan(
+            f"packing is known of the code of {' and '.join(PACKS)}, on runtimes {', '.join(able)}: it must be off with that of {model_code} "
+            f"on {runtime.name}."
+        )
+    if o.packing and o.objective not in (None, "sft"):
+        raise InvalidPlan(f"packing is of objective sft, the next token of texts. Got it with {o.objective}.")
+    if o.packing and sizes["context_parallel_size"] > 1:  # TRL, sft_trainer.py: the mask would be dropped
+        raise InvalidPlan(f"packing needs context_parallel_size 1. Got {sizes['context_parallel_size']}.")
+    return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
 
 
 def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:

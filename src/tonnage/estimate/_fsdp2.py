@@ -65,6 +65,8 @@ class Fsdp2(Compiled):
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self._loss_kind, chunks, self.runtime.logits_split)  # fmt: skip
 
@@ -122,7 +124,7 @@ class Fsdp2(Compiled):
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
         are too small for logits, unless the allocator expands them."""
         made = []
-        if self._loss_kind != "compiled" and self.plan.loss != "chunked":
+        if self._loss_kind != "compiled" and self.plan.loss == "full":
             split = "tensor" if self.runtime.logits_split else "gathered"
             size = rank.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
             made.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))

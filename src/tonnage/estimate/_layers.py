@@ -5,7 +5,8 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, wiring
-from tonnage.estimate._losses import FUSED, LOSSES, UPCAST_IN_MODEL, chunked
+from tonnage.estimate._losses import FUSED, IN_PARTS, LOSSES, UPCAST_IN_MODEL, chunked
+from tonnage.estimate._trl_losses import TILED
 from tonnage.ops import Head, Op
 from tonnage.tape import CODES, Code, Extent, Held, Layer, Moment, Setting, Tensor, Titan, TitanCode, forward, layer
 
@@ -41,9 +42,10 @@ def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, 
 
 @lru_cache(maxsize=1024)
 def loss_layer(
-    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: float, logits_split: bool
+    after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: float, logits_split: bool, teacher: int = 0
 ) -> Layer:
-    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then."""
+    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then.
+    `teacher`: numbers of a teacher's hidden states, for a token."""
     if setting.adapters is not None:
         setting = replace(setting, adapters=None, trains=False)
     if isinstance(setting.own, Titan):  # the layers are compiled, one by one, and the head stays in 16 bit
@@ -53,11 +55,16 @@ def loss_layer(
     def run(x: Tensor) -> Tensor:
         for op in after:
             if isinstance(op, Head):
-                if chunks > 1 and setting.own is not None:
+                if chunks > 1 and setting.own is not None and loss not in IN_PARTS:
                     x = chunked(code, x, hidden)
-                if loss in FUSED:
+                if loss in TILED or loss in FUSED:
                     code.worked.head(op.name, op.width, op.vocab_size, trains=setting.trains)
+                if loss in TILED:
+                    return TILED[loss](code, x, _held(op), teacher)
+                if loss in FUSED:
                     return FUSED[loss](code, x, _held(op), op.vocab_size / chunks)
+                if loss in IN_PARTS:
+                    return IN_PARTS[loss](code, _head(code, op, x, 1, logits_split), chunks)
                 code.worked.repeats = chunks
                 x = _head(code, op, x, chunks, logits_split)
                 if loss in UPCAST_IN_MODEL:

@@ -15,12 +15,20 @@ if TYPE_CHECKING:
 
 # Lightning, fabric/plugins/precision/bitsandbytes.py: quantised from fp16, so that it is made whole in fp16 and then cast
 WHOLE = 4
+PART = 128  # litgpt/finetune/lora.py: lm_head_chunk_size, in tokens of a sequence
 
 
 class LitGPT(Framework):
     """A run of litgpt finetune or pretrain on one accelerator."""
 
-    adapter_precision = "bf16"
+    # Lightning, fabric/plugins/precision/amp.py: MixedPrecision makes modules in torch's default type, fp32, and casts products alone,
+    # where half.py (HalfPrecision, "bf16-true") makes them in 16 bit; what a checkpoint holds is copied into either
+    wide_base = True
+
+    @property
+    def adapter_precision(self) -> str:
+        """Adapters are made as the layers that they stand beside."""
+        return "fp32" if self.recipe.update_bytes == 4 else "bf16"
 
     def setting(self) -> Setting:
         made = super().setting()
@@ -28,16 +36,28 @@ class LitGPT(Framework):
             return made
         return replace(made, adapters=replace(made.adapters, base=WHOLE))
 
+    @property
+    def _head(self) -> float:
+        return self.step.model.vocab_size * self.step.model.hidden_size
+
+    @property
+    def _casts_frozen_head(self) -> bool:
+        """Autocast remembers its casts of weights that train (ATen, autocast_mode.cpp: cached_cast), so that a frozen head is cast by every
+        part of the sequence, and each keeps its copy for backward."""
+        return self.step.setting.adapters is not None and self.step.setting.types.autocast
+
     def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
         if point.everything and self.plan.base_weights:
             return [
                 self.step.sizes.term(
                     "head made whole",
-                    self.step.model.vocab_size * self.step.model.hidden_size,
+                    self._head,
                     WHOLE,
                     Extent("parameter", "vocab"),
                 )
             ]
+        if point.everything and self._casts_frozen_head:
+            return [self.step.sizes.positions("head, cast for each part of the sequence", self._head / PART, 2)]
         if not point.head_made:
             return []
         return [self.step.sizes.term("logits of this step", self.step.model.vocab_size, 4, Extent("token", "gathered"))]

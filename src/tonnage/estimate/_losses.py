@@ -89,8 +89,11 @@ def sharded(code: Code, logits: Tensor) -> Tensor:
     return out
 
 
-def output_chunks(code: Code, logits: Tensor, parts: int = 8) -> Tensor:
-    """torchtune's CEWithChunkedOutputLoss: all logits stay, and are upcast part by part; of each its log_softmax stays in fp32."""
+def output_chunks(code: Code, logits: Tensor, parts: float) -> Tensor:
+    """torchtune's CEWithChunkedOutputLoss: all logits stay, and are upcast part by part; of each its log_softmax stays in fp32.
+
+    `parts`: all tokens over those of the largest part.
+    """
     part = code.new(logits.elements / parts, 4, logits.extent)
     logarithms = code.like(logits, 4)
     code.mark()
@@ -98,12 +101,12 @@ def output_chunks(code: Code, logits: Tensor, parts: int = 8) -> Tensor:
     return _part_by_part(code, logits, [logits, logarithms], [4, 4], parts)
 
 
-def output_chunks_compiled(code: Code, logits: Tensor, parts: int = 8) -> Tensor:
+def output_chunks_compiled(code: Code, logits: Tensor, parts: float) -> Tensor:
     """The same, each part's upcast and cross entropy being one kernel: only the logits stay."""
     return _part_by_part(code, logits, [logits], [logits.width], parts)
 
 
-def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[float], parts: int) -> Tensor:
+def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[float], parts: float) -> Tensor:
     """Gradients take the place of their part of the logits, one part late."""
     out = code.new(0, 4, logits.extent)
     storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
@@ -198,6 +201,9 @@ def litgpt(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
 
 UPCAST_IN_MODEL = ("shifted in the model",)  # the model gives logits in fp32, and their 16-bit original goes
 FUSED = {"liger": liger, "litgpt": litgpt, "unsloth in parts": unsloth_in_parts}
+IN_PARTS = {
+    "output-chunks": output_chunks,
+    "output-chunks-compiled": output_chunks_compiled,
+}  # of logits that are all there
 LOSSES = {"upcast": upcast, "shifted": shifted, "shifted in the model": shifted, "unsloth": unsloth, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
-          "compiled": compiled, "sharded": sharded,
-          "output-chunks": output_chunks, "output-chunks-compiled": output_chunks_compiled}  # fmt: skip
+          "compiled": compiled, "sharded": sharded}  # fmt: skip

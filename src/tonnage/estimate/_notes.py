@@ -1,11 +1,17 @@
 """What a reader of a training estimate should know of its assumptions: said where they decide figures, and only there."""
 
+from math import ceil
+
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._question import Question
-from tonnage.estimate.training import TrainingMemory
+from tonnage.estimate.checkpoint import state_bytes
+from tonnage.estimate.training import Step, TrainingMemory
 from tonnage.runtimes import training_runtime
-from tonnage.spec import TrainingPlan
+from tonnage.spec import Cluster, TrainingPlan
+from tonnage.units import counted, human
 
 
 def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
@@ -21,10 +27,57 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, which keep other tensors: "
             f"to compare, give both --model-code {plan.model_code}."
         )
+    if plan.runtime == "unsloth" and (said := _parts_of_loss(model, plan, made)):
+        question.warn(said)
+    if plan.method in ("lora", "dora"):
+        _warn_of_rank(model, plan, question)
     if plan.base_weights and expert_counts(model):
         question.warn(
             "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and bitsandbytes replaces linear layers alone."
         )
+
+
+def warn_where_nothing_fits(
+    model: Model, plan: TrainingPlan, cluster: Cluster, usable: int, question: Question
+) -> None:
+    """How many accelerators the states alone need, each kept once: no figure of a run, and said where no move fits."""
+    states = ceil(state_bytes(model, plan))
+    count = -(-states // usable)
+    question.warn(
+        f"no next move that was tried fits. Weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
+        f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
+    )
+
+
+def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
+    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it adds numbers alone."""
+    targets = plan.lora_targets.split(",") if plan.lora_targets else None
+    sides = {
+        min(weight.rows, weight.columns): weight.name.removesuffix(".weight")
+        for block in model.decoder.blocks
+        for weight in block.weights()
+        if weight.linear and weight.part in ("attention", "mlp", "mixer")
+        and (targets is None or weight.name.removesuffix(".weight").rpartition(".")[2] in targets)
+    }  # fmt: skip
+    least = min(sides, default=plan.lora_rank)
+    if plan.lora_rank > least:
+        question.warn(
+            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {sides[least]}: an update of that matrix has no higher "
+            "rank, so that such adapters take memory and can learn nothing more."
+        )
+
+
+def _parts_of_loss(model: Model, plan: TrainingPlan, made: TrainingMemory) -> str:
+    """unsloth_zoo, fused_losses/cross_entropy_loss.py: get_chunk_size gives 1 or a multiple of 4, so that memory falls where it steps up."""
+    step = made.fullest.stage.step
+    wider = Step(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), step.cluster).framework
+    here, there = (each.loss_kind() for each in (step.framework, wider))  # type: ignore[attr-defined]
+    if here[0] != "unsloth in parts" or here[1] == there[1]:
+        return ""
+    return (
+        f"Unsloth takes the loss in {counted(here[1], 'parts')} here and in {there[1]:,.0f} with one more sequence in the micro-batch, "
+        "each of them smaller: a larger micro-batch can need less."
+    )
 
 
 def _keeps_scores(made: TrainingMemory) -> bool:

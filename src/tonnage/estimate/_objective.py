@@ -15,6 +15,7 @@ from tonnage.estimate._communication import copies
 from tonnage.estimate._question import Question
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
+from tonnage.ops import Head
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import TrainingPlan
@@ -39,6 +40,10 @@ OBJECTIVES = {
     "ppo": Objective(beside=("reference model", "reward model"), critic=True),
     "distillation": Objective(beside=("teacher",)),
 }
+GENERATIONS = 8
+NO_REFERENCE = {
+    "grpo": "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds one, unless adapters train"
+}
 RUNTIMES = ("transformers", "ddp", "fsdp2", "deepspeed")
 
 
@@ -56,19 +61,32 @@ def objective_of(
         raise InvalidPlan(f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.")
     if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
         raise InvalidPlan(f"engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.")
+    if name != "sft" and (lacks := _cannot_speak(model)):
+        raise InvalidPlan(f"objective {name} trains a language model, which gives each next token a probability. Got {model.name}, {lacks}.")  # fmt: skip
     made: dict[str, Any] = {"objective": name}
     own = model.num_parameters()
     listed = []
     for each in chosen.beside:
         if each == "reference model" and method in ("lora", "dora"):
             continue
-        listed.append((each, _teacher(o, q).num_parameters() if each == "teacher" else own))
+        if each == "teacher":
+            teacher = _teacher(model, o, q)
+            made["teacher_hidden_size"] = teacher.hidden_size
+        listed.append((each, teacher.num_parameters() if each == "teacher" else own))
     if listed:
         made["models_beside"] = tuple(listed)
         q.put("models_beside", ", ".join(f"{each} of {count:,} parameters" for each, count in listed), "default", "as the objective needs them")  # fmt: skip
+    elif name != "sft":
+        q.put("models_beside", "none", "runtime" if name == "grpo" else "default", NO_REFERENCE.get(name, "the model without its adapters is the reference"))  # fmt: skip
+    if name == "grpo":
+        q.put("num_generations", GENERATIONS, "runtime", "TRL, trl/trainer/grpo_config.py: completions of one prompt, each a row of the global batch, which is a multiple of it")  # fmt: skip
     if name in ("grpo", "ppo"):
         share = q.take(
-            "engine_memory_share", o.engine_memory_share, 0.0, "default", "no engine on the training accelerators"
+            "engine_memory_share",
+            o.engine_memory_share,
+            0.0,
+            "default",
+            "no engine on the training accelerators; a vLLM that shares them takes 0.3 unless told otherwise (TRL, trl/trainer/grpo_config.py: vllm_gpu_memory_utilization), and what the model's own generate needs is not counted",
         )
         if not 0 <= share < 1:
             raise InvalidPlan(
@@ -78,7 +96,18 @@ def objective_of(
     return made
 
 
-def _teacher(o: "TrainingOptions", q: Question) -> Model:
+def _cannot_speak(model: Model) -> str:
+    """What keeps a model from being one that TRL trains: empty if nothing does."""
+    kinds = {branch.kind for branch in model.branches}
+    if "decoder" not in kinds:
+        return "which only encodes"
+    if not any(isinstance(op, Head) for op in model.decoder.after):
+        return "which has no head over its vocabulary"
+    # add_fused_lm_head gives the backbone one row of tokens
+    return "an encoder with a decoder" if "encoder" in kinds else ""
+
+
+def _teacher(student: Model, o: "TrainingOptions", q: Question) -> Model:
     if o.teacher is None:
         raise InvalidPlan("objective distillation needs a teacher: name its model.")
     from tonnage.models import read
@@ -87,6 +116,10 @@ def _teacher(o: "TrainingOptions", q: Question) -> Model:
         found = read(o.teacher)
     except TonnageError as error:
         raise InvalidPlan(f"teacher: {error}") from None
+    if lacks := _cannot_speak(found):
+        raise InvalidPlan(f"a teacher gives each next token of its student a probability. Got {found.name}, {lacks}, with a vocabulary of {found.vocab_size:,} beside the {student.vocab_size:,} of {student.name}.")  # fmt: skip
+    if found.vocab_size != student.vocab_size:
+        raise InvalidPlan(f"objective distillation compares probabilities of one vocabulary (TRL, trl/trainer/distillation_trainer.py): teacher {found.name} has {found.vocab_size:,} tokens, {student.name} has {student.vocab_size:,}.")  # fmt: skip
     q.put("teacher", found.name, "given", found.source)
     return found
 

@@ -70,4 +70,4 @@ def training_overhead(
     if cluster is not None and plan.engine_memory_share:
         usable = cluster.accelerator.memory.usable_bytes
         parts.append(Term.of("engine that generates", f.engine_bytes, U=usable, u=plan.engine_memory_share))
-    return Term.sum("runtime overhead", *parts)
+    return Term.sum("runtime overhead", *parts, unit="bytes")

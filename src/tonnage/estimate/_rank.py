@@ -167,11 +167,14 @@ _NAMES = {
     "expert": "routed experts",
     "vocab": "cut over the vocabulary",
 }
+# On one tensor rank nothing is cut: what the groups are made of.
+_ALONE = {"replicated": "norms, routers and biases", "tensor": "matrices", "vocab": "over the vocabulary"}
 
 
 def share(group: Group, shares: Shares) -> Term:
     """One group's parameters on one rank."""
-    name = _NAMES[group.split]
+    alone = not hasattr(shares.t, "ndim") and shares.t == 1
+    name = (alone and _ALONE.get(group.split)) or _NAMES[group.split]
     if group.split == "expert":
         return Term.of(name, f.expert_parameters, N=group.count, e=shares.e, q=shares.q, z=shares.ze)
     if group.split == "kv":

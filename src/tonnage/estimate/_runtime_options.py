@@ -42,7 +42,9 @@ def runtime_options(
         made["context_parallel_method"] = method
     if o.expert_capacity_factor is not None:
         if not 0 < o.expert_capacity_factor < 1e6:
-            raise InvalidPlan(f"expert_capacity_factor must be above 0. Got {o.expert_capacity_factor}.")
+            raise InvalidPlan(
+                f"expert_capacity_factor must be above 0 and below 1,000,000. Got {o.expert_capacity_factor:g}."
+            )
         made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
     made["mtp_layers"] = _predictions(model, o, q)
     return made

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tonnage.breakdown import Term
 from tonnage.estimate._objective import sequences
 from tonnage.estimate._rank import Group, Shares, share
+from tonnage.estimate._trl_losses import TOKENS
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.spec import TrainingPlan
@@ -12,18 +13,28 @@ from tonnage.tape import Account, Extent, Kept
 
 NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", "tensor": "cut by tensor parallelism",
          "expert": "of routed experts", "kv": "of keys and values", "vocab": "of the vocabulary", "replicated": "of whole weights"}  # fmt: skip
+UNITS = {
+    "pair": "for pairs of tokens, ",
+    "parameter": "for parameters, ",
+    "row": "at experts, ",
+    "tile": "for a tile of tokens, ",
+}
 
 
 class Sizes:
-    """The lengths and ranks of a plan; they may be arrays."""
+    """The lengths and ranks of a plan; they may be arrays. `joined`: the rows of a micro-batch are one."""
 
-    def __init__(self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares, rows: Number = 0):
+    def __init__(
+        self, plan: TrainingPlan, sequence_parallel: bool, shares: Shares, rows: Number = 0, joined: bool = False
+    ):
         self.s, self.b, self.c, self.t = (
             plan.sequence_length,
             sequences(plan),
             plan.context_parallel_size,
             plan.tensor_parallel_size,
         )
+        if joined:
+            self.s, self.b = self.s * self.b, 1
         self.sequence_parallel, self.shares, self.rows = sequence_parallel, shares, rows
         self._factors: dict[Extent, Number] = {}
 
@@ -39,6 +50,8 @@ class Sizes:
         if extent.unit == "row":
             cut = self.shares.q if extent.split == "expert" else 1
             return Term.of(name, f.row_bytes, x=elements, w=width, Rx=self.rows, q=cut)
+        if extent.unit == "tile":
+            return Term.of(name, f.tile_bytes, x=elements, w=width, s=self.s, b=self.b, c=self.c, xi=TOKENS)
         if extent.split == "expert tensor":
             return Term.of(name, f.split_state_bytes, N=elements, w=width, t=self.shares.q)
         if extent.unit in ("parameter", "gradient"):
@@ -79,12 +92,19 @@ class Sizes:
 
     def account(self, live: Account, kind: str) -> list[Term]:
         """A moment's bytes of one kind, by what cuts them."""
-        return [self.term(_name(key.extent), size, 1, key.extent) for key, size in live.items()
-                if key.kind == kind and key.extent.unit != "gradient"]  # fmt: skip
+        found: dict[tuple[str, Extent], float] = {}
+        for key, size in live.items():
+            if key.kind == kind and key.extent.unit != "gradient":
+                named = self._named(key.extent)
+                found[named] = found.get(named, 0.0) + size
+        return [self.term(name, size, 1, extent) for (name, extent), size in found.items()]
 
-
-def _name(extent: Extent) -> str:
-    what = {"pair": "for pairs of tokens, ", "parameter": "for parameters, ", "row": "at experts, "}.get(
-        extent.unit, ""
-    )
-    return what + NAMES[extent.split]
+    def _named(self, extent: Extent) -> tuple[str, Extent]:
+        """What a size is, and what it grows with: on one tensor rank what is cut and what is not are one."""
+        alone = not hasattr(self.t, "ndim") and self.t == 1
+        what = UNITS.get(extent.unit, "")
+        if alone and extent.unit in ("token", "pair") and extent.split in ("tensor", "gathered"):
+            return what + "beside the residual stream", Extent(extent.unit, "gathered")
+        if alone and extent.split == "tensor":
+            return f"{what}of matrices", extent
+        return what + NAMES[extent.split], extent

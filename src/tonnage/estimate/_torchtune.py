@@ -10,20 +10,24 @@ from tonnage.estimate._communication import copies
 from tonnage.estimate._framework import Framework
 from tonnage.estimate._fsdp2 import Compiled, Fsdp2
 from tonnage.estimate._points import Point
-from tonnage.estimate._rank import Stage
-from tonnage.formula import Number
+from tonnage.estimate._rank import Stage, first_of
+from tonnage.formula import Number, ceil_div
 from tonnage.formulas import memory as f
-from tonnage.tape import Layer, Setting
+from tonnage.tape import Extent, Layer, Setting
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
     from tonnage.estimate.training import Step
 
+MASK_BLOCK = 128  # tokens, create_block_mask's own
+
 
 class Recipe(Compiled):
     """What a recipe on one accelerator and one on several have in common."""
 
-    adapter_precision = "bf16"
+    @property
+    def adapter_precision(self) -> str:
+        return "bf16"
 
     def __init__(self, step: "Step"):
         super().__init__(step)
@@ -32,7 +36,20 @@ class Recipe(Compiled):
     def setting(self) -> Setting:
         made = super().setting()
         adapters = replace(made.adapters, width=self.recipe.compute_bytes) if made.adapters is not None else None
-        return replace(made, adapters=adapters)
+        # flex attention, which keeps what flash keeps (attention_utils.py, from compute capability 7.5 on)
+        attention = "flash" if self.plan.packing else made.attention
+        return replace(made, adapters=adapters, attention=attention)
+
+    def outside(self, rank: "StageMemory") -> list[Term]:
+        """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round, whole and in part, and the
+        sequence of each token (packed_block_causal_mask; torch, nn/attention/flex_attention.py)."""
+        if not self.plan.packing:
+            return super().outside(rank)
+        pairs, tokens = Extent("pair", "gathered"), Extent("token", "gathered")
+        return [
+            self.step.sizes.term("blocks of the mask", 4 / MASK_BLOCK**2, 4, pairs),
+            self.step.sizes.term("sequence of each token", 1, 8, tokens),
+        ]
 
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
@@ -41,7 +58,12 @@ class Recipe(Compiled):
         compiled = own is not None and own.compiled
         chunked = "output-chunks-compiled" if compiled else "output-chunks"
         kind = chunked if self.plan.loss == "chunked" else "compiled" if compiled else "cross-entropy"
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, self.runtime.logits_split)  # fmt: skip
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, self._parts(), self.runtime.logits_split)  # fmt: skip
+
+    def _parts(self) -> float:
+        """All tokens of a sequence over those of the largest part that torch.chunk makes; of several plans in an array the first one's."""
+        tokens = first_of(self.plan.sequence_length)
+        return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
     def head_addend(self, rank: "StageMemory", point: Point) -> list[Term]:
         """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one part."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
-from tonnage.precisions import precision
+from tonnage.precisions import Recipe, precision
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.runtimes._base import METHODS
@@ -60,6 +60,20 @@ def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions"
         "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
         "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
     }  # fmt: skip
+
+
+def usual_precision(runtime: TrainingRuntime, o: "TrainingOptions") -> tuple[str, str]:
+    """The precision that a runtime takes if nobody says one, and why."""
+    if runtime.plain_base and (o.method == "qlora" or (o.base_weights or "16 bit") != "16 bit"):
+        return runtime.plain_base, f"{runtime.name} quantises no base under mixed precision"
+    mixed = runtime.default_precision == "bf16-mixed"
+    return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else f"{runtime.name}'s own"
+
+
+def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str) -> None:
+    """Some runtimes quantise a base only where nothing is cast."""
+    if runtime.plain_base and base and recipe.master_bytes:
+        raise InvalidPlan(f"{runtime.name} quantises no base under mixed precision: precision must be {runtime.plain_base}, fp16 or fp32. Got {recipe.name}.")  # fmt: skip
 
 
 def _refuse(method: str, given: dict[str, Any]) -> None:

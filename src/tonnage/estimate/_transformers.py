@@ -56,6 +56,8 @@ class Transformers(Framework):
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
         kind, parts = self.loss_kind()
         return tapes.loss_layer(
             stage.after, self.step.setting, self.step.model.hidden_size, kind, parts, logits_split=False
@@ -78,7 +80,7 @@ class Transformers(Framework):
 
     def logits_held(self) -> float:
         """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the first ones."""
-        if self.plan.liger:
+        if self.plan.liger or self.plan.loss == "tiled":
             return 0
         width = self.step.setting.types.compute
         return 12 + (width if width < 4 else 0)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, OutOfRange
 from tonnage.estimate._checks import LARGEST
 from tonnage.estimate._question import Question
 from tonnage.runtimes import TrainingRuntime
@@ -78,7 +78,10 @@ def _size(name: str, default: int, least: int, model: Model, o: "TrainingOptions
         if filled is None:
             raise InvalidPlan(f"{name} has no auto in the Trainer of transformers: give it a number of elements.")
         return int(q.put(name, filled, "runtime", FILLED))
-    given = parse_count(said, name) if isinstance(said, str) else said
+    try:
+        given = parse_count(said, name) if isinstance(said, str) else said
+    except OutOfRange:
+        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {said}.") from None
     if given is not None and not least <= given <= LARGEST:
         raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {given:,}.")
     return int(q.take(name, given, default, "runtime", SOURCE))

@@ -13,7 +13,7 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._host import HostMemory, host_memory
-from tonnage.estimate._notes import warn_of_training
+from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
@@ -148,13 +148,17 @@ def train(
     band = training_band(plan, cluster)
     if band:
         question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
+    advice = training_advice(model, cluster, options, plan, made.memory.value, usable)
+    low = band.around(made.memory.value)[0] if band else made.memory.value
+    if low > usable and not any(move["fits"] for move in advice):
+        warn_where_nothing_fits(model, plan, cluster, usable, question)
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
-        memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}"),
+        memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
         slopes=_training_slopes(model, plan, cluster, made), flops=training_flops(model, tokens, plan.sequence_length),
         checkpoint=checkpoint_bytes(model, plan), host=host,
-        advice=tuple(training_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
+        advice=tuple(advice), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
     )  # fmt: skip
 
@@ -268,6 +272,12 @@ def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
             f"Got {human(reserve_bytes, 'bytes')}."
         )
     return memory.usable_bytes - reserve_bytes
+
+
+def _where(rank: int, plan: TrainingPlan) -> str:
+    """The pipeline stage that decides: of several alike the first."""
+    stages = plan.pipeline_parallel_size
+    return f", on pipeline stage {rank} of {stages}" if stages > 1 else ""
 
 
 def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:

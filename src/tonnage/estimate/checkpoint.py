@@ -7,6 +7,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
 from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate.training import Step
+from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.spec import TrainingPlan
@@ -15,6 +16,13 @@ from tonnage.spec import TrainingPlan
 WHOLE = dict.fromkeys(
     ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
      "expert_tensor_parallel_size", "data_parallel_size", "replicate_size"), 1) | {"first_stage_layers": None, "last_stage_layers": None}  # fmt: skip
+
+
+def state_bytes(model: Model, plan: TrainingPlan) -> Number:
+    """Weights, gradients and optimizer of the whole run, each kept once: what full sharding deals out."""
+    (rank,) = Step(model, replace(plan, **WHOLE), None).walk().ranks
+    parts = ("weights", "gradients", "optimizer")
+    return max(sum(phase.child(part).value for part in parts) for phase in rank.phases)
 
 
 def checkpoint_bytes(model: Model, plan: TrainingPlan) -> Term:

@@ -19,7 +19,8 @@ from tonnage.estimate._offload_options import offload_options
 from tonnage.estimate._parallel import check_parallel, parallel_sizes
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
-from tonnage.estimate._training_method import training_method
+from tonnage.estimate._training_method import check_base, training_method, usual_precision
+from tonnage.estimate._trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate._zero_options import zero_options
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
@@ -32,6 +33,7 @@ DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
 MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
+UNDER_DDP = "runtime transformers (its Trainer, under DDP on several accelerators)"
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
 
@@ -67,6 +69,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     async_tensor_parallel: bool | None = None
     optimizer_in_backward: bool | None = None
     liger: bool | None = None
+    packing: bool | None = None
     expandable_segments: bool | None = None
     model_code: str | None = None
     objective: str | None = None
@@ -109,6 +112,16 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     """A complete, checked plan that uses the whole cluster; every default is noted in `question`."""
+    try:
+        return _plan(model, cluster, options, question)
+    except InvalidPlan as error:
+        if options.runtime != "transformers":
+            raise
+        # DDP is what the Trainer runs under on several accelerators: the user did not write its name
+        raise InvalidPlan(str(error).replace("runtime ddp", UNDER_DDP)) from None
+
+
+def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     o, q = options, question
     for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
                  "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
@@ -126,32 +139,33 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
+    usual, why = usual_precision(runtime, o)
     recipe = TRAINING_RECIPES[
         q.take(
             "precision",
             o.precision,
-            runtime.default_precision,
+            usual,
             "default",
-            "16-bit arithmetic, fp32 master weights"
-            if runtime.default_precision == "bf16-mixed"
-            else f"{runtime.name}'s own",
+            why,
         )
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
+    method = training_method(model, runtime, o, q)
+    check_base(runtime, recipe, method.get("base_weights", ""))
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
         recompute=_recompute(runtime, model_code, o, q),
-        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, length // sizes["context_parallel_size"], o, q),
+        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, model_code, length // sizes["context_parallel_size"], o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
         **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
-        **(method := training_method(model, runtime, o, q)), **objective_of(model, runtime, method.get("method", "full"), o, q),
+        **method, **objective_of(model, runtime, method.get("method", "full"), o, q),
         **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
     )  # fmt: skip
 
@@ -287,7 +301,18 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
 
 
-def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question) -> str:
+def _loss(runtime: TrainingRuntime, model_code: str, tokens: int, o: TrainingOptions, q: Question) -> str:
+    if o.objective in KINDS and model_code == "transformers":
+        chosen = q.take(
+            "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
+        )
+        if chosen != "tiled":
+            raise InvalidPlan(
+                f"TRL takes the loss of objective {o.objective} tile by tile: loss must be tiled. Got {chosen}."
+            )
+        return "tiled"
+    if o.loss == "tiled":
+        raise InvalidPlan(f"a tiled loss is TRL's, of objectives {', '.join(KINDS)} on models of transformers: loss must be {' or '.join(runtime.losses)}.")  # fmt: skip
     loss = _choice(
         "loss",
         q.take(
@@ -304,7 +329,7 @@ def _loss(runtime: TrainingRuntime, tokens: int, o: TrainingOptions, q: Question
         raise InvalidPlan(
             f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
         )
-    if loss == "chunked" and tokens % runtime.loss_chunks:
+    if loss == "chunked" and runtime.equal_chunks and tokens % runtime.loss_chunks:
         raise InvalidPlan(
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "
             f"Nearest: {near_multiples(tokens, runtime.loss_chunks)}."

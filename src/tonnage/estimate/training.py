@@ -95,7 +95,11 @@ class Step:
         self.shard = {block: block_parameters(block, self.sharded) for block in blocks}
         self.setting = self.framework.setting()
         self.sizes = Sizes(
-            plan, plan.sequence_parallel and self.runtime.sequence_parallel, self.whole, self.framework.rows()
+            plan,
+            plan.sequence_parallel and self.runtime.sequence_parallel,
+            self.whole,
+            self.framework.rows(),
+            self.framework.joins_rows,
         )
         self.masked: dict[Block, bool] = {}
         self.layers = {block: self._layer(block) for block in running}

@@ -192,6 +192,12 @@ def row_bytes(x, w, Rx, q):
     return x * w * Rx / q
 
 
+@formula(unit="bytes", source="TRL, trl/kernels/chunked_logprob.py: TOKEN_CHUNK_SIZE")
+def tile_bytes(x, w, s, b, c, xi):
+    """A buffer for the tokens of a rank, of which at most xi are at work at once: x numbers each."""
+    return x * w * minimum(s * b / c, xi)
+
+
 @formula(unit="bytes", source="Shoeybi2019, sec. 3")
 def split_state_bytes(N, w, t):
     """N numbers of w bytes, cut over t ranks."""

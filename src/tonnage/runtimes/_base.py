@@ -63,7 +63,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     fetched ahead); `stays_gathered`: under ZeRO-2 the
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
     estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
-    loss takes so many parts of the sequence, one after the other (0: the runtime has none).
+    loss takes so many parts of the sequence, one after the other (0: the runtime has none), which must be `equal_chunks` or may not.
     `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
     replicated (HSDP). `split`: how a pipeline deals out layers. `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
@@ -100,9 +100,11 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool
     loss: str = "upcast"
+    plain_base: str = ""  # the precision of a run on a quantised base, where a mixed one is refused
     losses: tuple[str, ...] = ("full",)
     logits_split: bool
     loss_chunks: int = 0
+    equal_chunks: bool = True
     gathers: int = 0
     stays_gathered: bool = False
     reduces: tuple[Transient, ...] = ()

@@ -67,10 +67,10 @@ class LitGPT(Code):
             base = self._base(x, weights, out, extent)
             if adapters is None or not is_module or not self._adapts(name):
                 return base
-            low = self.product(
+            low = self.times(
                 self.dropout(x) if adapters.dropout else x, [self._lora(x.elements, adapters)], adapters.rank
             )
-            return self.add(base, self.mapped("mul", self.product(low, [self._lora(out, adapters)], out, extent)))
+            return self.add(base, self.mapped("mul", self.times(low, [self._lora(out, adapters)], out, extent)))
 
     def _lora(self, elements: float, adapters: Adapters) -> Tensor:
         return self.parameter(elements * adapters.rank, adapters.width, "replicated")
@@ -93,8 +93,8 @@ class LitGPT(Code):
                 return base
             rank = adapters.rank * sum(bool(size) for size in taken)
             first = self.parameter(x.elements * rank, adapters.width, "replicated")
-            low = self.product(self.dropout(x) if adapters.dropout else x, [first], rank)
-            high = self.product(low, [self._lora(sum(taken), adapters)], sum(taken), TENSOR)
+            low = self.times(self.dropout(x) if adapters.dropout else x, [first], rank)
+            high = self.times(low, [self._lora(sum(taken), adapters)], sum(taken), TENSOR)
             if sum(taken) < whole:
                 high = self._spread(high, whole)
             return self.add(base, self.mapped("mul", high))

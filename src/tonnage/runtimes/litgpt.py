@@ -24,6 +24,7 @@ TRAINING_RUNTIMES.add(
         logits_split=False,
         casts=True,
         trains=("full", "lora", "qlora"),
+        plain_base="bf16",  # finetune/lora.py: "Quantization and mixed precision is not supported."
         quantises_head=True,  # BitsandbytesPrecision ignores no module
         one_accelerator=True,
         tensor_parallel=False,

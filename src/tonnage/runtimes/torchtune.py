@@ -14,7 +14,7 @@ TRAINING_RUNTIMES.add(
         name="torchtune",
         version="torchtune 0.6",
         source="torchtune, recipes/configs/llama3_1/8B_full_single_device.yaml; torchtune, recipes/full_finetune_distributed.py; "
-        "torchtune, torchtune/modules/loss/ce_chunked_output_loss.py; torchtune, torchtune/modules/attention.py",
+        "torchtune, torchtune/modules/loss/ce_chunked_output_loss.py; torchtune, torchtune/modules/transformer.py: chunked_output; torchtune, torchtune/modules/attention.py",
         weights=(State("weights", "compute", 3),),
         gradients=(State("gradients", "gradient", 3),),
         optimizer_sharded_from=3,
@@ -29,6 +29,7 @@ TRAINING_RUNTIMES.add(
         loss="output chunks",
         losses=("chunked", "full"),
         loss_chunks=8,
+        equal_chunks=False,  # hidden states and labels by torch.chunk: all as long as the first, but for the last
         logits_split=False,
         root_unit=True,
         trains=METHODS,

@@ -20,6 +20,7 @@ class Attending(Words):
         self.implementation: Implementation = setting.attention
         self.drops, self.drops_attention = setting.dropout, setting.attention_dropout
         self.masked, self.recompute, self.has_cudnn = setting.masked, setting.recompute, setting.has_cudnn
+        self.packed = setting.packed
         self.adapters = setting.adapters
         self.trains = setting.trains and setting.adapters is None
 
@@ -149,7 +150,7 @@ class Attending(Words):
         return self.copy(self.parts(made, [out], whole=False)[0])
 
     def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
-        is_masked = is_masked or self.style.always_masked
+        is_masked = is_masked or self.style.always_masked or self.packed
         width, value_width = q.elements / heads, out / heads
         is_shared = k.elements != q.elements
         if is_shared and not self.style.shares_openly and not shows_shared_heads(width, value_width, is_masked):

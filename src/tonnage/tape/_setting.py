@@ -103,7 +103,8 @@ class Style(Struct, frozen=True):
 
 class Setting(Struct, frozen=True):
     """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its window;
-    `own`: what only this flavour of code asks; `has_cudnn`: PyTorch prefers cuDNN's attention on this accelerator."""
+    `own`: what only this flavour of code asks; `has_cudnn`: PyTorch prefers cuDNN's attention on this accelerator;
+    `packed`: a row has several sequences, which a mask or the kernel keeps apart."""
 
     code: str = "eager"
     types: Types = Types()
@@ -118,3 +119,4 @@ class Setting(Struct, frozen=True):
     trains: bool = True
     own: Any = None
     has_cudnn: bool = True
+    packed: bool = False

@@ -136,10 +136,13 @@ class TitanCode(Code):
         return x
 
     def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
-        """view_as_complex(x.float()) * freqs_cis, and back."""
+        """view_as_complex(x.float()) * freqs_cis, and back; of packed rows torchtune picks cosines and sines by each token's position, which
+        copies them for queries and again for keys (modules/position_embeddings.py)."""
         if self.own.compiled:
             return self.mapped("rotary", x)
-        return self.to(self.mul(self.to(x, 4), self.constant(tables[0].elements, 4)), x.width)
+        of = tables[0].elements
+        table = self.new(of, 4, TOKEN, "positions") if self.packed else self.constant(of, 4)
+        return self.to(self.mul(self.to(x, 4), table), x.width)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
                sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
