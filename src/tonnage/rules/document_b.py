@@ -124,13 +124,15 @@ def training(x: Numbers) -> Worked:
       "2.090. The thresholds of emergence are the document's and are not endorsed here.")  # fmt: skip
 def data(x: Numbers) -> Worked:
     def loss(n: float, d: float) -> float:
-        fit = HOFFMANN_PRINTED  # the paper's own figures, of which the document's reader has the print
+        fit = HOFFMANN_PRINTED  # as a reader of the paper would work it out
         return scaling.chinchilla_loss(N=n, D=d, E_inf=fit.irreducible, **fit.frontier)
 
     best = optima(r.compute_rule(N=x.computing, D=x.D))
     values = {"tokens a parameter that GPT-3 saw": GPT3.D / GPT3.N, "loss of 200B on 100B tokens": loss(200e9, 100e9),
               "loss of 100B on 200B tokens": loss(100e9, 200e9)}  # fmt: skip
-    for name, label in ((BESIROGLU.name, ""), (HOFFMANN.name, f", {HOFFMANN.name}"), (KAPLAN, f", {KAPLAN}")):
+    named = {HOFFMANN_PRINTED.name: "", HOFFMANN.name: ", Hoffmann 2022 unrounded"}
+    for name in (HOFFMANN_PRINTED.name, HOFFMANN.name, BESIROGLU.name, KAPLAN):
+        label = named.get(name, f", {name}")
         values[f"optimal parameters for the same compute{label}"] = best[name].parameters.value
         values[f"optimal tokens for the same compute{label}"] = best[name].tokens.value
     return Worked(
