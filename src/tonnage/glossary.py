@@ -69,6 +69,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("Nu", "parameters_at_work", "parameters", "parameters that the module at work needs"),
         Symbol("phi", "offloaded_share", "", "share of a state that lives in host memory"),
         Symbol("ranks", "ranks_per_node", "ranks", "ranks that share a node's host memory"),
+        Symbol("d", "data_parallel_size", "ranks", "replicas that see different sequences"),
         Symbol("n", "num_accelerators", "accelerators", "accelerators that work together"),
         # storage and rates
         Symbol("w", "bytes_per_element", "bytes", "bytes of one stored number, its share of scales included"),
@@ -81,6 +82,18 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("W", "bandwidth", "bytes/s", "bytes a second that a link or a disk moves"),
         Symbol("tau", "duration", "seconds", "time available or taken"),
         Symbol("rho", "overhead_factor", "", "what a rule adds on top, as a factor"),
+        # a whole run
+        Symbol("S", "num_steps", "steps", "optimizer steps of a run"),
+        Symbol("n_epochs", "epochs", "epochs", "times that a run sees its data set"),
+        Symbol("D_set", "dataset_tokens", "tokens", "tokens of a data set"),
+        Symbol("tau_step", "step_time", "seconds", "time of one step while nothing fails"),
+        Symbol("n_hours", "accelerator_hours", "accelerator-hours", "hours of one accelerator"),
+        Symbol("eta", "goodput", "", "share of a run's time in which steps are made that last"),
+        Symbol("F", "num_failures", "failures", "times that a run was interrupted and nobody meant it to be"),
+        Symbol("MTBF", "mean_time_between_failures", "seconds", "time from one failure to the next, on average"),
+        Symbol("delta", "checkpoint_seconds", "seconds", "time that training stands still for a checkpoint"),
+        Symbol("tau_c", "checkpoint_interval", "seconds", "training between two checkpoints"),
+        Symbol("tau_r", "restart_seconds", "seconds", "time from a failure until training goes on"),
         # scaling laws
         Symbol("E_inf", "irreducible_loss", "nats", "loss of a perfect model of the text"),
         Symbol("A_N", "model_loss_scale", "nats", "scale of the loss that more parameters remove"),
@@ -90,6 +103,8 @@ SYMBOLS: dict[str, Symbol] = {
         # money
         Symbol("USD_buy", "purchase_price", "USD", "price of buying the machine"),
         Symbol("USD_rent", "rent_per_second", "USD", "rent of the same machine for one second"),
+        Symbol("USD_budget", "budget", "USD", "money that may be spent"),
+        Symbol("USD_hour", "price_per_accelerator_hour", "USD", "price of one accelerator for one hour"),
         Symbol("USD_kwh", "electricity_price", "USD", "price of a kilowatt-hour"),
         Symbol("pw", "power", "watts", "electric power drawn"),
         Symbol("pue", "power_usage_effectiveness", "", "power drawn by the building for each watt of the machines"),

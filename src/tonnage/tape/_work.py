@@ -17,7 +17,8 @@ Pass = Literal["forward", "again", "backward"]
 
 PRODUCTS = ("mm", "mm_4bit")
 # what runs inside of these is noted by itself
-INSIDE = ("checkpoint", "recomputed", "recompute", "fused_linear_cross_entropy", "fused_cross_entropy", "chunked_cross_entropy")  # fmt: skip
+INSIDE = ("checkpoint", "recomputed", "recompute", "fused_linear_cross_entropy", "fused_cross_entropy", "chunked_cross_entropy", "chunked_logprob",
+          "chunked_divergence")  # fmt: skip
 BACK = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "gather": "reduce_scatter", "all_to_all": "all_to_all",
         "all_reduce": ""}  # fmt: skip
 ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the scores are made again
