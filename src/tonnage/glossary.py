@@ -80,6 +80,10 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("u", "utilization", "", "share of the peak, or of the memory, that is used"),
         Symbol("C", "compute", "FLOP", "training compute"),
         Symbol("W", "bandwidth", "bytes/s", "bytes a second that a link or a disk moves"),
+        Symbol(
+            "W_out", "bandwidth_between_nodes", "bytes/s", "bytes a second that each accelerator sends to other nodes"
+        ),
+        Symbol("nodes", "num_nodes", "nodes", "nodes that a group of ranks spans"),
         Symbol("tau", "duration", "seconds", "time available or taken"),
         Symbol("rho", "overhead_factor", "", "what a rule adds on top, as a factor"),
         # a whole run

@@ -137,7 +137,15 @@ class Op(Struct, frozen=True, eq=False):
         held = [_held(weight) for weight in self.weights()]
         for weight in self.weights():
             if weight.linear:
-                code.worked.matrix(weight.name, weight.columns, weight.rows * (weight.active or 1), weight.split, weight.heads, trains=code.trains, records=code.records)
+                code.worked.matrix(
+                    weight.name,
+                    weight.columns,
+                    weight.rows * (weight.active or 1),
+                    weight.split,
+                    weight.heads,
+                    trains=code.trains,
+                    records=code.records,
+                )
         for core in self.core():
             code.worked.scan(core.name, core.flops, pairs=core.per_key, records=code.records)
         return code.opaque(type(self).__name__, x, kept, held, x.elements)

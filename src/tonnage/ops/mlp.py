@@ -212,7 +212,9 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         code.worked.copies = 1
         return out
 
-    def _products_of(self, code: Code, tokens: Tensor, up: str, gate: str, down: str, inner: float, copies: float) -> Tensor:
+    def _products_of(
+        self, code: Code, tokens: Tensor, up: str, gate: str, down: str, inner: float, copies: float
+    ) -> Tensor:
         if not self.gated:
             hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT, is_module=False))
         else:

@@ -57,7 +57,9 @@ class Worked:
         self.repeats = 1.0  # parts of the sequence that pass one after the other
         self.is_known = False  # the result is there already: the operation is skipped, its derivative is not
 
-    def forward(self, name: str, scope: str, out: Sequence["Tensor"], inputs: Sequence["Tensor | None"], quantised: bool) -> list[Work]:
+    def forward(
+        self, name: str, scope: str, out: Sequence["Tensor"], inputs: Sequence["Tensor | None"], quantised: bool
+    ) -> list[Work]:
         """Notes an operation; what its derivative will do besides moving bytes is given back."""
         count = len(self.done)
         back = self._forward(name, scope, out, [each for each in inputs if each is not None], quantised)
@@ -68,7 +70,9 @@ class Worked:
             back = [_times(each, self.repeats) for each in back]
         return back
 
-    def _forward(self, name: str, scope: str, out: Sequence["Tensor"], given: Sequence["Tensor"], quantised: bool) -> list[Work]:
+    def _forward(
+        self, name: str, scope: str, out: Sequence["Tensor"], given: Sequence["Tensor"], quantised: bool
+    ) -> list[Work]:
         if name in INSIDE:
             self.written.clear()
             return []
@@ -94,20 +98,30 @@ class Worked:
         per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
         moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
         made = Work(name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer")
-        self.done += [made, made._replace(when="backward"), *([made._replace(when="backward", wgrad=True)] if trains else [])]
+        self.done += [
+            made,
+            made._replace(when="backward"),
+            *([made._replace(when="backward", wgrad=True)] if trains else []),
+        ]
 
-    def matrix(self, name: str, inner: float, outer: float, split: str, heads: int, *, trains: bool, records: bool) -> None:
+    def matrix(
+        self, name: str, inner: float, outer: float, split: str, heads: int, *, trains: bool, records: bool
+    ) -> None:
         """The product of a linear layer that is not written out."""
         per = Extent("token", "tensor" if split in ("tensor", "kv", "vocab") else "whole")
         moved = {per: 2 * (inner + outer), Extent("parameter", split, heads): 2 * inner * outer}
-        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer", quantised=True)
+        made = Work(
+            name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer", quantised=True
+        )
         self.done.append(made)
         if records and not self.is_first:
             self.done += [made._replace(when="backward")] * (1 + trains)
 
     def scan(self, name: str, flops: float, *, pairs: bool, records: bool) -> None:
         """Arithmetic that no weight does: of each token, or of each pair of tokens."""
-        made = Work(name, "attention" if pairs else "scan", self.when, flops, Extent("pair" if pairs else "token", "tensor"))
+        made = Work(
+            name, "attention" if pairs else "scan", self.when, flops, Extent("pair" if pairs else "token", "tensor")
+        )
         self.done.append(made)
         if records and not self.is_first:
             self.done.append(made._replace(when="backward", flops=2 * flops))
@@ -136,7 +150,9 @@ class Worked:
         moved = _sum(((each.extent, _size(each)) for each in (*given, out)))
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
         if name == "attention":
-            made = Work(scope, "attention", self.when, 2 * (given[0].elements + out.elements), Extent("pair", cut), moved)
+            made = Work(
+                scope, "attention", self.when, 2 * (given[0].elements + out.elements), Extent("pair", cut), moved
+            )
             return self._noted(made, ATTENTION_BACKWARD)
         inner = given[0].elements if out.extent.unit == "pair" else out.elements
         made = Work(f"{scope} of all pairs", "attention", self.when, 2 * inner, Extent("pair", cut), moved)
@@ -178,7 +194,9 @@ def exchange(scope: str, name: str, when: Pass, whole: "Tensor") -> Work:
 
 
 def _times(work: Work, repeats: float) -> Work:
-    return work._replace(flops=work.flops * repeats, bytes={extent: size * repeats for extent, size in work.bytes.items()})
+    return work._replace(
+        flops=work.flops * repeats, bytes={extent: size * repeats for extent, size in work.bytes.items()}
+    )
 
 
 def _per(x: "Tensor", out: "Tensor", split: str, routed: bool) -> tuple[Extent, str]:
