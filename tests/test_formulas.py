@@ -60,6 +60,8 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
         "gradients_carried",
         "gradients_fresh",
         "several_ranks",
+        "model_flops_utilization",
+        "hardware_flops_utilization",
         "share_that_leaves",
         "share_that_stays",
         "passes",

@@ -7,27 +7,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.document_run import RunDocument
+from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
 from tonnage.spec import Accelerator, Fact, Node
 
 SCHEMA = "tonnage/1"
-
-
-class TermDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One number with everything that made it, in its base unit."""
-
-    name: str
-    value: float
-    unit: str
-    combine: Literal["leaf", "sum", "max", "product", "ratio", "method"]
-    basis: Literal["rule", "analytic", "traced", "measured"]
-    formula: str | None
-    text: str
-    source: str
-    inputs: dict[str, float]
-    children: list["TermDocument"]
-    method: dict[str, Any] | None = None
 
 
 class Verdict(Struct, kw_only=True):
@@ -55,6 +41,7 @@ class Advice(Struct, kw_only=True):
 
     `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
     changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
+    `step_seconds`: of a step of training then.
     """
 
     change: dict[str, Any]
@@ -63,6 +50,7 @@ class Advice(Struct, kw_only=True):
     needed_bytes: int
     freed_bytes: int
     fits: bool
+    step_seconds: float | None = None
 
 
 class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -90,6 +78,8 @@ class AnswerDocument(Struct, kw_only=True):
     warnings: list[str]
     phases: list[TermDocument] = []
     flops: TermDocument | None = None
+    step_time: TermDocument | None = None
+    run: RunDocument | None = None
     checkpoint: TermDocument | None = None
     host: HostDocument | None = None
     serving: dict[str, TermDocument] = {}
