@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.document_prices import PricesDocument
 from tonnage.references import Reference
 from tonnage.spec import Accelerator, Fact, Node
 
@@ -372,7 +373,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
