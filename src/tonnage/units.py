@@ -14,6 +14,7 @@ KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
 GIGA, TERA, PETA = 10**9, 10**12, 10**15  # FLOP/s, parameters, tokens
 DAY, HOUR = 86400, 3600
+MONTH = 730 * HOUR  # as clouds bill: a twelfth of 8760 hours
 
 _SI = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 _COUNT = ((1e12, " T"), (1e9, " B"), (1e6, " M"), (1, ""))
@@ -24,7 +25,8 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "FLOP": tuple((scale, f"{prefix}FLOP") for scale, prefix in _SI),
     "FLOP/s": tuple((scale, f"{prefix}FLOP/s") for scale, prefix in _SI),
     "watts": ((1e6, "MW"), (1e3, "kW"), (1, "W")),
-    "joules": ((3.6e9, "MWh"), (3.6e6, "kWh"), (1, "J")),
+    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (1, "J")),
+    "gCO2e": ((1e6, "tCO2e"), (1e3, "kgCO2e"), (1, "gCO2e")),
 }
 _COUNTED = frozenset({"parameters", "tokens", "accelerator-hours"})
 
