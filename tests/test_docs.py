@@ -11,8 +11,10 @@ import tonnage
 from tonnage import rules
 from tonnage.catalogue import accelerator_names, model_names, node_names
 from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main, serve, train
+from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Parser
 from tonnage.cli._run_options import RUN_OPTIONS
+from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_answer import ServingOptions
@@ -136,7 +138,7 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
 @pytest.mark.parametrize(
     ("function", "forms", "options"),
     [
-        (tonnage.train, (TrainingOptions, RunOptions), (*train.OPTIONS, *RUN_OPTIONS)),
+        (tonnage.train, (TrainingOptions, RunOptions, BillOptions), (*train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS)),
         (tonnage.serve, (ServingOptions,), serve.OPTIONS),
     ],
     ids=["train", "serve"],

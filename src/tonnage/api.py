@@ -12,6 +12,7 @@ from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidInput
 from tonnage.estimate import answers
+from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_answer import ServingOptions
@@ -130,12 +131,27 @@ def train(
     - storage_bandwidth [bytes/s]: bytes a second that all accelerators together write, such as 20GB
     - restart_seconds [time]: time from a failure until training goes on, such as 10min
     - accelerator_mtbf [time]: mean time between failures of one accelerator with its share of node and network, such as 5y
+    - provider [name]: whose machines are rented, such as AWS
+    - price_kind [kind]: on-demand, spot or reserved
+    - region [name]: where they are rented
+    - exchange_rate [per USD]: of offers in another currency, such as CNY=7.1
+    - grid [name or g/kWh]: a country, or grams of CO2e per kWh: what the electricity emits
+    - pue [factor]: power of the building for a watt of the machines
+    - power_share [0 to 1]: of the machines' rated power that is drawn
+    - keep_checkpoints [checkpoints]: checkpoints that lie on disk
+    - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
+    - network_share [share]: switches, cables and racks, as a share of the machines' price
+    - staff_usd_per_month [USD]: pay of those who look after all the machines
+    - used_share [0 to 1]: of the time that one's own machines are in use
 
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
     """
     of_run = {name: options.pop(name) for name in RunOptions.__struct_fields__ if name in options}
-    said, run = _options(TrainingOptions, options), _options(RunOptions, of_run)
-    return _with_text(answers.train(_model(model), _cluster(on), said, run, reserve_bytes=_reserve(reserve_bytes)))
+    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    said, run, bill = _options(TrainingOptions, options), _options(RunOptions, of_run), _options(BillOptions, of_bill)
+    return _with_text(
+        answers.train(_model(model), _cluster(on), said, run, bill, reserve_bytes=_reserve(reserve_bytes))
+    )
 
 
 def serve(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.document_prices import PricesDocument
-from tonnage.document_run import RunDocument
+from tonnage.document_run import OwnershipDocument, RunDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -61,6 +61,8 @@ class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     memory: TermDocument
     capacity_bytes: int | None
     storage: TermDocument | None = None
+    cores: TermDocument | None = None
+    disk: TermDocument | None = None
 
 
 class AnswerDocument(Struct, kw_only=True):
@@ -81,6 +83,10 @@ class AnswerDocument(Struct, kw_only=True):
     flops: TermDocument | None = None
     step_time: TermDocument | None = None
     run: RunDocument | None = None
+    cost: TermDocument | None = None
+    energy: TermDocument | None = None
+    carbon: TermDocument | None = None
+    ownership: OwnershipDocument | None = None
     checkpoint: TermDocument | None = None
     host: HostDocument | None = None
     serving: dict[str, TermDocument] = {}

@@ -34,3 +34,16 @@ class RunDocument(Struct, kw_only=True):
     accelerators_by_division: TermDocument | None = None
     budget_accelerator_hours: TermDocument | None = None
     tokens_for_budget: TermDocument | None = None
+
+
+class OwnershipDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Buying the machines against renting them, in US dollars: the price, a month of each, an hour of an accelerator in use. `break_even`
+    [seconds] is null where rent is not above what owning costs to run; `worn_out`: they are written off before that."""
+
+    purchase: TermDocument
+    own_month: TermDocument
+    rent_month: TermDocument
+    own_hour: TermDocument
+    break_even: TermDocument | None
+    break_even_month: int | None
+    worn_out: bool

@@ -3,6 +3,7 @@
 import argparse
 
 from tonnage.cli import _options as o
+from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, count, length, number, ranged, size, whole, word
 from tonnage.cli._run_options import RUN_OPTIONS
 
@@ -87,18 +88,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, o.COMMON, "machine")
     o.add(parser, OPTIONS, "training")
     o.add(parser, RUN_OPTIONS, "run")
+    o.add(parser, BILL_OPTIONS, "money, power and disks")
     o.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_answer
     from tonnage.estimate.answers import train
+    from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.plans import TrainingOptions
     from tonnage.estimate.run_options import RunOptions
 
     options = TrainingOptions(**o.values(arguments, OPTIONS))
     run = RunOptions(**o.values(arguments, RUN_OPTIONS))
+    money = BillOptions(**o.values(arguments, BILL_OPTIONS))
     model, machine, reserve = o.model_and_machine(arguments)
-    answer = train(model, machine, options, run, reserve_bytes=reserve)
+    answer = train(model, machine, options, run, money, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
     return answer.status

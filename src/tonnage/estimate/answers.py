@@ -1,7 +1,7 @@
 """Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from math import ceil
 from typing import Any
 
@@ -18,6 +18,7 @@ from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
+from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
@@ -45,7 +46,7 @@ USABLE = {
     "nominal": ("the memory as sold", "nominal_gib"),
 }
 
-NO_RUN = RunOptions()
+NO_RUN, NO_BILL = RunOptions(), BillOptions()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -65,6 +66,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     flops: Term | None = None
     step_time: Term | None = None
     run: Mapping[str, Any] = {}
+    bill: Bill | None = None
+    disks: Mapping[str, Term] = {}
     checkpoint: Term | None = None
     host: HostMemory | None = None
     serving: Mapping[str, Term] = {}
@@ -134,6 +137,9 @@ class Answer(Struct, frozen=True, kw_only=True):
             document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
             if self.host.storage is not None:
                 document["host"]["storage"] = figure(self.host.storage)
+            document["host"] |= {name: figure(term) for name, term in self.disks.items()}
+        if self.bill is not None:
+            document |= _billed(self.bill, figure)
         if self.serving:
             document["serving"] = {name: figure(term) for name, term in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
@@ -146,6 +152,7 @@ def train(
     cluster: Cluster,
     options: TrainingOptions = TrainingOptions(),
     run: RunOptions = NO_RUN,
+    money: BillOptions = NO_BILL,
     *,
     reserve_bytes: int = 0,
 ) -> Answer:
@@ -171,11 +178,17 @@ def train(
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
     step_time, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
+    lasts = figures.get("seconds", step_time)
+    billed = None
+    if lasts is not None:
+        of = "the run" if "seconds" in figures else "a step"
+        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=_today())
+    room = disks(model, plan, cluster, checkpoint, money, question, figures.get("tokens"))
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, run=figures,
+        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, run=figures, bill=billed, disks=room,
         checkpoint=checkpoint, host=host,
         advice=tuple(advice), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
@@ -205,13 +218,28 @@ def _timed(
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
         whole = run_of(
-            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=datetime.now().astimezone().date(),
+            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=_today(),
             step_time_at=lambda size: _step_at(model, plan, cluster, size),
         )  # fmt: skip
         figures |= whole.terms
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing.term, figures
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()
+
+
+def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+    """The keys of the document that a bill fills."""
+    document: dict[str, Any] = {"cost": figure(made.cost) if made.cost is not None else None}
+    document |= {name: figure(term) for name in ("energy", "carbon") if (term := getattr(made, name)) is not None}
+    if made.ownership:
+        document["ownership"] = {
+            name: figure(value) if isinstance(value, Term) else value for name, value in made.ownership.items()
+        }
+    return document
 
 
 def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:

@@ -82,6 +82,12 @@ def run_cost(
                    warnings=tuple(_price_warnings(price, num_accelerators, today)))  # fmt: skip
 
 
+def given_cost(num_accelerators: Number, seconds: Number, usd_per_hour: float) -> Term:
+    """Rent at a price that the user gave [USD per accelerator-hour]; no machine is paid whole that is used in part."""
+    _positive("price_per_accelerator_hour", usd_per_hour)
+    return Term.of("rent", c.rent_usd, source="given", nodes=num_accelerators, tau=seconds, USD_hour=usd_per_hour)
+
+
 def hourly(price: Price, rates: Rates | None = None) -> Term:
     """An hour of one machine in US dollars; MissingDatum for a currency without a rate."""
     fx = rate(price.currency, rates)

@@ -93,6 +93,14 @@ def checkpoint_times(
     )  # fmt: skip
 
 
+def kept(checkpoint: Term, keep: int | None) -> Term:
+    """Disk for the checkpoints that are kept; None: as many as rule D9 keeps."""
+    count = KEPT if keep is None else keep
+    if not 1 <= count <= 1_000_000:
+        raise InvalidInput(f"keep_checkpoints must be from 1 to 1,000,000. Got {shown(count)}.")
+    return Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=count)
+
+
 def _rate(name: str, given: Number | None, cluster: Cluster | None, *, writes: bool) -> Term:
     """Bytes a second of the storage, given or of all nodes' drives."""
     if given is not None:

@@ -140,9 +140,34 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
             )
     lines += [f"{value['name']}: {human(value['value'], value['unit'])}" for name, value in document.get("run", {}).items()
               if isinstance(value, dict) and name not in SPEED]  # fmt: skip
+    lines += _bill(document)
     if "host" in document:
         lines.append(_host(document["host"]))
     lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
+    return lines
+
+
+def _bill(document: Mapping[str, Any]) -> list[str]:
+    """Cost, energy, carbon, and buying against renting."""
+    lines = [
+        f"{term['name']}: {human(term['value'], term['unit'])}"
+        for name in ("cost", "energy", "carbon")
+        if (term := document.get(name))
+    ]
+    own = document.get("ownership")
+    if own:
+        shown = ", ".join(
+            f"{own[name]['name']} {human(own[name]['value'], 'USD')}"
+            for name in ("purchase", "own_month", "rent_month")
+        )
+        when = (
+            f"buying costs less from month {own['break_even_month']} on"
+            if own["break_even_month"]
+            else "buying never costs less"
+        )
+        lines.append(
+            f"{shown}: {when}{', when the machines are written off' if own['worn_out'] and own['break_even_month'] else ''}"
+        )
     return lines
 
 
@@ -163,6 +188,10 @@ def _host(host: Mapping[str, Any]) -> str:
         shown.append(f"of {human(host['capacity_bytes'], 'bytes')}")
     if "storage" in host:
         shown.append(f"and {human(host['storage']['value'], 'bytes')} on NVMe")
+    if "disk" in host:
+        shown.append(
+            f"; {human(host['cores']['value'], host['cores']['unit'])}, disk for checkpoints and data: {human(host['disk']['value'], 'bytes')}"
+        )
     return " ".join(shown)
 
 
