@@ -143,6 +143,7 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
     lines += _bill(document)
     if "host" in document:
         lines.append(_host(document["host"]))
+        lines += _room(document["host"])
     lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
     return lines
 
@@ -188,11 +189,16 @@ def _host(host: Mapping[str, Any]) -> str:
         shown.append(f"of {human(host['capacity_bytes'], 'bytes')}")
     if "storage" in host:
         shown.append(f"and {human(host['storage']['value'], 'bytes')} on NVMe")
-    if "disk" in host:
-        shown.append(
-            f"; {human(host['cores']['value'], host['cores']['unit'])}, disk for checkpoints and data: {human(host['disk']['value'], 'bytes')}"
-        )
     return " ".join(shown)
+
+
+def _room(host: Mapping[str, Any]) -> list[str]:
+    """Cores and disk, of training alone."""
+    if "disk" not in host:
+        return []
+    return [
+        f"disk for checkpoints and data: {human(host['disk']['value'], 'bytes')}, cores of a node: {host['cores']['value']:,.0f}"
+    ]
 
 
 def _advice(move: Mapping[str, Any]) -> str:
