@@ -3,7 +3,7 @@
 import pytest
 
 from tonnage.errors import InvalidInput
-from tonnage.units import GIB, counted, human, parse_bytes, parse_count, parse_length, parse_seconds
+from tonnage.units import GIB, counted, human, parse_bytes, parse_count, parse_length, parse_seconds, parse_usd
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,23 @@ def test_times_are_read_with_their_unit():
     assert parse_seconds("30d", "deadline") == 30 * 86400
     assert parse_seconds("500ms", "ttft") == 0.5
     assert parse_seconds("2 天", "deadline") == 2 * 86400
+    assert parse_seconds("2w", "deadline") == 14 * 86400
+    assert parse_seconds("5 years", "mtbf") == 5 * 365 * 86400
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("100k", 1e5), ("$1.5M", 1.5e6), ("250000 USD", 250000), ("99.5", 99.5), ("100kusd", 1e5), ("10万", 1e5)],
+)
+def test_money_is_read_with_and_without_its_sign(text, value):
+    assert parse_usd(text, "budget") == value
 
 
 @pytest.mark.parametrize(
     "text", ["", "abc", "nan", "inf", "-1", "1e99", "12 parsecs", "0x10", "1..2", "--", "1e999999999"]
 )
 def test_what_is_not_a_size_is_refused_by_name_and_value(text):
-    for parse in (parse_count, parse_length, parse_bytes, parse_seconds):
+    for parse in (parse_count, parse_length, parse_bytes, parse_seconds, parse_usd):
         with pytest.raises(InvalidInput, match="batch"):
             parse(text, "batch")
 
@@ -67,6 +77,8 @@ def test_a_count_of_half_a_thing_is_refused():
         (85_899_345_920, "bytes", "80.00 GiB"), (512, "bytes", "512 B"), (8_030_261_248, "parameters", "8.03 B parameters"),
         (3.1428e23, "FLOP", "314.28 ZFLOP"), (989.4e12, "FLOP/s", "989.40 TFLOP/s"), (3.35e12, "bytes/s", "3.35 TB/s"),
         (2_921_340, "seconds", "33.81 d"), (0.004, "seconds", "4.00 ms"), (700, "watts", "700.00 W"), (12.5, "USD", "12.50 USD"),
+        (1_022_362, "accelerator-hours", "1.02 M accelerator-hours"), (12_345.6, "accelerator-hours", "12,346 accelerator-hours"),
+        (0.25, "accelerator-hours", "0.25 accelerator-hours"), (1, "accelerator-hours", "1 accelerator-hour"),
         (8, "layers", "8 layers"), (0, "bytes", "0 bytes"),
     ],
 )  # fmt: skip

@@ -6,6 +6,8 @@ The same function takes numbers or numpy arrays with one entry per plan, because
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import ceil
+from math import exp as _exp
+from math import expm1 as _expm1
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -18,6 +20,7 @@ Number = Any
 Basis = Literal["rule", "analytic", "traced", "measured"]
 BASES: tuple[Basis, ...] = ("rule", "analytic", "traced", "measured")  # weakest first
 _SCALARS = frozenset({int, float, bool})
+_LARGEST_POWER = 300  # e^300 is 1e130: the product of two still is a number
 
 
 def maximum(x: Number, y: Number) -> Number:
@@ -50,6 +53,24 @@ def power_of_two(x: Number) -> Number:
     import numpy as np
 
     return np.where(x > 0, np.exp2(np.ceil(np.log2(np.maximum(x, 1)))), 0)
+
+
+def exp(x: Number) -> Number:
+    """e to the power of x, or of 300 where x is more: nothing that takes so long or costs so much is told apart."""
+    if type(x) in _SCALARS:
+        return _exp(min(x, _LARGEST_POWER))
+    import numpy as np
+
+    return np.exp(np.minimum(x, _LARGEST_POWER))
+
+
+def expm1(x: Number) -> Number:
+    """e to the power of x, less 1: exact to the last digits where x is small. From 300 on as `exp`."""
+    if type(x) in _SCALARS:
+        return _expm1(min(x, _LARGEST_POWER))
+    import numpy as np
+
+    return np.expm1(np.minimum(x, _LARGEST_POWER))
 
 
 class Formula(Struct, frozen=True, eq=False):

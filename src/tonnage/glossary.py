@@ -69,6 +69,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("Nu", "parameters_at_work", "parameters", "parameters that the module at work needs"),
         Symbol("phi", "offloaded_share", "", "share of a state that lives in host memory"),
         Symbol("ranks", "ranks_per_node", "ranks", "ranks that share a node's host memory"),
+        Symbol("d", "data_parallel_size", "ranks", "replicas that see different sequences"),
         Symbol("n", "num_accelerators", "accelerators", "accelerators that work together"),
         # storage and rates
         Symbol("w", "bytes_per_element", "bytes", "bytes of one stored number, its share of scales included"),
@@ -79,8 +80,24 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("u", "utilization", "", "share of the peak, or of the memory, that is used"),
         Symbol("C", "compute", "FLOP", "training compute"),
         Symbol("W", "bandwidth", "bytes/s", "bytes a second that a link or a disk moves"),
+        Symbol(
+            "W_out", "bandwidth_between_nodes", "bytes/s", "bytes a second that each accelerator sends to other nodes"
+        ),
+        Symbol("nodes", "num_nodes", "nodes", "nodes that a group of ranks spans"),
         Symbol("tau", "duration", "seconds", "time available or taken"),
         Symbol("rho", "overhead_factor", "", "what a rule adds on top, as a factor"),
+        # a whole run
+        Symbol("S", "num_steps", "steps", "optimizer steps of a run"),
+        Symbol("n_epochs", "epochs", "epochs", "times that a run sees its data set"),
+        Symbol("D_set", "dataset_tokens", "tokens", "tokens of a data set"),
+        Symbol("tau_step", "step_time", "seconds", "time of one step while nothing fails"),
+        Symbol("n_hours", "accelerator_hours", "accelerator-hours", "hours of one accelerator"),
+        Symbol("eta", "goodput", "", "share of a run's time in which steps are made that last"),
+        Symbol("F", "num_failures", "failures", "times that a run was interrupted and nobody meant it to be"),
+        Symbol("MTBF", "mean_time_between_failures", "seconds", "time from one failure to the next, on average"),
+        Symbol("delta", "checkpoint_seconds", "seconds", "time that training stands still for a checkpoint"),
+        Symbol("tau_c", "checkpoint_interval", "seconds", "training between two checkpoints"),
+        Symbol("tau_r", "restart_seconds", "seconds", "time from a failure until training goes on"),
         # scaling laws
         Symbol("E_inf", "irreducible_loss", "nats", "loss of a perfect model of the text"),
         Symbol("A_N", "model_loss_scale", "nats", "scale of the loss that more parameters remove"),
@@ -90,9 +107,26 @@ SYMBOLS: dict[str, Symbol] = {
         # money
         Symbol("USD_buy", "purchase_price", "USD", "price of buying the machine"),
         Symbol("USD_rent", "rent_per_second", "USD", "rent of the same machine for one second"),
+        Symbol("USD_budget", "budget", "USD", "money that may be spent"),
+        Symbol("USD_hour", "price_per_accelerator_hour", "USD", "price of one accelerator for one hour"),
         Symbol("USD_kwh", "electricity_price", "USD", "price of a kilowatt-hour"),
+        Symbol("USD_hour", "price_per_hour", "USD", "price of one rented machine for one hour"),
+        Symbol("USD_run", "running_cost", "USD", "cost of one second of a machine that one owns"),
+        Symbol("USD_kw", "colocation_price", "USD", "price of room for one kilowatt in a data centre for one month"),
+        Symbol("USD_staff", "staff_cost", "USD", "pay of the people who look after the machines, for one month"),
+        Symbol("amount", "amount_in_currency", "", "an amount of money in a currency"),
+        Symbol("fx", "exchange_rate", "", "units of a currency that one US dollar buys"),
+        Symbol("nodes", "num_machines", "machines", "machines that are rented or owned"),
+        Symbol("n_node", "accelerators_per_machine", "accelerators", "accelerators of one machine"),
+        Symbol("share_net", "network_share", "", "switches, cables and racks, as a share of the price of the machines"),
+        Symbol("years", "depreciation_years", "years", "years over which a purchase is written off"),
+        # power and disks
         Symbol("pw", "power", "watts", "electric power drawn"),
         Symbol("pue", "power_usage_effectiveness", "", "power drawn by the building for each watt of the machines"),
+        Symbol("en", "energy", "joules", "electric energy"),
+        Symbol("gco2", "carbon_intensity", "gCO2e", "emissions of a kilowatt-hour of a grid"),
+        Symbol("drives", "num_drives", "drives", "drives that work together"),
+        Symbol("cap", "drive_capacity", "bytes", "what one drive holds"),
     )
 }
 WORDS: dict[str, Word] = {

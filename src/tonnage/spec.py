@@ -141,7 +141,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
     that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
-    `packing`: a row has several sequences, which do not see each other.
+    `packing`: a row has several sequences, which do not see each other. `cuda_graph` and the three after it change time alone.
     """
 
     sequence_length: Number
@@ -210,6 +210,10 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     async_tensor_parallel: bool = False
     optimizer_in_backward: bool = False
     expandable_segments: bool = True
+    cuda_graph: str = "none"
+    tp_comm_overlap: bool = False
+    overlap_moe_expert_parallel_comm: bool = False
+    moe_token_dispatcher_type: str = "alltoall"
     liger: bool = False
     packing: bool = False
 

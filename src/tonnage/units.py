@@ -14,6 +14,7 @@ KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
 GIGA, TERA, PETA = 10**9, 10**12, 10**15  # FLOP/s, parameters, tokens
 DAY, HOUR = 86400, 3600
+MONTH = 730 * HOUR  # as clouds bill: a twelfth of 8760 hours
 
 _SI = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 _COUNT = ((1e12, " T"), (1e9, " B"), (1e6, " M"), (1, ""))
@@ -24,9 +25,10 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "FLOP": tuple((scale, f"{prefix}FLOP") for scale, prefix in _SI),
     "FLOP/s": tuple((scale, f"{prefix}FLOP/s") for scale, prefix in _SI),
     "watts": ((1e6, "MW"), (1e3, "kW"), (1, "W")),
-    "joules": ((3.6e9, "MWh"), (3.6e6, "kWh"), (1, "J")),
+    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (1, "J")),
+    "gCO2e": ((1e6, "tCO2e"), (1e3, "kgCO2e"), (1, "gCO2e")),
 }
-_COUNTED = frozenset({"parameters", "tokens"})
+_COUNTED = frozenset({"parameters", "tokens", "accelerator-hours"})
 
 # How people write sizes. Chinese: qian, wan, yi (10^3, 10^4, 10^8), and shi, bai in front of them.
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "p": 10**15}
@@ -41,7 +43,8 @@ _BYTE_UNITS = {
 _TIME_UNITS: dict[str, int | Decimal] = {
     "": 1, "us": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": 1, "sec": 1, "min": 60, "h": HOUR, "hour": HOUR,
     "hours": HOUR, "d": DAY, "day": DAY, "days": DAY, "w": 7 * DAY, "week": 7 * DAY, "weeks": 7 * DAY,
-    "秒": 1, "分钟": 60, "小时": HOUR, "天": DAY, "周": 7 * DAY,
+    "y": 365 * DAY, "year": 365 * DAY, "years": 365 * DAY, "minutes": 60, "seconds": 1,
+    "秒": 1, "分钟": 60, "小时": HOUR, "天": DAY, "周": 7 * DAY, "年": 365 * DAY,
 }  # fmt: skip
 LARGEST = 10**30  # beyond any count, byte or FLOP that this field will see
 
@@ -58,7 +61,7 @@ def human(value: float, unit: str) -> str:
         for scale, label in _COUNT:
             if abs(value) >= scale > 1:
                 return f"{value / scale:.2f}{label} {unit}"
-        return counted(value, unit)
+        return counted(value, unit) if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g} {unit}"
     for scale, label in _SCALES.get(unit, ()):
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
@@ -96,6 +99,7 @@ class _Form(NamedTuple):
 _COUNTS = _Form("7B, 1.5T, 15e12 or 70亿", _DECIMAL, chinese=True)
 _LENGTHS = _Form("8192 or 32k", _BINARY, chinese=True)
 _BYTES = _Form("80GB, 80GiB or 512MiB", _BYTE_UNITS)
+_MONEY = _Form("100k, 1.5M or 250000 USD", _DECIMAL, chinese=True)
 _TIMES = _Form("30d, 12h or 500ms", _TIME_UNITS)
 
 
@@ -125,6 +129,16 @@ def parse_bytes(text: str, what: str) -> int:
 def parse_seconds(text: str, what: str) -> float:
     """A time: 30d, 12h, 500ms; a bare number is seconds."""
     return float(_scaled(text, what, _TIMES))
+
+
+def parse_usd(text: str, what: str) -> float:
+    """An amount of money: 100k, $1.5M, 250000 USD.
+
+    >>> parse_usd("$1.5M", "budget")
+    1500000.0
+    """
+    bare = str(text).strip().removeprefix("$")
+    return float(_scaled(bare[:-3] if bare.upper().endswith("USD") else bare, what, _MONEY))
 
 
 def _scaled(text: str, what: str, form: _Form) -> Decimal:

@@ -87,6 +87,11 @@ class Framework:
         kind, teacher = KINDS[self.plan.objective], self.plan.teacher_hidden_size
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher)  # fmt: skip
 
+    @property
+    def runs_experts_faster(self) -> bool:
+        """Whether products of experts are of Megatron-core's newest kind."""
+        return False
+
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
         return found

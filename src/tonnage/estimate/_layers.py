@@ -57,12 +57,15 @@ def loss_layer(
             if isinstance(op, Head):
                 if chunks > 1 and setting.own is not None and loss not in IN_PARTS:
                     x = chunked(code, x, hidden)
+                if loss in TILED or loss in FUSED:
+                    code.worked.head(op.name, op.width, op.vocab_size, trains=setting.trains)
                 if loss in TILED:
                     return TILED[loss](code, x, _held(op), teacher)
                 if loss in FUSED:
                     return FUSED[loss](code, x, _held(op), op.vocab_size / chunks)
                 if loss in IN_PARTS:
                     return IN_PARTS[loss](code, _head(code, op, x, 1, logits_split), chunks)
+                code.worked.repeats = chunks
                 x = _head(code, op, x, chunks, logits_split)
                 if loss in UPCAST_IN_MODEL:
                     x = code.to(x, 4)

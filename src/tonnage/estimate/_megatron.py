@@ -61,6 +61,14 @@ class Megatron(Framework):
         found = re.search(rf"{name}[ =]*v?(\d+)\.(\d+)", self.plan.runtime_version, re.IGNORECASE)
         return (int(found[1]), int(found[2])) if found else newest
 
+    @property
+    def runs_experts_faster(self) -> bool:
+        """From core 0.18, or NVIDIA's container of June 2026, on."""
+        container = re.search(r"container (\d+)\.(\d+)", self.plan.runtime_version)
+        if container:
+            return (int(container[1]), int(container[2])) >= (26, 6)
+        return self._release("core", (0, 18)) >= (0, 18)
+
     def _mixture(self) -> MoE | None:
         return next((op for block in self.step.model.decoder.blocks for op in block.ops if isinstance(op, MoE)), None)
 

@@ -135,6 +135,19 @@ class Op(Struct, frozen=True, eq=False):
         kept = [(each.elements, each.bytes_per_element or code.types.compute,
                  Extent("pair" if each.per_key else "token", each.split)) for each in self.saved(code.kernels)]  # fmt: skip
         held = [_held(weight) for weight in self.weights()]
+        for weight in self.weights():
+            if weight.linear:
+                code.worked.matrix(
+                    weight.name,
+                    weight.columns,
+                    weight.rows * (weight.active or 1),
+                    weight.split,
+                    weight.heads,
+                    trains=code.trains,
+                    records=code.records,
+                )
+        for core in self.core():
+            code.worked.scan(core.name, core.flops, pairs=core.per_key, records=code.records)
         return code.opaque(type(self).__name__, x, kept, held, x.elements)
 
     def held(self, name: str) -> list[Held]:

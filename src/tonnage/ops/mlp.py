@@ -207,6 +207,14 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         """The experts' outputs for `copies` of each token."""
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
         inner = copies * self.intermediate_size
+        code.worked.copies = copies
+        out = self._products_of(code, tokens, up, gate, down, inner, copies)
+        code.worked.copies = 1
+        return out
+
+    def _products_of(
+        self, code: Code, tokens: Tensor, up: str, gate: str, down: str, inner: float, copies: float
+    ) -> Tensor:
         if not self.gated:
             hidden = code.activation(code.linear(up, tokens, self.held(up), inner, EXPERT, is_module=False))
         else:

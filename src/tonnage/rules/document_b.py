@@ -1,11 +1,11 @@
 """Document B: parameters, compute, time, accelerators, memory and bottlenecks of training GPT-3."""
 
-from typing import Any
-
 from tonnage.breakdown import Term
 from tonnage.catalogue import accelerator
+from tonnage.estimate.scaling import BESIROGLU, HOFFMANN, HOFFMANN_PRINTED, KAPLAN, optima
 from tonnage.formulas import communication as net
 from tonnage.formulas import rules as r
+from tonnage.formulas import run as whole
 from tonnage.formulas import scaling
 from tonnage.formulas import time as g
 from tonnage.rules import _exact as exact
@@ -15,8 +15,6 @@ from tonnage.units import DAY
 GPT3 = Numbers(model="gpt3-175b", N=175e9, L=96, h=12288, a=96, k=96, dh=128, V=50257, s=2048)
 LLAMA_SHAPES = {"7B": (32, 4096), "13B": (40, 5120), "33B": (60, 6656), "65B": (80, 8192)}
 A100, A100_COUNT, UTILIZATION = 312e12, 1024, 0.45
-HOFFMANN: dict[str, Any] = {"A_N": 406.4, "B_D": 410.7, "alpha": 0.34, "beta": 0.28}
-IRREDUCIBLE = 1.69
 
 
 @rule("B1", "number of parameters", GPT3, "12 L h^2 = 174 B; with first-order terms L (12 h^2 + 13 h) + V h",
@@ -76,7 +74,8 @@ def compute(x: Numbers) -> Worked:
 @rule("B3", "training time", GPT3, "1024 A100 at 45 %: 2 921 340 s = 34 days", note="33.8 days.")
 def time(x: Numbers) -> Worked:
     term = by_rule("1024 A100 at 45 %", r.time_rule, N=x.computing, D=x.D, n=A100_COUNT, P=A100, u=UTILIZATION)
-    return Worked(value=term, values={"days": term.value / DAY}, note=x.about_computing,
+    return Worked(value=term, values={"days": term.value / DAY, "accelerator-hours": whole.accelerator_hours(n=A100_COUNT, tau=term.value)},
+                  note=x.about_computing,
                   exact=lambda: exact.seconds(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", A100_COUNT, UTILIZATION))  # fmt: skip
 
 
@@ -125,19 +124,25 @@ def training(x: Numbers) -> Worked:
       "2.090. The thresholds of emergence are the document's and are not endorsed here.")  # fmt: skip
 def data(x: Numbers) -> Worked:
     def loss(n: float, d: float) -> float:
-        return scaling.chinchilla_loss(N=n, D=d, E_inf=IRREDUCIBLE, **HOFFMANN)
+        fit = HOFFMANN_PRINTED  # as a reader of the paper would work it out
+        return scaling.chinchilla_loss(N=n, D=d, E_inf=fit.irreducible, **fit.frontier)
 
-    work = r.compute_rule(N=x.computing, D=x.D)
+    best = optima(r.compute_rule(N=x.computing, D=x.D))
+    values = {"tokens a parameter that GPT-3 saw": GPT3.D / GPT3.N, "loss of 200B on 100B tokens": loss(200e9, 100e9),
+              "loss of 100B on 200B tokens": loss(100e9, 200e9)}  # fmt: skip
+    named = {HOFFMANN_PRINTED.name: "", HOFFMANN.name: ", Hoffmann 2022 unrounded"}
+    for name in (HOFFMANN_PRINTED.name, HOFFMANN.name, BESIROGLU.name, KAPLAN):
+        label = named.get(name, f", {name}")
+        values[f"optimal parameters for the same compute{label}"] = best[name].parameters.value
+        values[f"optimal tokens for the same compute{label}"] = best[name].tokens.value
     return Worked(
         value=by_rule("twenty tokens a parameter", r.chinchilla_tokens_rule, N=x.N),
-        values={"tokens a parameter that GPT-3 saw": GPT3.D / GPT3.N, "loss of 200B on 100B tokens": loss(200e9, 100e9),
-                "loss of 100B on 200B tokens": loss(100e9, 200e9),
-                "optimal parameters for the same compute": scaling.optimal_parameters(C=work, **HOFFMANN),
-                "optimal tokens for the same compute": scaling.optimal_tokens(C=work, **HOFFMANN)},
-        exact=lambda: Term.of("tokens that Hoffmann's fit prefers for this compute", scaling.optimal_tokens,
-                              C=exact.flops(x.read(), x.D, x.s).value, **HOFFMANN),
+        values=values,
+        exact=lambda: optima(exact.flops(x.read(), x.D, x.s).value)[BESIROGLU.name].tokens.named(
+            "tokens that the fit of Besiroglu2024 prefers for this compute"
+        ),
         note="" if x.active is None else "The same compute: that of the parameters that a token passes through.",
-    )  # fmt: skip
+    )
 
 
 @rule("B8", "the compute bottleneck", GPT3, "one A100 at its full peak: 32 years; 30 days: 32 x 12 = 384 GPUs",
@@ -149,7 +154,9 @@ def compute_bottleneck(x: Numbers) -> Worked:
         value=term,
         values={
             "years": term.value / (365 * DAY),
-            "A100 for 30 days": r.accelerators_for_memory_rule(M=term.value, U=30 * DAY),
+            "A100 for 30 days": whole.accelerators_by_division(
+                n_hours=whole.accelerator_hours(n=1, tau=term.value), tau=30 * DAY
+            ),
         },
         exact=lambda: exact.seconds(exact.flops(x.read(), x.D, x.s), "a100-sxm-40gb", 1, 1.0),
         note=x.about_computing,

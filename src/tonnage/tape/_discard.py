@@ -40,11 +40,13 @@ class Discarded:
         tape = self.tape
         outer, tape.nodes = tape.nodes, []
         kind, tape.kind = tape.kind, "activation"
+        when, tape.worked.when = tape.worked.when, "again"
         self.slots = [Slot() if shape[4] else None for shape in self.shapes]
         self.again = list(
             self.run(*(Tensor(*shape[:4], slot) for shape, slot in zip(self.shapes, self.slots, strict=True)))
         )
         self.nodes, tape.nodes, tape.kind = tape.nodes, outer, kind
+        tape.worked.when = when
         for each, storage in zip(self.again, self.storages, strict=True):
             storage.refill()
             if self.shares:

@@ -6,7 +6,7 @@ stream is cut ("whole" extents); what a column-parallel product gathers is not (
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tonnage.tape._code import Native
 from tonnage.tape._discard import Discarded
@@ -14,6 +14,7 @@ from tonnage.tape._megatron_setting import STORED, MegatronSetting
 from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
 from tonnage.tape._words import _one, _shape
+from tonnage.tape._work import Pass
 
 GATHERED = Extent("token", "gathered")
 ROW, CUT_ROW = Extent("row", "whole"), Extent("row", "expert")  # CUT_ROW: over expert-tensor ranks
@@ -89,6 +90,9 @@ class MegatronCode(Native):
         elements, width, cut = _shape(x)
         asked, is_bias = x.slot is not None, [each.is_bias for each in weights]
         spread = self.setting.sequence_parallel and cut.split == "whole"
+        self.quantised = True
+        if gathers:
+            self._sent("all_gather" if spread else "", "", elements, width)
 
         def derivative(gradients: Gradients) -> Gradients:
             g = _one(gradients)
@@ -103,12 +107,26 @@ class MegatronCode(Native):
                 beside.append(self.new(elements, width, GATHERED))  # reduce-scattered into the shard
             of_input = self.new(elements, width, cut) if asked else None
             of_weights = [self.weight_gradient(*each) for each in zip(held, is_bias, strict=True)]
+            if gathers and asked:
+                self._sent("reduce_scatter" if spread else "all_reduce", "backward", elements, width)
+            if gathers and spread and trains:
+                self._sent("all_gather", "backward", elements, kept_width)
+            if gathers_gradient and self.setting.sequence_parallel:
+                self._sent("all_gather", "backward", out, width)
             self.mark()
             del beside
             return [of_input, *of_weights]
 
         self.note("mm", [made], [x, *held], [kept], derivative)
+        self.quantised = False
+        if gathers_gradient:
+            self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
         return made
+
+    def _sent(self, name: str, when: Pass | Literal[""], elements: float, width: float) -> None:
+        """What tensor ranks send each other around a product."""
+        if name:
+            self.worked.send(".".join([*self.scope, name]), when or self.worked.when, {GATHERED: elements * width})
 
     def weight_gradient(self, weight: Tensor, is_bias: bool) -> Tensor | None:
         """Fused with accumulation, it never is a tensor of its own."""
@@ -159,9 +177,16 @@ class MegatronCode(Native):
         shapes, others = [_shape(each) for each in (q, k, v)], self._other_keys(k.elements + v.elements)
         if self.setting.context_parallel in ("p2p", "allgather"):
             self._ring(k.elements + v.elements, out, q)
+        passed = self.setting.context_parallel or ""
+        own = {"p2p": 1.0, "allgather": 1.0, "a2a": 1 + q.elements / (k.elements + v.elements)}.get(passed, 0)
+        moved = {q.extent: own * (k.elements + v.elements) * q.width}
+        if own:
+            self.worked.send(".".join([*self.scope, passed]), self.worked.when, moved)
 
         def derivative(_: Gradients) -> Gradients:
             gradients = [self.new(*shape) for shape in shapes]
+            if own:
+                self.worked.send(passed, "backward", {extent: 2 * size for extent, size in moved.items()})
             beside = [self.new(shapes[0][0], 4, shapes[0][2]), self.new(others, shapes[0][1], shapes[0][2])]
             self.mark()
             del beside

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tonnage.tape._code import Code
 from tonnage.tape._tape import TOKEN, Account, Extent, Key, Slot, Tensor
+from tonnage.tape._work import Work
 
 
 class Kept(Struct, frozen=True):
@@ -34,12 +35,13 @@ class Moment(Struct, frozen=True, eq=False):
 class Layer(Struct, frozen=True, eq=False):
     """`kept` between forward and backward; `moments`, none of which needs less than another in all respects.
 
-    `trained`: parameters that a gradient was made for, by what cuts them.
+    `trained`: parameters that a gradient was made for, by what cuts them. `work`: what its kernels do.
     """
 
     kept: tuple[Kept, ...]
     moments: tuple[Moment, ...]
     trained: Mapping[Extent, float] = {}
+    work: tuple[Work, ...] = ()
 
 
 def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float, asks: bool = True) -> Layer:
@@ -49,6 +51,7 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     """
     x = code.new(hidden, width, TOKEN, "input of the layer")
     x.slot = Slot() if asks else None
+    code.worked.written.clear()
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
@@ -57,9 +60,16 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     forward = _undominated(code.moments, True)
     code.moments.clear()
     if slot is not None:
-        code.backward([(slot, code.new(*shape))])
+        code.backward([(slot, _first(code, shape))])
     trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
-    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained)
+    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained, tuple(code.worked.done))
+
+
+def _first(code: Code, shape: tuple[float, float, Extent]) -> Tensor:
+    """The gradient that the next layer gives."""
+    made = code.new(*shape)
+    code.worked.written.clear()
+    return made
 
 
 def forward(

@@ -9,19 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-# A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many there are.
-# "tile": as a token, but no more of them than a tile of TRL's losses has.
-Unit = Literal["token", "row", "pair", "tile", "parameter", "gradient"]
-# What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered": nothing at all.
+from tonnage.tape._extent import Extent
+from tonnage.tape._work import Work, Worked
+
 Kind = Literal["activation", "temporary"]
-
-
-class Extent(NamedTuple):
-    """What a size grows with, and what cuts it. `heads`: a rank holds at least one of so many."""
-
-    unit: Unit
-    split: str
-    heads: int = 0
 
 
 class Key(NamedTuple):
@@ -50,6 +41,7 @@ class Storage:
         self.name, self.key, self.width = name, key, width
         self.bytes = self.full = elements * width
         self.live[key] += self.bytes
+        tape.worked.written[key.extent] += self.bytes
         tape.grown = True
 
     def empty(self) -> None:
@@ -101,13 +93,15 @@ Derivative = Callable[[Gradients], Gradients]
 class Node:
     """One operation that was done: its outputs' slots, what it saved, and its derivative."""
 
-    __slots__ = ("derivative", "inputs", "name", "outputs", "saved")
+    __slots__ = ("derivative", "inputs", "name", "outputs", "repeats", "saved", "work")
 
     def __init__(
         self, name: str, outputs: list[Slot], inputs: list[Slot | None], saved: list[Any], derivative: Derivative
     ):
         self.name, self.outputs, self.inputs = name, outputs, inputs
         self.saved, self.derivative = saved, derivative
+        self.work: list[Work] = []
+        self.repeats = 1.0
 
 
 class Tape:
@@ -122,6 +116,8 @@ class Tape:
         self.scope: list[str] = []
         self.where = ""
         self.records = True
+        self.quantised = False  # operands of products may be narrower than 16 bit
+        self.worked = Worked()
         self.watches = False  # every time that memory is about to shrink is a moment
 
     # ---- forward ----
@@ -139,6 +135,7 @@ class Tape:
              derivative: Derivative) -> None:  # fmt: skip
         """Writes down an operation, if a gradient is asked for of one of its inputs."""
         slots = [each.slot if each is not None else None for each in inputs]
+        work = self.worked.forward(name, ".".join([*self.scope, name]), out, inputs, self.quantised)
         if not self.records or not any(slots):
             return
         made = []
@@ -149,6 +146,7 @@ class Tape:
                 each.storage.name = ".".join([*self.scope, name])
         kept = [each.storage for each in saved if each is not None and each.storage is not None]
         self.nodes.append(Node(".".join([*self.scope, name]), made, slots, kept, derivative))
+        self.nodes[-1].work, self.nodes[-1].repeats = work, self.worked.repeats
 
     def kept(self) -> list[Storage]:
         """What the nodes hold, each storage once, in the order in which it was saved."""
@@ -164,11 +162,13 @@ class Tape:
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
+            when, self.worked.when = self.worked.when, "again"
             self.watches = True
             slots = [Slot() if shape[4] else None for shape in shapes]
             made = run(*(Tensor(*shape[:4], slot) for shape, slot in zip(shapes, slots, strict=True)))
             self.mark()
             self.watches = False
+            self.worked.when = when
             slot = made.slot
             del made
             found: dict[Slot, Tensor] = {}
@@ -198,6 +198,7 @@ class Tape:
                 continue
             made = list(node.derivative(gradients))
             self.mark()
+            self.worked.backward(node, gradients)
             gradients.clear()
             node.saved.clear()
             node.derivative = _done

@@ -102,7 +102,9 @@ class TitanCode(Code):
 
     def product(self, x: Tensor, weights: Sequence[Tensor], elements: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:  # fmt: skip
         """In float8 backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
+        self.quantised = self.own.float8
         out = super().product(x, weights, elements, extent, biases)
+        self.quantised = False
         if not self.own.float8 or out.slot is None:
             return out
         node, cast = (
@@ -192,7 +194,9 @@ class TitanCode(Code):
     def selective(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """Runs without keeping anything but its input and the results of some operations, and once more in backward."""
         self.cached, self.products = [], 0
+        self.worked.is_first = True
         out = run(x)
+        self.worked.is_first = False
         cached, self.cached = self.cached or [], None
         if self.own.compiled:  # nobody reads the last product: the stream holds the sum
             cached = [[each for each in made if each is not self.last_joined] for made in cached]
@@ -206,11 +210,12 @@ class TitanCode(Code):
             held.pop()[1:] = []  # from here on they are those of the second run
             outer, self.nodes = self.nodes, []
             kind, self.kind = self.kind, "activation"
+            when, self.worked.when = self.worked.when, "again"
             slot = Slot()
             self.again, self.products = list(cached), 0
             cached.clear()
             made = run(Tensor(*shape, slot))
-            self.again = None
+            self.again, self.worked.when = None, when
             self.mark()
             end, gradient = made.slot, gradients[0]
             del made
@@ -238,10 +243,12 @@ class TitanCode(Code):
                 self.cached.append([each.storage for each in tensors if each.storage is not None])
             elif self.again:
                 made = self.again.pop(0)
+                self.worked.is_known = True
                 if len(made) == len(tensors):
                     for each, old in zip(tensors, made, strict=True):
                         each.storage = old
         super().note(name, out, inputs, saved, derivative)
+        self.worked.is_known = False
 
     def _is_saved(self, name: str) -> bool:
         """Every second product, attention, what a reduce-scatter gives."""

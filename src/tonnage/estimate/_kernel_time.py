@@ -1,0 +1,104 @@
+"""Seconds of kernels: a roofline whose ceilings are shares of the datasheet's peaks. All numbers may be arrays."""
+
+from typing import TYPE_CHECKING
+
+from tonnage.errors import MissingDatum
+from tonnage.estimate._rates import Rates
+from tonnage.formula import Number, maximum, minimum
+from tonnage.tape import Work
+
+if TYPE_CHECKING:
+    from tonnage.estimate.training import Step
+
+NARROW = ("fp8", "fp4")
+KINDS = {"product": "matrix products", "experts": "products of experts", "attention": "attention", "scan": "recurrences",
+         "move": "reads and writes"}  # fmt: skip
+
+
+class KernelTime:
+    """Seconds of the work of one rank."""
+
+    def __init__(self, step: "Step", rates: Rates):
+        assert step.cluster is not None
+        self.sizes, self.rates = step.sizes, rates
+        self.chip = step.cluster.accelerator
+        self.shares, self.is_measured = rates.of(self.chip.generation)
+        if self.chip.memory.bytes_per_second is None:
+            raise MissingDatum(
+                f"no source gives the memory bandwidth of {self.chip.name}: the time of a step needs it."
+            )
+        self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
+        self.wide = next((name for name in ("bf16", "fp16") if name in self.chip.dense_flops), "bf16")
+        self.narrow = _narrow_peak(step)
+        mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
+        self.experts = mixture.num_experts / step.plan.expert_parallel_size if mixture is not None else 1  # type: ignore[attr-defined]
+        self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
+        self.newer = step.framework.runs_experts_faster
+
+    def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
+        """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
+        moved = self.moved(work)
+        if work.kind == "move":
+            return moved / self.bandwidth + self.rates.launch, 0, moved
+        flops = work.flops * self.sizes.factor(work.per)
+        if work.kind == "scan":
+            return flops / (self.chip.peak(self.wide) * self.rates.scan), flops, moved
+        if work.kind == "attention":
+            flops, rate = self._attention(work, flops, window)
+        else:
+            rate = self._product(work)
+        seconds = maximum(flops / rate, moved / self.bandwidth) + self.rates.launch
+        if self._is_narrow(work):
+            seconds = seconds + self.rates.cast * self.moved(work, but="parameter") / self.bandwidth
+        return seconds, flops, moved
+
+    def moved(self, work: Work, but: str = "") -> Number:
+        """Bytes read and written; `but`: without those of this unit."""
+        total: Number = 0
+        for extent, size in work.bytes.items():
+            if extent.unit != but:
+                total = total + size * self.sizes.factor(extent)
+        return total
+
+    def _is_narrow(self, work: Work) -> bool:
+        return work.quantised and self.narrow in self.chip.dense_flops
+
+    def _product(self, work: Work) -> Number:
+        """FLOP/s of a product: a short side leaves tiles half empty, a short depth is spent on filling and draining them."""
+        name = self.narrow if self._is_narrow(work) else self.wide
+        share = self.shares.matrix.get(name, self.shares.matrix["bf16"])
+        rows, inner, outer = self._shape(work)
+        r = self.rates
+        share = share / ((1 + r.half_depth / inner) * (1 + r.half_side / outer) * (1 + r.half_side / rows))
+        if work.kind == "experts":
+            share = share * r.experts * (r.newer_experts if self.newer else 1)
+        return self.chip.peak(name) * share
+
+    def _shape(self, work: Work) -> tuple[Number, Number, Number]:
+        """Rows, depth and columns of a product on this rank; of experts the mean of their rows."""
+        sizes = self.sizes
+        cut = sizes.t if work.per.split == "tensor" else sizes.shares.q if work.per.unit == "row" else 1
+        inner = work.inner / cut if work.cut == "inner" else work.inner
+        outer = work.outer / cut if work.cut == "outer" else work.outer
+        if work.kind == "experts":
+            rows = sizes.rows if work.per.unit == "row" else self.tokens * work.copies
+            return maximum(rows / self.experts, 1), inner, outer
+        is_cut = work.per.split == "whole" and sizes.sequence_parallel
+        return self.tokens / sizes.t if is_cut else self.tokens, inner, outer
+
+    def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
+        """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
+        if work.name.endswith("of all pairs"):
+            return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"]
+        s = self.sizes.s
+        reach = s if window is None else minimum(s, window)
+        flops = flops * (reach - reach * (reach - 1) / (2 * s)) / s
+        share = self.shares.attention * (self.rates.attention_backward if work.when == "backward" else 1)
+        return flops, self.chip.peak(self.wide) * share
+
+
+def _narrow_peak(step: "Step") -> str:
+    """What products of narrow operands are multiplied in; "": there are none."""
+    if step.recipe.compute in NARROW:
+        return step.recipe.compute
+    return "fp8" if step.plan.float8 != "none" else ""

@@ -1,0 +1,86 @@
+"""What kernels, links and hosts reach of their datasheets: rates.toml, made by scripts/fit_rates.py."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+# Generations that nobody measured take the shares of one that was, and a wider band.
+KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Ampere", "Turing": "Ampere"}
+
+
+class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Shares of the datasheet's peaks that large kernels reach on one generation of accelerators.
+
+    `matrix`: products, by the peak's name; `attention`: fused attention, forward.
+    """
+
+    matrix: Mapping[str, float]
+    attention: float
+
+
+class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Measured over predicted: the 5th and 95th percentile of `rows` left-out rows of a kind."""
+
+    low: float
+    high: float
+    rows: int
+
+
+class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that the time of a step is fitted with.
+
+    `attention_backward`: of attention's share; `experts`: of that of products, for those of experts, which differ in length;
+    `memory`: share of the memory's bandwidth. `launch`: seconds between two kernels; `host`: seconds that the host takes to ask
+    for one; `router_kernels`: kernels of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks.
+    `half_depth`, `half_side`: columns and rows of a product at which half of the share is lost. `cast`: how often
+    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `inside`, `outside`: of links;
+    `latency_inside`, `latency_outside`: seconds of a collective's start. `hidden`: what of communication that can run beside
+    compute does. `step`: seconds a step besides; `optimizer_bytes`: read and written for each parameter that is updated.
+    `newer_experts`: from core 0.18 on. `frameworks`: step times over those of Megatron. `bands`: by kind of row.
+    """
+
+    generations: Mapping[str, Generation]
+    attention_backward: float
+    experts: float
+    newer_experts: float
+    memory: float
+    launch: float
+    host: float
+    router_kernels: float
+    alltoall: float
+    half_depth: float
+    half_side: float
+    cast: float
+    scan: float
+    inside: float
+    outside: float
+    latency_inside: float
+    latency_outside: float
+    hidden: float
+    step: float
+    optimizer_bytes: float
+    frameworks: Mapping[str, float] = {}
+    bands: Mapping[str, Band] = {}
+    fitted: str = ""
+
+    def of(self, generation: str) -> tuple[Generation, bool]:
+        """Shares of a generation, and whether they are its own; of others the means of all that were measured."""
+        own = KIN.get(generation, generation)
+        if own in self.generations:
+            return self.generations[own], generation in (own, "Blackwell Ultra")
+        return _mean(tuple(self.generations.values())), False
+
+
+def _mean(of: tuple[Generation, ...]) -> Generation:
+    names = {name for each in of for name in each.matrix}
+    matrix = {name: sum(each.matrix[name] for each in of if name in each.matrix) / sum(name in each.matrix for each in of) for name in names}  # fmt: skip
+    return Generation(matrix=matrix, attention=sum(each.attention for each in of) / len(of))
+
+
+@cache
+def rates() -> Rates:
+    """The rates that ship."""
+    return msgspec.toml.decode(Path(__file__).with_name("rates.toml").read_bytes(), type=Rates)

@@ -1,0 +1,160 @@
+"""What failures cost: how often a cluster fails, how long a checkpoint and a restart take, how often to save, what is left."""
+
+from msgspec import Struct
+
+from tonnage.breakdown import Term
+from tonnage.estimate._question import Question
+from tonnage.estimate.run_options import RunOptions, duration, rate
+from tonnage.formulas import failures as f
+from tonnage.formulas.run import accelerators_of_plan
+from tonnage.spec import TrainingPlan
+from tonnage.units import DAY, HOUR, human
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """Interruptions that somebody counted and published: of so many accelerators, in so many seconds."""
+
+    name: str
+    failures: float
+    accelerators: int
+    seconds: float
+    source: str
+
+    @property
+    def accelerator_mtbf(self) -> float:
+        """Mean seconds between failures of one accelerator with its share of everything."""
+        return float(f.accelerator_mtbf(n=self.accelerators, tau=self.seconds, F=self.failures))
+
+
+OBSERVED = {
+    each.name: each
+    for each in (
+        Observed(name="Llama 3", failures=419, accelerators=16384, seconds=54 * DAY, source="Grattafiori2024, sec. 3.3.4: H100, unexpected interruptions"),
+        # At least: 35 restarts by hand and, as the authors estimate, 70 by themselves, in two months of 30 days.
+        Observed(name="OPT-175B", failures=105, accelerators=992, seconds=60 * DAY, source="Zhang2022, sec. 2.4 and 2.5: A100, hardware alone"),
+        # Failures per thousand days of a node of eight.
+        Observed(name="RSC-1", failures=6.50, accelerators=8, seconds=1000 * DAY, source="Kokolis2024, sec. III: A100, hardware alone"),
+        Observed(name="RSC-2", failures=2.34, accelerators=8, seconds=1000 * DAY, source="Kokolis2024, sec. III: A100, hardware alone"),
+    )
+}  # fmt: skip
+DEFAULT = OBSERVED["Llama 3"]
+# Of each accelerator: 2 TB/s sustained by the storage of the run above, over its 16,384.
+STORAGE_SHARE = 2e12 / 16384
+STORAGE_SOURCE = "Grattafiori2024, sec. 3.3.1: 2 TB/s sustained, here over 16,384 accelerators"
+# Finding the fault and testing the nodes; then the checkpoint is read, which is taken to last as long as writing it.
+DETECTION = 600.0
+DETECTION_SOURCE = "an assumption: the bound of Jiang2024, sec. 6.3, on detecting a failure and testing nodes"
+
+
+class Reliability(Struct, frozen=True, kw_only=True):
+    """Times of one cluster, plan and checkpoint. `interval_by_young` stands beside the interval that is used."""
+
+    between_failures: Term
+    checkpoint: Term
+    restart: Term
+    interval: Term
+    interval_by_young: Term
+    goodput: Term
+
+
+def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkpoint: Term) -> Reliability:
+    """`checkpoint`: bytes of one. Nothing of writing it is hidden behind training, unless `checkpoint_seconds` says so."""
+    between = _between_failures(plan, options)
+    write = _checkpoint_time(plan, options, checkpoint)
+    restart = _restart(options, write)
+    young = Term.of("by Young", f.young_interval, delta=write.value, MTBF=between.value)
+    interval = _interval(step_time, options, write, between)
+    share = Term.of(
+        "goodput", f.goodput, tau_c=interval.value, delta=write.value, MTBF=between.value, tau_r=restart.value
+    )
+    return Reliability(
+        between_failures=between, checkpoint=write, restart=restart, interval=interval, interval_by_young=young, goodput=share,
+    )  # fmt: skip
+
+
+def note(made: Reliability, options: RunOptions, question: Question) -> None:
+    """What was taken for granted, and why."""
+    o, q = options, question
+    q.take("accelerator_mtbf", o.accelerator_mtbf, DEFAULT.accelerator_mtbf, "measurements",
+           f"{human(DEFAULT.accelerator_mtbf, 'seconds')}: {DEFAULT.failures:g} interruptions of {DEFAULT.accelerators:,} accelerators in "
+           f"{human(DEFAULT.seconds, 'seconds')}; {DEFAULT.source}")  # fmt: skip
+    if o.checkpoint_seconds is None:
+        q.take("storage_bandwidth", o.storage_bandwidth, made.checkpoint.children[1].value, "default",
+               f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}")  # fmt: skip
+    q.take(
+        "checkpoint_seconds",
+        o.checkpoint_seconds,
+        made.checkpoint.value,
+        "default",
+        "bytes of a checkpoint / storage_bandwidth, nothing hidden",
+    )
+    q.take("restart_seconds", o.restart_seconds, made.restart.value, "default",
+           f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and the checkpoint read as fast as it was written")  # fmt: skip
+    q.take(
+        "checkpoint_interval",
+        o.checkpoint_interval,
+        made.interval.value,
+        "default",
+        "Daly's optimum, at least one step; Daly2006, eq. 37",
+    )
+    if made.goodput.value < 0.5:
+        q.warn(f"goodput {made.goodput.value:.0%}: these accelerators fail every {human(made.between_failures.value, 'seconds')} "
+               f"({made.between_failures.value / HOUR:.2g} h), and saving takes {human(made.checkpoint.value, 'seconds')}, a restart "
+               f"{human(made.restart.value, 'seconds')}.")  # fmt: skip
+
+
+def _between_failures(plan: TrainingPlan, o: RunOptions) -> Term:
+    given = duration("accelerator_mtbf", o.accelerator_mtbf)
+    if given is not None:
+        one = Term.of("of one accelerator", f.mtbf_given, source="given", MTBF=given)
+    else:
+        one = Term.of("of one accelerator", f.accelerator_mtbf, basis="measured", source=DEFAULT.source,
+                      n=DEFAULT.accelerators, tau=DEFAULT.seconds, F=DEFAULT.failures)  # fmt: skip
+    return Term.ratio("time between failures", "seconds", one, accelerators(plan))
+
+
+def _checkpoint_time(plan: TrainingPlan, o: RunOptions, checkpoint: Term) -> Term:
+    given, bandwidth = (
+        duration("checkpoint_seconds", o.checkpoint_seconds),
+        rate("storage_bandwidth", o.storage_bandwidth),
+    )
+    if given is not None:
+        return Term.of("time of a checkpoint", f.pause, source="given", tau=given)
+    if bandwidth is not None:
+        storage = Term.of("storage", f.storage_rate, source="given", W=bandwidth, n=1)
+    else:
+        storage = Term.of(
+            "storage", f.storage_rate, basis="rule", source=STORAGE_SOURCE, W=STORAGE_SHARE, n=plan.world_size
+        )
+    return Term.ratio("time of a checkpoint", "seconds", checkpoint, storage)
+
+
+def _restart(o: RunOptions, write: Term) -> Term:
+    given = duration("restart_seconds", o.restart_seconds)
+    if given is not None:
+        return Term.of("time of a restart", f.pause, source="given", tau=given)
+    found = Term.of("finding the fault", f.pause, basis="rule", source=DETECTION_SOURCE, tau=DETECTION)
+    read = Term.of(
+        "reading the checkpoint",
+        f.pause,
+        basis="rule",
+        source="an assumption: as fast as it was written",
+        tau=write.value,
+    )
+    return Term.sum("time of a restart", found, read)
+
+
+def _interval(step_time: Term, o: RunOptions, write: Term, between: Term) -> Term:
+    """Nothing can be saved more often than after each step."""
+    given = duration("checkpoint_interval", o.checkpoint_interval)
+    if given is not None:
+        best = Term.of("given", f.pause, source="given", tau=given)
+    else:
+        best = Term.of("by Daly", f.daly_interval, delta=write.value, MTBF=between.value)
+    return Term.max("checkpoint interval", best, step_time)
+
+
+def accelerators(plan: TrainingPlan) -> Term:
+    """All that the plan uses."""
+    return Term.of("accelerators", accelerators_of_plan, t=plan.tensor_parallel_size, p=plan.pipeline_parallel_size,
+                   c=plan.context_parallel_size, d=plan.data_parallel_size)  # fmt: skip

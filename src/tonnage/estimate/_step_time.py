@@ -1,0 +1,278 @@
+"""Seconds of one training step: kernels of each stage, what ranks send each other, the pipeline, the optimizer.
+
+The numbers are for searching and may be arrays; `estimate.time` makes trees of them.
+"""
+
+from collections import defaultdict
+from functools import cached_property, reduce
+
+from tonnage.architectures import Block
+from tonnage.estimate import _layers as tapes
+from tonnage.estimate._kernel_time import KernelTime
+from tonnage.estimate._network import Collective, Network
+from tonnage.estimate._rank import Stage
+from tonnage.estimate._rates import Rates
+from tonnage.estimate.training import Step
+from tonnage.formula import Number, maximum, minimum
+from tonnage.tape import Layer, Work
+
+WHEN = ("forward", "again", "backward")
+FULL_GRAPH = "full"  # the host replays a whole step
+
+
+class Spent:
+    """Seconds of kernels of one kind, with their FLOP and the bytes that they move."""
+
+    __slots__ = ("bytes", "flops", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds: Number = 0
+        self.flops: Number = 0
+        self.bytes: Number = 0
+
+    def add(self, seconds: Number, flops: Number, moved: Number, count: Number = 1) -> None:
+        """More of it."""
+        self.seconds = self.seconds + count * seconds
+        self.flops = self.flops + count * flops
+        self.bytes = self.bytes + count * moved
+
+
+class Passes:
+    """One micro-batch through some layers. `kernels`: by pass and kind; `sent`: bytes and exposed seconds by pass and group of ranks;
+    `waits`: seconds by pass in which kernels wait for the host."""
+
+    def __init__(self) -> None:
+        self.kernels: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
+        self.sent: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
+        self.waits: defaultdict[str, Number] = defaultdict(int)
+
+    def add(self, other: "Passes", count: Number = 1) -> None:
+        """Another's, `count` times."""
+        for mine, theirs in ((self.kernels, other.kernels), (self.sent, other.sent)):
+            for key, spent in theirs.items():
+                mine[key].add(spent.seconds, spent.flops, spent.bytes, count)
+        for when, seconds in other.waits.items():
+            self.waits[when] = self.waits[when] + count * seconds
+
+    def computing(self, when: str) -> Number:
+        """Seconds of kernels, and of waiting for the host, in a pass."""
+        return sum((spent.seconds for (at, _), spent in self.kernels.items() if at == when), self.waits[when])
+
+    def sending(self, when: str) -> Number:
+        """Seconds of a pass in which only links work."""
+        return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
+
+    @property
+    def seconds(self) -> Number:
+        """All of it."""
+        return sum(self.computing(when) + self.sending(when) for when in WHEN)
+
+
+class StepTime:
+    """The walk of a step in seconds."""
+
+    def __init__(self, step: Step, rates: Rates):
+        assert step.cluster is not None
+        self.step, self.plan, self.rates = step, step.plan, rates
+        self.kernels = KernelTime(step, rates)
+        self.network = Network(step.cluster, rates)
+
+    # ---- layers ----
+
+    @cached_property
+    def layers(self) -> dict[Block, Passes]:
+        """One micro-batch through one layer of each kind."""
+        return {block: self._passes(layer, tapes.window_of(block)) for block, layer in self.step.layers.items()}
+
+    def _passes(self, layer: Layer, window: int | None) -> Passes:
+        made = Passes()
+        counts: defaultdict[str, int] = defaultdict(int)
+        for work in layer.work:
+            if work.kind == "exchange":
+                group, seconds, size = self._exchange(work)
+                made.sent[work.when, group].add(seconds, 0, size)
+            else:
+                counts[work.when] += 1
+                made.kernels[work.when, work.kind].add(*self.kernels.seconds(work, window))
+        if self.plan.cuda_graph != FULL_GRAPH:
+            self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in layer.work))
+        return made
+
+    def _wait(self, made: Passes, counts: dict[str, int], routes: bool) -> None:
+        """Kernels start no faster than the host asks for them; a router asks for many small ones."""
+        r = self.rates
+        more = (
+            r.router_kernels * (r.alltoall if self.plan.moe_token_dispatcher_type == "alltoall" else 1) if routes else 0
+        )
+        for when, count in counts.items():
+            made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
+
+    def _exchange(self, work: Work) -> tuple[str, Number, Number]:
+        """The group that talks, exposed seconds, and bytes that a rank sends."""
+        plan, name = self.plan, work.name.rpartition(".")[2].rpartition(":")[2]
+        size = sum(size * self.step.sizes.factor(extent) for extent, size in work.bytes.items())
+        extent = next(iter(work.bytes))
+        group, ranks, stride, kind = "tensor parallel", plan.tensor_parallel_size, 1, name
+        if name in ("p2p", "allgather", "a2a"):
+            group, ranks, stride = "context parallel", plan.context_parallel_size, plan.tensor_parallel_size
+            kind, size = ("all_to_all", size) if name == "a2a" else ("all_gather", size * ranks)
+        elif name == "all_to_all":
+            group, ranks, stride = "expert parallel", plan.expert_parallel_size, plan.expert_tensor_parallel_size
+        elif extent.unit == "row":
+            group, ranks = "expert tensor parallel", plan.expert_tensor_parallel_size
+        elif extent.split == "whole" and self.step.sizes.sequence_parallel:
+            size = size * ranks
+        made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
+        return group, made.seconds * (1 - self._beside(group, name)), made.sent
+
+    def _beside(self, group: str, name: str) -> float:
+        """The share of an exchange that runs beside compute."""
+        plan = self.plan
+        hides = {"tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel, "context parallel": name == "p2p",
+                 "expert parallel": plan.overlap_moe_expert_parallel_comm}  # fmt: skip
+        return self.rates.hidden if hides.get(group) else 0
+
+    def stage(self, stage: Stage) -> Passes:
+        """One micro-batch through a stage."""
+        made = Passes()
+        for block, count in stage.layers:
+            made.add(self._with_gathers(block) if self.gathers else self.layers[block], count)
+        loss = self.step.framework.loss(stage)
+        if loss is not None:
+            made.add(self._passes(loss, None))
+        return made
+
+    # ---- what is sharded ----
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Gradients, and with ZeRO-3 weights, travel layer by layer in every micro-batch."""
+        return self.plan.zero_stage == 3 or (self.plan.zero_stage == 2 and self.step.runtime.shards_units)
+
+    @cached_property
+    def shards(self) -> Number:
+        """Ranks that share one copy of the states."""
+        return self.plan.data_parallel_size * self.plan.context_parallel_size / self.plan.replicate_size
+
+    def _with_gathers(self, block: Block) -> Passes:
+        """The next layer's weights come, and the last one's gradients go, beside the layer that runs."""
+        plain, plan, step, stride = self.layers[block], self.plan, self.step, self.plan.tensor_parallel_size
+        made = Passes()
+        made.add(plain)
+        held = step.held[block].value
+        width = 1 if plan.float8_all_gather else step.recipe.compute_bytes
+        gather = self.network.collective("all_gather", held * width, self.shards, stride)
+        reduce_width = step.recipe.reduce_bytes if step.runtime.shards_units else step.recipe.gradient_bytes
+        scatter = self.network.collective(
+            "reduce_scatter", step.trained_held[block].value * reduce_width, self.shards, stride
+        )
+        again = 1 if plan.zero_stage == 3 else 0
+        for when, seconds, size in (
+            ("forward", gather.seconds, gather.sent),
+            ("backward", again * gather.seconds + scatter.seconds, again * gather.sent + scatter.sent),
+        ):
+            running = sum(plain.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
+            made.sent[when, "sharded states"].add(self.exposed(seconds, running), 0, size)
+        return made
+
+    def exposed(self, sending: Number, running: Number) -> Number:
+        """What of `sending` is not hidden beside what runs."""
+        return sending - self.rates.hidden * minimum(sending, running)
+
+    # ---- the step ----
+
+    @cached_property
+    def stages(self) -> list[Passes]:
+        """One micro-batch through each stage."""
+        return [self.stage(stage) for stage in self.step.stages]
+
+    @cached_property
+    def between(self) -> tuple[Number, Number]:
+        """Seconds and bytes of handing a micro-batch on to the next stage, and its gradient back."""
+        plan, sizes = self.plan, self.step.sizes
+        if plan.pipeline_parallel_size == 1:
+            return 0, 0
+        size = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
+        size = size / sizes.t if sizes.sequence_parallel else size
+        stride = plan.tensor_parallel_size * plan.context_parallel_size * plan.data_parallel_size
+        count = 2 * plan.virtual_pipeline_size
+        return count * self.network.send(size, stride), count * size
+
+    @cached_property
+    def slowest(self) -> Number:
+        """Seconds of a micro-batch on the stage that takes longest."""
+        return reduce(maximum, (each.seconds for each in self.stages))
+
+    @cached_property
+    def bubble(self) -> Number:
+        """What a stage waits while the pipeline fills and drains: 1F1B, interleaved by chunks."""
+        return (sum(each.seconds for each in self.stages) - self.slowest) / self.plan.virtual_pipeline_size
+
+    @cached_property
+    def data_parallel(self) -> dict[str, tuple[Number, Number]]:
+        """Gradients summed and weights gathered once a step, beside the last micro-batch: exposed seconds and bytes of each."""
+        plan, step = self.plan, self.step
+        found: dict[str, tuple[Number, Number]] = {}
+        if self.gathers:
+            if self.has_replicas:
+                found["gradients of replicas"] = self._of_replicas()
+            return found
+        stage = self.fullest
+        held = sum(count * step.trained_held[block].value for block, count in stage.layers)
+        first = self.stages[stage.rank]
+        kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
+        sums = self.network.collective(
+            kind, held * step.recipe.main_gradient_bytes, self.shards, plan.tensor_parallel_size
+        )
+        found["gradients"] = self.exposed(sums.seconds, first.computing("backward")), sums.sent
+        if plan.zero_stage:
+            gather = self.network.collective(
+                "all_gather", held * step.recipe.compute_bytes, self.shards, plan.tensor_parallel_size
+            )
+            found["weights"] = self.exposed(gather.seconds, first.computing("forward")), gather.sent
+        return found
+
+    @property
+    def has_replicas(self) -> bool:
+        return bool(hasattr(self.plan.replicate_size, "ndim") or self.plan.replicate_size > 1)
+
+    def _of_replicas(self) -> tuple[Number, Number]:
+        plan, step = self.plan, self.step
+        held = sum(count * step.trained_shard[block].value for block, count in self.fullest.layers)
+        stride = plan.tensor_parallel_size * self.shards
+        made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
+        return self.exposed(made.seconds, self.stages[self.fullest.rank].computing("backward")), made.sent
+
+    @cached_property
+    def fullest(self) -> Stage:
+        """The stage with most layers."""
+        return max(self.step.stages, key=lambda stage: sum(count for _, count in stage.layers))
+
+    @cached_property
+    def updated(self) -> Number:
+        """Parameters whose states a rank updates."""
+        shard = self.step.trained_shard if self.plan.zero_stage else self.step.trained_held
+        return sum(count * shard[block].value for block, count in self.fullest.layers)
+
+    @cached_property
+    def optimizer(self) -> Number:
+        """Reads and writes of the states that a rank holds."""
+        return self.updated * self.rates.optimizer_bytes / self.kernels.bandwidth
+
+    @cached_property
+    def framework(self) -> float:
+        """What this runtime takes beyond the kernels that are counted, as a factor."""
+        return self.rates.frameworks.get(self.plan.runtime, 1.0)
+
+    def seconds(self) -> Number:
+        """One step."""
+        exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
+        pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
+        return self.framework * (pipeline + exposed + self.optimizer + self.rates.step)
+
+
+COLLECTIVES: dict[str, Collective] = {
+    "all_reduce": "all_reduce",
+    "reduce_scatter": "reduce_scatter",
+    "all_to_all": "all_to_all",
+}

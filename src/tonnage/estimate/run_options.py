@@ -1,0 +1,170 @@
+"""What is asked of a whole run, as people write it: how much training, until when, for how much money, and what may fail."""
+
+import re
+from datetime import date
+from math import isfinite
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.units import DAY, human, parse_count, parse_seconds, parse_usd
+
+LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    """What was said about the run; None is the default, which the estimate chooses and explains.
+
+    `tokens` ("15T"), `epochs` of `dataset_tokens` and `max_steps` say how much is trained: one of the three, or none with a
+    budget, which is then spent. `deadline`: "30d", "2w", or the last day as an ISO date. `budget` [USD] needs a price
+    [USD per accelerator-hour]; `budget_accelerator_hours` needs none. `checkpoint_seconds`: how long training stands
+    still for a checkpoint; else its bytes are written at `storage_bandwidth` [bytes/s], by all accelerators together.
+    `checkpoint_interval` [seconds of training], `restart_seconds` from a failure until training goes on, and
+    `accelerator_mtbf`: mean seconds between failures of one accelerator with its share of node and network.
+    """
+
+    tokens: int | str | None = None
+    epochs: float | None = None
+    dataset_tokens: int | str | None = None
+    max_steps: int | str | None = None
+    deadline: str | None = None
+    budget: float | str | None = None
+    budget_accelerator_hours: float | str | None = None
+    price_per_accelerator_hour: float | None = None
+    checkpoint_seconds: float | None = None
+    checkpoint_interval: float | None = None
+    storage_bandwidth: float | None = None
+    restart_seconds: float | None = None
+    accelerator_mtbf: float | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything says how much is trained; without it there is no run to estimate."""
+        goals = (self.tokens, self.epochs, self.max_steps, self.budget, self.budget_accelerator_hours)
+        return any(goal is not None for goal in goals)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """The options read and checked: numbers in base units. At most one of tokens, epochs and steps is given."""
+
+    tokens: int | None
+    epochs: float | None
+    dataset_tokens: int | None
+    steps: int | None
+    deadline: float | None
+    budget: float | None
+    hours: float | None
+    price: float | None
+
+
+def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
+    """Read and check; an error names the option, its value and what it could be. `price` [USD]: where no option gives one."""
+    read = Wanted(
+        tokens=_count("tokens", o.tokens), epochs=_positive("epochs", o.epochs), dataset_tokens=_count("dataset_tokens", o.dataset_tokens),
+        steps=_count("max_steps", o.max_steps), deadline=deadline_seconds(o.deadline, today), budget=_money("budget", o.budget),
+        hours=_positive("budget_accelerator_hours", _counted("budget_accelerator_hours", o.budget_accelerator_hours)),
+        price=_positive("price_per_accelerator_hour", o.price_per_accelerator_hour if o.price_per_accelerator_hour is not None else price),
+    )  # fmt: skip
+    given = {"tokens": read.tokens, "epochs": read.epochs, "max_steps": read.steps}
+    said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
+    if len(said) > 1:
+        raise InvalidInput(f"a run is as long as one of tokens, epochs and max_steps says. Got {' and '.join(said)}.")
+    if read.budget is not None and read.hours is not None:
+        raise InvalidInput("budget is in USD, budget_accelerator_hours in hours: give one of them. Got both.")
+    if not said and read.budget is None and read.hours is None:
+        raise InvalidInput(
+            "how long a run takes needs one of tokens (15T), epochs with dataset_tokens, max_steps, or a budget. Got none."
+        )
+    if read.epochs is not None and read.dataset_tokens is None:
+        raise InvalidInput(f"epochs {read.epochs:g} needs dataset_tokens: how many tokens the data set has. Got none.")
+    if read.epochs is not None and read.epochs * (read.dataset_tokens or 0) > LARGEST:
+        raise InvalidInput(
+            f"epochs x dataset_tokens may be at most {LARGEST:.0e}. Got {read.epochs:g} x {read.dataset_tokens}."
+        )
+    if read.budget is not None and read.price is None:
+        raise MissingDatum(
+            f"what a budget of {human(read.budget, 'USD')} buys needs a price, which no source gave: give "
+            "price_per_accelerator_hour in USD, or budget_accelerator_hours instead of budget."
+        )
+    return read
+
+
+def deadline_seconds(text: str | None, today: date | None) -> float | None:
+    """Seconds that a deadline leaves: a time with its unit, or an ISO date, of which the whole day still counts."""
+    if text is None:
+        return None
+    said = str(text).strip()
+    if _DATE.fullmatch(said):
+        return _until(said, today)
+    if re.fullmatch(r"[-+0-9.,_eE]+", said):
+        raise InvalidInput(
+            f"deadline needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(text)}."
+        )
+    seconds = parse_seconds(said, "deadline")
+    if not 0 < seconds <= LARGEST:
+        raise InvalidInput(
+            f"deadline must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(text)}."
+        )
+    return seconds
+
+
+def _until(said: str, today: date | None) -> float:
+    if today is None:
+        raise TypeError("a deadline that is a date needs `today`")
+    try:
+        year, month, day = map(int, said.split("-"))
+        last = date(year, month, day)
+    except ValueError:
+        raise InvalidInput(f"deadline is no day of the calendar; write it like {today}. Got {shown(said)}.") from None
+    if last < today:
+        raise InvalidInput(
+            f"deadline must not be in the past: today is {today}. Got {shown(said)}. Nearest: {today}, or a time such as 30d."
+        )
+    return float(((last - today).days + 1) * DAY)
+
+
+def duration(name: str, value: float | None, *, least: float = 0.0) -> float | None:
+    """A time of the options in seconds: finite, more than `least`."""
+    if value is not None and not least < _finite(name, value) <= LARGEST:
+        raise InvalidInput(f"{name} must be more than {least:g} and at most {LARGEST:.0e} s. Got {shown(value)}.")
+    return value
+
+
+def rate(name: str, value: float | None) -> float | None:
+    """Bytes a second."""
+    return _positive(name, value)
+
+
+def _count(name: str, value: object) -> int | None:
+    """A whole number of things from 1 on."""
+    found = _positive(name, _counted(name, value))
+    if found is not None and found != int(found):
+        raise InvalidInput(f"{name} must be a whole number. Got {shown(value)}.")
+    return None if found is None else int(found)
+
+
+def _counted(name: str, value: object) -> float | None:
+    """A number, or a text such as 15T; what is no number is an error."""
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        return parse_count(value, name)
+    raise InvalidInput(f"{name} must be a number such as 15e12, or a text such as 15T. Got {shown(value)}.")
+
+
+def _money(name: str, value: object) -> float | None:
+    return _positive(name, parse_usd(value, name) if isinstance(value, str) else _counted(name, value))
+
+
+def _positive(name: str, value: float | None) -> float | None:
+    if value is not None and not 0 < _finite(name, value) <= LARGEST:
+        raise InvalidInput(f"{name} must be more than 0 and at most {LARGEST:.0e}. Got {shown(value)}.")
+    return value
+
+
+def _finite(name: str, value: float) -> float:
+    """The value, unless it is no number at all: a bool, NaN, infinity."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (isinstance(value, int) or isfinite(value)):
+        raise InvalidInput(f"{name} must be a finite number. Got {shown(value)}.")
+    return value

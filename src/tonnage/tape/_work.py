@@ -1,0 +1,223 @@
+"""What operations do while they run: arithmetic, bytes that they read and write, bytes that they send.
+
+The tape notes them as operations happen, so recomputation, frozen weights and fused kernels count as they do in the run itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from tonnage.tape._extent import Extent
+
+if TYPE_CHECKING:
+    from tonnage.tape._tape import Node, Tensor
+
+WorkKind = Literal["product", "experts", "attention", "scan", "move", "exchange"]
+Pass = Literal["forward", "again", "backward"]
+
+PRODUCTS = ("mm", "mm_4bit")
+# what runs inside of these is noted by itself
+INSIDE = ("checkpoint", "recomputed", "recompute", "fused_linear_cross_entropy", "fused_cross_entropy", "chunked_cross_entropy", "chunked_logprob",
+          "chunked_divergence")  # fmt: skip
+BACK = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "gather": "reduce_scatter", "all_to_all": "all_to_all",
+        "all_reduce": ""}  # fmt: skip
+ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the scores are made again
+
+
+class Work(NamedTuple):
+    """One kernel, or a few that run one after the other.
+
+    `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `inner` and `outer` are the
+    columns and rows of the weight, `cut` names which of them ranks share; `quantised`: its operands may be narrower than 16 bit.
+    """
+
+    name: str
+    kind: WorkKind
+    when: Pass
+    flops: float = 0
+    per: Extent = Extent("token", "whole")
+    bytes: Mapping[Extent, float] = {}
+    inner: float = 0
+    outer: float = 0
+    copies: float = 1
+    cut: str = ""
+    quantised: bool = False
+    wgrad: bool = False
+
+
+class Worked:
+    """Collects work as a tape runs. `written`: bytes of tensors that were made since the last operation."""
+
+    def __init__(self) -> None:
+        self.done: list[Work] = []
+        self.written: defaultdict[Extent, float] = defaultdict(float)
+        self.when: Pass = "forward"
+        self.copies = 1.0
+        self.is_first = False  # selective recomputation by operation: a first run, whose derivatives are not used
+        self.repeats = 1.0  # parts of the sequence that pass one after the other
+        self.is_known = False  # the result is there already: the operation is skipped, its derivative is not
+
+    def forward(
+        self, name: str, scope: str, out: Sequence["Tensor"], inputs: Sequence["Tensor | None"], quantised: bool
+    ) -> list[Work]:
+        """Notes an operation; what its derivative will do besides moving bytes is given back."""
+        count = len(self.done)
+        back = self._forward(name, scope, out, [each for each in inputs if each is not None], quantised)
+        if self.is_known:
+            del self.done[count:]
+        if self.repeats != 1:
+            self.done[count:] = [_times(each, self.repeats) for each in self.done[count:]]
+            back = [_times(each, self.repeats) for each in back]
+        return back
+
+    def _forward(
+        self, name: str, scope: str, out: Sequence["Tensor"], given: Sequence["Tensor"], quantised: bool
+    ) -> list[Work]:
+        if name in INSIDE:
+            self.written.clear()
+            return []
+        if name in BACK:
+            self.written.clear()
+            self.done.append(exchange(scope, name, self.when, out[0] if name != "reduce_scatter" else given[0]))
+            return []
+        if name in PRODUCTS:
+            self.written.clear()
+            return self._product(scope, out[0], given, quantised)
+        if name in ("bmm", "attention"):
+            self.written.clear()
+            return self._attention(scope, name, out[0], given)
+        if not self.written:
+            return []
+        moved = _sum(self.written.items(), ((each.extent, _size(each)) for each in given))
+        self.written.clear()
+        self.done.append(Work(scope, "move", self.when, bytes=moved))
+        return []
+
+    def head(self, name: str, inner: float, outer: float, *, trains: bool) -> None:
+        """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at once."""
+        per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
+        moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
+        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer")
+        self.done += [
+            made,
+            made._replace(when="backward"),
+            *([made._replace(when="backward", wgrad=True)] if trains else []),
+        ]
+
+    def matrix(
+        self, name: str, inner: float, outer: float, split: str, heads: int, *, trains: bool, records: bool
+    ) -> None:
+        """The product of a linear layer that is not written out."""
+        per = Extent("token", "tensor" if split in ("tensor", "kv", "vocab") else "whole")
+        moved = {per: 2 * (inner + outer), Extent("parameter", split, heads): 2 * inner * outer}
+        made = Work(
+            name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer", quantised=True
+        )
+        self.done.append(made)
+        if records and not self.is_first:
+            self.done += [made._replace(when="backward")] * (1 + trains)
+
+    def scan(self, name: str, flops: float, *, pairs: bool, records: bool) -> None:
+        """Arithmetic that no weight does: of each token, or of each pair of tokens."""
+        made = Work(
+            name, "attention" if pairs else "scan", self.when, flops, Extent("pair" if pairs else "token", "tensor")
+        )
+        self.done.append(made)
+        if records and not self.is_first:
+            self.done.append(made._replace(when="backward", flops=2 * flops))
+
+    def send(self, name: str, when: Pass, sent: Mapping[Extent, float]) -> None:
+        """Notes an exchange that an operation does inside."""
+        self.done.append(Work(name, "exchange", when, bytes=sent))
+
+    def _product(self, scope: str, out: "Tensor", given: Sequence["Tensor"], quantised: bool) -> list[Work]:
+        x, weights = given[0], [each for each in given[1:] if each.extent.unit == "parameter"]
+        inner, outer = x.elements / self.copies, out.elements / self.copies
+        split = weights[0].extent.split if weights else "replicated"
+        routed = split == "expert" or x.extent.unit == "row"
+        per, cut = _per(x, out, split, routed)
+        moved = _sum((each.extent, _size(each)) for each in (*given, out))
+        made = Work(scope, "experts" if routed else "product", self.when, 2 * inner * outer * self.copies, per, moved, inner, outer,
+                    self.copies, cut, quantised)  # fmt: skip
+        self.done.append(made)
+        back = [made._replace(when="backward")] if x.slot is not None else []
+        if any(each.slot is not None for each in weights):
+            back.append(made._replace(when="backward", wgrad=True))
+        return back
+
+    def _attention(self, scope: str, name: str, out: "Tensor", given: Sequence["Tensor"]) -> list[Work]:
+        """Scores and weighted values of each pair of tokens; a fused kernel skips what the mask takes out."""
+        moved = _sum((each.extent, _size(each)) for each in (*given, out))
+        cut = "gathered" if out.extent.split == "gathered" else "tensor"
+        if name == "attention":
+            made = Work(
+                scope, "attention", self.when, 2 * (given[0].elements + out.elements), Extent("pair", cut), moved
+            )
+            return self._noted(made, ATTENTION_BACKWARD)
+        inner = given[0].elements if out.extent.unit == "pair" else out.elements
+        made = Work(f"{scope} of all pairs", "attention", self.when, 2 * inner, Extent("pair", cut), moved)
+        return self._noted(made, 2)
+
+    def _noted(self, made: Work, passes: float) -> list[Work]:
+        self.done.append(made)
+        back = {extent: passes * size for extent, size in made.bytes.items()}
+        return [made._replace(when="backward", flops=passes * made.flops, bytes=back)]
+
+    def backward(self, node: "Node", gradients: Iterable["Tensor | None"]) -> None:
+        """Notes what a derivative has just done; it has been given these gradients, and has read what the node saved."""
+        if node.name.rpartition(".")[2] in INSIDE:
+            self.written.clear()
+            return
+        name = node.name.rpartition(".")[2]
+        if name in BACK:
+            self.written.clear()
+            first = next(each for each in gradients if each is not None)
+            if BACK[name]:
+                self.done.append(exchange(node.name, BACK[name], "backward", first))
+            return
+        if node.work:
+            self.written.clear()
+            self.done += node.work
+            return
+        if not self.written:
+            return
+        read = [(each.extent, _size(each)) for each in gradients if each is not None]
+        saved = [(each.key.extent, each.full) for each in dict.fromkeys(node.saved)]
+        made = Work(node.name, "move", "backward", bytes=_sum(self.written.items(), read, saved))
+        self.done.append(_times(made, node.repeats))
+        self.written.clear()
+
+
+def exchange(scope: str, name: str, when: Pass, whole: "Tensor") -> Work:
+    """Bytes of the whole tensor that ranks of a group send each other parts of."""
+    return Work(f"{scope}:{name}", "exchange", when, bytes={whole.extent: whole.elements * whole.width})
+
+
+def _times(work: Work, repeats: float) -> Work:
+    return work._replace(
+        flops=work.flops * repeats, bytes={extent: size * repeats for extent, size in work.bytes.items()}
+    )
+
+
+def _per(x: "Tensor", out: "Tensor", split: str, routed: bool) -> tuple[Extent, str]:
+    """What the arithmetic grows with, and which side of the weight is cut."""
+    if routed:
+        if x.extent.unit == "row":
+            return Extent("row", "expert"), "inner" if x.extent.split == "expert" else "outer"
+        return x.extent, ""
+    if split in ("tensor", "kv", "vocab"):
+        return Extent("token", "tensor"), "inner" if x.extent.split == "tensor" else "outer"
+    return Extent(x.extent.unit, x.extent.split), ""
+
+
+def _size(tensor: "Tensor") -> float:
+    return tensor.elements * tensor.width
+
+
+def _sum(*many: Iterable[tuple[Extent, float]]) -> dict[Extent, float]:
+    total: dict[Extent, float] = {}
+    for each in many:
+        for extent, size in each:
+            if size:
+                total[extent] = total.get(extent, 0) + size
+    return total
