@@ -183,8 +183,13 @@ class StepTime:
 
     @cached_property
     def stages(self) -> list[Passes]:
-        """One micro-batch through each stage."""
-        return [self.stage(stage) for stage in self.step.stages]
+        """One micro-batch through each stage; stages of the same layers take the same time."""
+        known: dict[tuple[object, ...], Passes] = {}
+        for stage in self.step.stages:
+            key = stage.layers, stage.after
+            if key not in known:
+                known[key] = self.stage(stage)
+        return [known[stage.layers, stage.after] for stage in self.step.stages]
 
     @cached_property
     def between(self) -> tuple[Number, Number]:
