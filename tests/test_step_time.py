@@ -222,3 +222,19 @@ def test_moves_say_how_long_a_step_takes_then():
         tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", sequence_length=16384, recompute="full").step_time.value
     )
     assert again["step_seconds"] > made.step_time.value
+
+
+def test_offloaded_activations_take_the_host_link_and_hide_beside_the_passes():
+    base, moved = (timing(sequence_length=8192, offload_activations=place) for place in ("none", "cpu"))
+    assert base.seconds < moved.seconds < 1.6 * base.seconds
+    assert moved.term.value == pytest.approx(moved.seconds)
+
+
+def test_an_optimizer_on_the_host_has_no_time_that_anybody_knows():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", offload_optimizer="cpu", runtime="deepspeed")
+    assert made.step_time is None and any("runs on the host" in each for each in made.warnings)
+
+
+def test_what_ranks_send_is_part_of_the_answer_and_one_accelerator_sends_nothing():
+    assert tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB").traffic.value > 2 * 7 / 8 * 2 * 8e9
+    assert tonnage.train("llama-3.2-1b", "H100-SXM-80GB").traffic is None

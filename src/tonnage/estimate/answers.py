@@ -66,6 +66,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     flops: Term | None = None
     step_time: Term | None = None
     run: Mapping[str, Any] = {}
+    traffic: Term | None = None
     bill: Bill | None = None
     disks: Mapping[str, Term] = {}
     checkpoint: Term | None = None
@@ -126,7 +127,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             **trees,
             "slopes": dict(self.slopes),
         }
-        for key in ("flops", "step_time", "checkpoint"):
+        for key in ("flops", "step_time", "traffic", "checkpoint"):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)
         if self.run:
@@ -177,7 +178,7 @@ def train(
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
-    step_time, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
+    step_time, sent, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
     lasts = figures.get("seconds", step_time)
     billed = None
     if lasts is not None:
@@ -188,7 +189,7 @@ def train(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, run=figures, bill=billed, disks=room,
+        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, traffic=sent, run=figures, bill=billed, disks=room,
         checkpoint=checkpoint, host=host,
         advice=tuple(advice), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
@@ -204,16 +205,17 @@ def _timed(
     checkpoint: Term,
     options: RunOptions,
     question: Question,
-) -> tuple[Term | None, dict[str, Any]]:
+) -> tuple[Term | None, Term | None, dict[str, Any]]:
     """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
     try:
         timing = Timing(model, plan, cluster, made.fullest.stage.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
+        sent = timing.traffic if cluster.size > 1 else None
     except MissingDatum as error:
         if options.asked:
             raise
         question.warn(str(error))
-        return None, {}
+        return None, None, {}
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
@@ -224,7 +226,7 @@ def _timed(
         figures |= whole.terms
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
-    return timing.term, figures
+    return timing.term, sent, figures
 
 
 def _today() -> date:
