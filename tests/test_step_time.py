@@ -226,7 +226,8 @@ def test_moves_say_how_long_a_step_takes_then():
 
 def test_offloaded_activations_take_the_host_link_and_hide_beside_the_passes():
     base, moved = (timing(sequence_length=8192, offload_activations=place) for place in ("none", "cpu"))
-    assert base.seconds < moved.seconds < 1.6 * base.seconds
+    link = 2 * 44 * 2**30 / 63e9  # what 8192 tokens keep, out and back over PCIe at its datasheet
+    assert base.seconds + 0.2 * link < moved.seconds < base.seconds + 1.5 * link
     assert moved.term.value == pytest.approx(moved.seconds)
 
 
