@@ -239,3 +239,21 @@ def test_an_optimizer_on_the_host_has_no_time_that_anybody_knows():
 def test_what_ranks_send_is_part_of_the_answer_and_one_accelerator_sends_nothing():
     assert tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB").traffic.value > 2 * 7 / 8 * 2 * 8e9
     assert tonnage.train("llama-3.2-1b", "H100-SXM-80GB").traffic is None
+
+
+def test_columns_of_plans_give_bytes_and_seconds_of_each():
+    import numpy as np
+
+    from tonnage.estimate.batch import bytes_and_seconds
+    from tonnage.estimate.training import training_memory
+    from tonnage.spec import TrainingPlan
+
+    model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
+    columns = {"tensor_parallel_size": np.array([1, 2, 8, 1]), "pipeline_parallel_size": np.array([1, 2, 1, 4]), "data_parallel_size": np.array([32, 8, 4, 8]),
+               "num_microbatches": np.array([4, 16, 32, 16]), "sequence_length": 4096}  # fmt: skip
+    names = {"runtime": "megatron", "zero_stage": 1}
+    needed, taken = bytes_and_seconds(model, columns, where, **names)
+    for i in range(4):
+        plan = TrainingPlan(**{name: int(np.broadcast_to(values, 4)[i]) for name, values in columns.items()}, **names)
+        assert needed[i] == pytest.approx(training_memory(model, plan, where).needed)
+        assert taken[i] == pytest.approx(Timing(model, plan, where).seconds)
