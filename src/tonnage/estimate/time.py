@@ -193,9 +193,9 @@ class Timing:
         seen: dict[int, StageSeconds] = {}
         for each in walk.stages:
             if id(each) not in seen:
-                passes = [float(each.computing(when)) * factor for when in WHEN]
-                there, again, back = (float(each.sending(when)) * factor for when in WHEN)
-                seen[id(each)] = StageSeconds(*passes, forward_sent=there, backward_sent=again + back)
+                there, again, back = (float(each.computing(when)) * factor for when in WHEN)
+                sent = [float(each.sending(when)) * factor for when in WHEN]
+                seen[id(each)] = StageSeconds(there, again, back, sent[0], sent[1] + sent[2])
         once = {f"{name}, once a step": seconds for name, (seconds, _) in walk.data_parallel.items()}
         weights = {name: once.pop(name) for name in list(once) if name.startswith("weights")}
         after = {**once, "optimizer": walk.optimizer, **weights, "fixed": walk.rates.step}

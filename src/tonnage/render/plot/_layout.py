@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from tonnage.render.plot._panel import Panel
+from tonnage.render.plot._panel import Panel, lines
 
 FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 PLAIN: dict[str, Any] = {
@@ -18,16 +18,21 @@ LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top", "trac
 def layout(parts: Sequence[Panel]) -> dict[str, Any]:
     """Of one panel on a page: its legend below the axis."""
     (part,) = parts
-    below = -74 / max(part.height - 80, 1)
+    below = -72 / max(part.height - MARGIN["t"] - 125, 1)
     return {
-        **PLAIN, "barmode": part.bars, "margin": {**MARGIN, "b": 110}, "xaxis": {"automargin": True, **part.x}, "yaxis": {"automargin": True, **part.y},
+        **PLAIN, "barmode": part.bars, "margin": {**MARGIN, "b": 125}, "xaxis": {"automargin": True, **_titled(part.x)}, "yaxis": {"automargin": True, **part.y},
         "shapes": list(part.shapes), "annotations": list(part.notes), "showlegend": True, "legend": {**LEGEND, "y": below},
     }  # fmt: skip
 
 
+def _titled(axis: dict[str, Any]) -> dict[str, Any]:
+    """Its title close by, so that the legend has room below it."""
+    return {**axis, "title": {**axis["title"], "standoff": 6}} if "title" in axis else axis
+
+
 # ---- all panels below each other ----
 
-WIDTH, HEAD, BETWEEN, BELOW = 1400, 70, 60, 95
+WIDTH, HEAD, BETWEEN, BELOW, ACROSS = 1400, 70, 85, 95, 6
 INK, GRID = "#1f2328", "#d1d9e0"
 
 
@@ -37,7 +42,7 @@ def column(title: str, parts: Sequence[Panel]) -> dict[str, Any]:
     inner = height - HEAD
     drawn: dict[str, Any] = {"data": [], "layout": {
         **PLAIN, "paper_bgcolor": "#ffffff", "font": {**PLAIN["font"], "color": INK}, "width": WIDTH, "height": height, "barmode": "stack",
-        "margin": {"l": 150, "r": 150, "t": HEAD, "b": 0}, "title": {"text": escape(title), "x": 0.02, "xanchor": "left", "font": {"size": 18}},
+        "margin": {"l": 210, "r": 60, "t": HEAD, "b": 0}, "title": {"text": escape(title), "x": 0.02, "xanchor": "left", "font": {"size": 18}},
         "shapes": [], "annotations": [],
     }}  # fmt: skip
     top = 1.0
@@ -51,14 +56,14 @@ def column(title: str, parts: Sequence[Panel]) -> dict[str, Any]:
 def _place(drawn: dict[str, Any], part: Panel, index: str, domain: tuple[float, float], inner: int) -> None:
     """One panel between two heights, both as shares of the drawing."""
     made, (low, high) = drawn["layout"], domain
-    made["annotations"].append(_text(f"<b>{escape(part.title)}</b>", 0, high + 26 / inner, 16, "left"))
+    made["annotations"].append(_text(f"<b>{escape(part.title)}</b>", 0, high + 52 / inner, 16, "left"))
     if part.tiles:
         made["annotations"] += _tiles(part, high)
         return
     axis = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID}
-    made[f"xaxis{index}"] = {**axis, **part.x, "anchor": f"y{index}"}
+    made[f"xaxis{index}"] = {**axis, **_titled(part.x), "anchor": f"y{index}"}
     made[f"yaxis{index}"] = {**axis, **part.y, "anchor": f"x{index}", "domain": [max(low, 0), high]}
-    made[f"legend{index}"] = {**LEGEND, "y": low - 52 / inner}
+    made[f"legend{index}"] = {**LEGEND, "y": low - 56 / inner}
     for trace in part.traces:
         placed = {**trace, "xaxis": f"x{index}", "yaxis": f"y{index}", "legend": f"legend{index}"}
         if part.bars == "overlay" and trace["type"] == "bar":
@@ -80,22 +85,13 @@ def _moved(each: dict[str, Any], index: str) -> dict[str, Any]:
 
 
 def _tiles(part: Panel, high: float) -> list[dict[str, Any]]:
-    """Names and figures side by side."""
+    """Figures with their names below, some beside each other."""
     made = []
     for place, (name, figure) in enumerate(part.tiles):
-        x = place / len(part.tiles)
-        made += [
-            _text(f"<b>{escape(figure)}</b>", x, high, 17, "left"),
-            {**_text(escape(_broken(name)).replace("\n", "<br>"), x, high, 12, "left"), "yshift": -26},
-        ]
+        x, down = place % ACROSS / ACROSS, 75 * (place // ACROSS)
+        made.append({**_text(f"<b>{escape(figure)}</b>", x, high, 18, "left"), "yshift": -down})
+        made.append({**_text(lines(name, 24), x, high, 12, "left"), "yshift": -down - 27})
     return made
-
-
-def _broken(name: str, most: int = 18) -> str:
-    """A name over lines that are as wide as a tile."""
-    from textwrap import fill
-
-    return fill(name, most)
 
 
 def _text(text: str, x: float, y: float, size: int, anchor: str) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.breakdown import Term
-from tonnage.render.plot._panel import COLOURS, GIB, LIMIT, Panel, colour, told
+from tonnage.render.plot._panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told
 from tonnage.units import human
 
 WIDEST = 0.7  # of a bar, where there are many
-FEW = 4
+FEW = 8  # bars whose names find room
+NARROW = 4  # fewer bars are not drawn as wide as their share of the picture
 
 
 def memory_by_rank(answer: Any) -> Panel:
@@ -17,8 +18,9 @@ def memory_by_rank(answer: Any) -> Panel:
     sizes = [rank.value for rank in answer.ranks]
     fullest = sizes.index(max(sizes))
     title = "Memory of each pipeline stage" if len(names) > 1 else "Memory"
+    where = f"the fullest, {names[fullest]}," if len(names) > 1 else names[0]
     says = (
-        f"{title} at its peak, by category: the fullest, {names[fullest]}, needs {human(sizes[fullest], 'bytes')} "
+        f"{title} at its peak, by category: {where} needs {human(sizes[fullest], 'bytes')} "
         f"of {human(answer.usable_bytes, 'bytes')} usable{_band(answer)}."
     )
     traces = [*_stacked(names, answer.ranks), *_error_bar(answer, names[fullest])]
@@ -42,7 +44,7 @@ def _panel(
     top = max(usable, *(term.value / GIB for term in terms), (answer.band or (0, 0))[1] / GIB)
     return Panel(
         name=name, title=title, says=says, traces=tuple(traces),
-        x={"type": "category"}, y={"title": {"text": "GiB of an accelerator"}, "range": [0, 1.1 * top]},
+        x=_axis(names, first), y={"title": {"text": "GiB of an accelerator"}, "range": [0, 1.1 * top]},
         shapes=({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": usable, "y1": usable, "line": {"color": LIMIT, "width": 2, "dash": "dash"}},),
         notes=({"xref": "paper", "x": 1, "xanchor": "right", "y": usable, "yanchor": "bottom", "showarrow": False,
                 "text": f"usable {human(answer.usable_bytes, 'bytes')}", "font": {"color": LIMIT}},),
@@ -52,11 +54,23 @@ def _panel(
     )  # fmt: skip
 
 
+def _axis(names: list[str], first: str) -> dict[str, Any]:
+    """Names below their bars, on several lines; of many stages the number alone."""
+    if len(names) <= FEW:
+        return {"type": "category", "tickvals": names, "ticktext": [lines(each, 13) for each in names], "tickangle": 0}
+    return {
+        "type": "category",
+        "tickvals": names,
+        "ticktext": [each.removeprefix("stage ") for each in names],
+        "title": {"text": first},
+    }
+
+
 def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
     return [
         {
             "type": "bar", "name": kind, "x": names, "y": [_of(term, kind) / GIB for term in terms], "marker": {"color": colour(kind)},
-            "width": min(WIDEST, 0.18 * len(names)) if len(names) < FEW else WIDEST,
+            "width": min(WIDEST, 0.18 * len(names)) if len(names) < NARROW else WIDEST,
             "customdata": [told(f"{where}, {kind}", _of(term, kind), "bytes") for where, term in zip(names, terms, strict=True)],
             "hovertemplate": "%{customdata}<extra></extra>",
         }

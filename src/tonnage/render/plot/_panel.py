@@ -1,5 +1,7 @@
 """One picture as plain data: what plotly draws, and the same figures as words and as a table."""
 
+from html import escape
+from textwrap import wrap
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +17,7 @@ COLOURS = {
     "once a step": "#72b7b2", "gradients, once a step": "#d67195", "gradients of replicas, once a step": "#d67195", "weights, once a step": "#a0a83b",
 }  # fmt: skip
 OTHER, IDLE, LIMIT, INK = "#8a8a8a", "rgba(128,128,128,0.16)", "#d6353c", "rgba(128,128,128,0.9)"
+DARK = "#1f2328"
 
 
 class Panel(Struct, frozen=True, kw_only=True):
@@ -55,3 +58,18 @@ def scale(seconds: float) -> tuple[float, str]:
 def told(name: str, value: float, unit: str) -> str:
     """What a pointer over a bar is told."""
     return f"<b>{name}</b><br>{human(value, unit)}"
+
+
+def shade(colour: str, share: float) -> str:
+    """A colour mixed with so much white.
+
+    >>> shade("#4c78a8", 0.5)
+    '#a6bcd4'
+    """
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * share):02x}" for part in parts)
+
+
+def lines(name: str, most: int) -> str:
+    """A name over lines of so many letters, as plotly breaks them."""
+    return "<br>".join(wrap(escape(name), most, break_long_words=False))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.breakdown import Term
 from tonnage.estimate.schedule import schedule
 from tonnage.render.plot._memory import memory_by_phase, memory_by_rank
@@ -15,16 +17,15 @@ from tonnage.units import human
 def panels(answer: Any) -> tuple[str, list[Panel]]:
     """The verdict, and the pictures in the order in which they are looked at; those of what is not known are left out."""
     made = [_in_numbers(answer), memory_by_rank(answer)]
+    owned = answer.bill.ownership if answer.bill is not None else {}
     if answer.phases:
         made.append(memory_by_phase(answer))
     if answer.pieces is not None:
         seconds = float(answer.step_time.value)
-        made += [
-            pipeline_picture(answer.pieces, schedule(answer.pieces), seconds),
-            work_of_step(answer.pieces, seconds),
-        ]
-    if answer.bill is not None and answer.bill.ownership:
-        made.append(buy_or_rent(answer.bill.ownership))
+        work = work_of_step(answer.pieces, seconds)
+        made += [pipeline_picture(answer.pieces, schedule(answer.pieces), seconds), replace(work, wide=not owned)]
+    if owned:
+        made.append(buy_or_rent(owned))
     return verdict_line(answer.summary()), made
 
 
@@ -36,10 +37,9 @@ def _in_numbers(answer: Any) -> Panel:
     ]
     if answer.step_time is not None:
         tiles.append(_tile(answer.step_time))
-    tiles += [
-        _tile(answer.run[name]) for name in ("tokens_per_second", "seconds", "accelerator_hours") if name in answer.run
-    ]
+    tiles += [_tile(answer.run[name]) for name in ("seconds", "accelerator_hours") if name in answer.run]
     if "mfu" in answer.run:
+        tiles.append(("tokens per second", f"{answer.run['tokens_per_second'].value:,.0f}"))
         tiles.append(("MFU", f"{100 * answer.run['mfu'].value:.1f} %"))
     if answer.bill is not None:
         tiles += [
@@ -48,8 +48,15 @@ def _in_numbers(answer: Any) -> Panel:
         if month := answer.bill.ownership.get("break_even_month"):
             tiles.append(("buying costs less from", f"month {month}"))
     said = ", ".join(f"{name} {figure}" for name, figure in tiles)
-    return Panel(name="numbers", title="In numbers", says=f"{said}.", tiles=tuple(tiles), wide=True, height=170)
+    return Panel(
+        name="numbers",
+        title="In numbers",
+        says=f"{said}.",
+        tiles=tuple(tiles),
+        wide=True,
+        height=60 + 75 * -(-len(tiles) // 6),
+    )
 
 
 def _tile(term: Term) -> tuple[str, str]:
-    return term.name, human(term.value, term.unit)
+    return term.name, human(term.value, term.unit).removesuffix(f" {term.name}")

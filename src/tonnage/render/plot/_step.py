@@ -2,14 +2,15 @@
 
 from typing import Any
 
-from tonnage.estimate.schedule import Box, Schedule, StepSeconds
-from tonnage.render.plot._panel import IDLE, INK, Panel, colour, scale
+from tonnage.estimate.schedule import SENDING, Box, Schedule, StepSeconds
+from tonnage.render.plot._panel import DARK, IDLE, INK, Panel, colour, scale, shade
 from tonnage.units import counted, human
 
 ROWS = 32  # stages that are drawn: the first and the last of a longer pipeline
 LABELLED = 1500  # boxes at most that bear the number of their micro-batch
 ORDER = ("forward", "run again", "backward", "exposed communication", "between stages", "once a step")
 TICKS = 8
+INKS = {"forward": "#ffffff", "backward": DARK}  # of the numbers in boxes: what is read on their colour
 
 
 def pipeline_picture(pieces: StepSeconds, drawn: Schedule, seconds: float) -> Panel:
@@ -24,7 +25,17 @@ def pipeline_picture(pieces: StepSeconds, drawn: Schedule, seconds: float) -> Pa
     for kind in dict.fromkeys(
         [*(kind for kind in ORDER if any(box.kind == kind for box in boxes)), *(box.kind for box in boxes)]
     ):
-        traces.append(_bars(kind, [box for box in boxes if box.kind == kind], names, drawn, pieces, factor, labelled))
+        traces.append(
+            _bars(
+                kind,
+                sorted((box for box in boxes if box.kind == kind), key=lambda box: box.chunk),
+                names,
+                drawn,
+                pieces,
+                factor,
+                labelled,
+            )
+        )
     tall = 90 + 30 * len(rows) if stages > 1 else 170
     return Panel(
         name="pipeline", title=_title(pieces), says=_said(pieces, drawn, seconds, stages - len(rows)), traces=tuple(traces), bars="overlay", wide=True,
@@ -81,6 +92,8 @@ def _said(pieces: StepSeconds, drawn: Schedule, seconds: float, hidden: int) -> 
         parts.append(
             "A box is the work of one stage on one micro-batch, with its communication; where the row shows through, the stage waits (the bubble)."
         )
+    elif any(box.kind == SENDING for box in drawn.boxes):
+        parts.append("Communication that nothing hides is drawn behind its pass; in truth it lies between the layers.")
     if pieces.chunks > 1:
         parts.append(
             "The paler a box, the later its chunk of the layers; chunks of a stage are taken to be of equal time."
@@ -118,11 +131,18 @@ def _bars(
         "customdata": [_hover(box, names[box.stage], pieces) for box in boxes], "hovertemplate": "%{customdata}<extra></extra>",
     }  # fmt: skip
     if pieces.chunks > 1:
-        made["marker"]["opacity"] = [1 - 0.55 * max(box.chunk, 0) / (pieces.chunks - 1) for box in boxes]
-    if labelled and kind in ("forward", "backward"):
-        made |= {"text": [str(box.microbatch + 1) for box in boxes], "textposition": "inside", "insidetextanchor": "middle", "textangle": 0,
-                 "textfont": {"color": "#ffffff", "size": 10}, "constraintext": "both"}  # fmt: skip
+        made["marker"]["color"] = [shade(colour(kind), _pale(box, pieces)) for box in boxes]
+    if labelled and kind in INKS:
+        made |= {
+            "text": [str(box.microbatch + 1) for box in boxes], "textposition": "inside", "insidetextanchor": "middle", "textangle": 0,
+            "textfont": {"color": [DARK if _pale(box, pieces) > 0.3 else INKS[kind] for box in boxes], "size": 10},
+        }  # fmt: skip
     return made
+
+
+def _pale(box: Box, pieces: StepSeconds) -> float:
+    """How pale a box is: the more, the later its chunk."""
+    return 0.6 * max(box.chunk, 0) / max(pieces.chunks - 1, 1)
 
 
 def _hover(box: Box, where: str, pieces: StepSeconds) -> str:
