@@ -248,6 +248,17 @@ def test_without_a_browser_the_error_says_what_to_install(tmp_path, monkeypatch)
         alone().plot(tmp_path / "step.png")
 
 
+def test_a_browser_that_fails_is_no_traceback(tmp_path, monkeypatch):
+    kaleido = pytest.importorskip("kaleido")
+
+    def fails(*_, **__):
+        raise kaleido.errors.BrowserFailedError(("It closed.", "More."))
+
+    monkeypatch.setattr(kaleido, "calc_fig_sync", fails)
+    with pytest.raises(InvalidInput, match=r"SVG failed: It closed\. Write \.html"):
+        alone().plot(tmp_path / "step.svg")
+
+
 def test_an_answer_of_serving_draws_its_memory(tmp_path):
     made = of(tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=8192))
     assert list(made) == ["numbers", "ranks"]

@@ -8,6 +8,7 @@ from tonnage.errors import InvalidInput, shown
 
 NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
 ENDINGS = (".html", ".png", ".svg")
+LONGEST = 300  # letters of a path in an error
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
@@ -16,12 +17,12 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise InvalidInput(
-            f"a plot is a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}. Got {shown(os.fspath(path))}."
+            f"a plot is a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}. Got {shown(os.fspath(path), LONGEST)}."
         )
     try:
         if not file.parent.is_dir():  # before a browser is started for nothing
             raise InvalidInput(
-                f"{shown(os.fspath(path))} cannot be written: {shown(os.fspath(file.parent))} is no folder."
+                f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder."
             )
         made = _made(answer, ending)
         file.write_bytes(made)
@@ -29,7 +30,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"{shown(os.fspath(path))} cannot be written: {why}.") from None
+        raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {why}.") from None
 
 
 def _made(answer: Any, ending: str) -> bytes:

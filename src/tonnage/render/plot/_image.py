@@ -19,7 +19,8 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
     try:
         import kaleido
         import plotly  # noqa: F401  # kaleido takes its JavaScript, and would ask the network for it
-        from kaleido.errors import BrowserClosedError, BrowserFailedError, ChromeNotFoundError, KaleidoError
+        from choreographer.errors import DevtoolsProtocolError
+        from kaleido.errors import ChromeNotFoundError, KaleidoError
     except ImportError:
         raise InvalidInput(NEEDS_PLOTLY) from None
     figure = column(title, parts)
@@ -31,8 +32,9 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
         )
     except ChromeNotFoundError:
         raise InvalidInput(NO_BROWSER) from None
-    except (BrowserClosedError, BrowserFailedError, KaleidoError, TimeoutError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    except (RuntimeError, OSError, KaleidoError, DevtoolsProtocolError) as error:
+        first = error.args[0] if error.args else type(error).__name__
+        said = str(first[0] if isinstance(first, tuple) else first)[:200].rstrip(".")
         raise InvalidInput(
             f"the browser that draws PNG and SVG failed: {said}. Write .html, which needs none."
         ) from None

@@ -9,7 +9,7 @@ from tonnage.units import counted, human
 ROWS = 32  # stages that are drawn: the first and the last of a longer pipeline
 LABELLED = 1500  # boxes at most that bear the number of their micro-batch
 ORDER = ("forward", "run again", "backward", "exposed communication", "between stages", "once a step")
-TICKS = 8
+TICKS = 14
 INKS = {"forward": "#ffffff", "backward": DARK}  # of the numbers in boxes: what is read on their colour
 
 
