@@ -19,7 +19,18 @@ LAYERS = (
 )  # fmt: skip
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-HEAVY = ("torch", "transformers", "huggingface_hub", "rich", "numpy", "yaml", "urllib.request", "asyncio")
+HEAVY = (
+    "torch",
+    "transformers",
+    "huggingface_hub",
+    "rich",
+    "numpy",
+    "yaml",
+    "urllib.request",
+    "asyncio",
+    "plotly",
+    "kaleido",
+)
 
 
 def _layer(path: Path) -> str:

@@ -34,6 +34,12 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
 
         return "\n".join(answer_lines(self.summary(), self.memory, formulas=formulas))
 
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write its pictures, as --plot: a page of HTML that needs no network, or a .png or .svg. Needs the extra `plot`."""
+        from tonnage.render.plot import write_plot
+
+        write_plot(self, path)
+
     def __str__(self) -> str:
         return self.text()
 

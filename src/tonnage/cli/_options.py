@@ -213,13 +213,14 @@ def model_and_machine(arguments: argparse.Namespace) -> tuple[Any, Any, int]:
     return read_model(arguments), machine, common.get("reserve", 0)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """--json and --formulas."""
+def add_output(parser: argparse.ArgumentParser) -> Any:
+    """--json and --formulas; the group, for a verb that has more."""
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
     group.add_argument(
         "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
     )
+    return group
 
 
 def add_named_values(parser: argparse.ArgumentParser) -> None:

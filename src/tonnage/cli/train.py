@@ -1,6 +1,8 @@
 """tonnage train: memory of a training run."""
 
 import argparse
+import sys
+from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
@@ -89,7 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, OPTIONS, "training")
     o.add(parser, RUN_OPTIONS, "run")
     o.add(parser, BILL_OPTIONS, "money, power and disks")
-    o.add_output(parser)
+    o.add_output(parser).add_argument(
+        "--plot",
+        metavar="FILE",
+        help="pictures of memory, the step and money besides: FILE.html (a page that needs no network), .png or .svg",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,4 +111,17 @@ def run(arguments: argparse.Namespace) -> int:
     model, machine, reserve = o.model_and_machine(arguments)
     answer = train(model, machine, options, run, money, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
-    return answer.status
+    return answer.status if arguments.plot is None else _plotted(answer, arguments.plot)
+
+
+def _plotted(answer: Any, path: str) -> int:
+    """The status: what keeps a plot from being written is said after the answer, and does not take it back."""
+    from tonnage.errors import TonnageError
+    from tonnage.render.plot import write_plot
+
+    try:
+        write_plot(answer, path)
+    except TonnageError as error:
+        print(f"error: --plot: {error}", file=sys.stderr)
+        return error.exit_status
+    return int(answer.status)

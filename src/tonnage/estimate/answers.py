@@ -24,6 +24,7 @@ from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.schedule import StepSeconds
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
     ServingOptions,
@@ -52,7 +53,7 @@ NO_RUN, NO_BILL = RunOptions(), BillOptions()
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line.
 
-    `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound.
+    `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound. `pieces` are for pictures, not in the document.
     """
 
     verb: str
@@ -65,6 +66,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     slopes: Mapping[str, float]
     flops: Term | None = None
     step_time: Term | None = None
+    pieces: StepSeconds | None = None
     run: Mapping[str, Any] = {}
     traffic: Term | None = None
     bill: Bill | None = None
@@ -178,8 +180,8 @@ def train(
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
-    step_time, sent, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
-    lasts = figures.get("seconds", step_time)
+    timing, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
+    lasts = figures.get("seconds", timing.term if timing else None)
     billed = None
     if lasts is not None:
         of = "the run" if "seconds" in figures else "a step"
@@ -189,7 +191,9 @@ def train(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, traffic=sent, run=figures, bill=billed, disks=room,
+        slopes=_training_slopes(model, plan, cluster, made), flops=flops, run=figures, bill=billed, disks=room,
+        step_time=timing.term if timing else None, pieces=timing.pieces if timing else None,
+        traffic=timing.traffic if timing and cluster.size > 1 else None,
         checkpoint=checkpoint, host=host,
         advice=tuple(advice), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
@@ -205,17 +209,16 @@ def _timed(
     checkpoint: Term,
     options: RunOptions,
     question: Question,
-) -> tuple[Term | None, Term | None, dict[str, Any]]:
+) -> tuple[Timing | None, dict[str, Any]]:
     """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
     try:
         timing = Timing(model, plan, cluster, made.fullest.stage.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
-        sent = timing.traffic if cluster.size > 1 else None
     except MissingDatum as error:
         if options.asked:
             raise
         question.warn(str(error))
-        return None, None, {}
+        return None, {}
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
@@ -226,7 +229,7 @@ def _timed(
         figures |= whole.terms
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
-    return timing.term, sent, figures
+    return timing, figures
 
 
 def _today() -> date:

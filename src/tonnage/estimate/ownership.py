@@ -161,6 +161,21 @@ def buy_or_rent(own: Ownership, price: Price, *, rates: Rates | None = None, tod
     )  # fmt: skip
 
 
+def months_and_lines(
+    purchase: Term, own_month: Term, rent_month: Term, break_even: Term | None
+) -> tuple[list[float], list[float], list[float], tuple[float, float] | None]:
+    """For a picture: months, USD paid until each by who buys and by who rents, and the month and USD in which the lines cross."""
+    crossing = None
+    last = 60.0  # five years, in which machines are written off
+    if break_even is not None:
+        month = break_even.value / MONTH
+        crossing = (month, month * rent_month.value)
+        last = max(12.0, 1.6 * month)
+    months = [last * step / 24 for step in range(25)]
+    bought = [purchase.value + month * own_month.value for month in months]
+    return months, bought, [month * rent_month.value for month in months], crossing
+
+
 def _break_even(purchase: Term, rent: Term, running: Term) -> Term | None:
     if rent.value <= running.value:
         return None

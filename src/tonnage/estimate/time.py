@@ -1,5 +1,6 @@
 """The time of a training step as a tree: micro-batches by pass and kind of work, bubble, replicas, optimizer; and what follows from it."""
 
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,7 @@ from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
 from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
+from tonnage.estimate.schedule import StageSeconds, StepSeconds, Work
 from tonnage.estimate.storage import drives_of
 from tonnage.estimate.traffic import traffic
 from tonnage.estimate.training import Step
@@ -218,6 +220,40 @@ class Timing:
             else "dense"
         )
         return self.rates.bands.get(kind if self.walk.kernels.is_measured else "new generation")
+
+    @cached_property
+    def pieces(self) -> StepSeconds:
+        """What a picture of the step is drawn from: seconds of each stage, of each kind of work, and of what follows the last backward."""
+        walk, plan, factor = self.walk, self.plan, float(self.walk.framework)
+        seen: dict[int, StageSeconds] = {}
+        for each in walk.stages:
+            if id(each) not in seen:
+                there, again, back = (float(each.computing(when)) * factor for when in WHEN)
+                sent = [float(each.sending(when)) * factor for when in WHEN]
+                seen[id(each)] = StageSeconds(there, again, back, sent[0], sent[1] + sent[2])
+        once = {f"{name}, once a step": seconds for name, (seconds, _) in walk.data_parallel.items()}
+        weights = {name: once.pop(name) for name in list(once) if name.startswith("weights")}
+        after = {**once, "optimizer": walk.optimizer, **weights, "fixed": walk.rates.step}
+        return StepSeconds(
+            stages=tuple(seen[id(each)] for each in walk.stages),
+            num_microbatches=int(plan.num_microbatches),
+            chunks=int(plan.virtual_pipeline_size),
+            between=float(walk.between[0]) * factor,
+            after=tuple((name, float(seconds) * factor) for name, seconds in after.items()),
+            work=tuple(self._work(after, factor)),
+        )
+
+    def _work(self, after: Mapping[str, Number], factor: float) -> Iterator[Work]:
+        """All seconds of a step, each once: what the leaves of `term` add up to."""
+        times = self.plan.num_microbatches * factor
+        for part in self._one.children:
+            for leaf in part.children or (part,):
+                when = part.name if part.children else "between stages"
+                yield Work(when, leaf.name, float(times * leaf.value))
+        if self.plan.pipeline_parallel_size > 1:
+            yield Work("once a step", "pipeline bubble", float(self.walk.bubble) * factor)
+        for name, seconds in after.items():
+            yield Work("once a step", name.removesuffix(", once a step"), float(seconds) * factor)
 
     def figures(self, model_flops: Number) -> dict[str, Any]:
         """Terms by their names in the document."""

@@ -1,0 +1,46 @@
+"""Pictures of an answer: one page of HTML that needs no network, or one PNG or SVG. plotly is imported when one is asked for."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tonnage.errors import InvalidInput, shown
+
+NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
+ENDINGS = (".html", ".png", ".svg")
+LONGEST = 300  # letters of a path in an error
+
+
+def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
+    """Write the pictures of an answer of `train`; the ending of `path` says the format. InvalidInput where that cannot be done."""
+    file = Path(path)
+    ending = file.suffix.lower()
+    if ending not in ENDINGS:
+        raise InvalidInput(
+            f"a plot is a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}. Got {shown(os.fspath(path), LONGEST)}."
+        )
+    try:
+        if not file.parent.is_dir():  # before a browser is started for nothing
+            raise InvalidInput(
+                f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder."
+            )
+        made = _made(answer, ending)
+        file.write_bytes(made)
+    except (OSError, ValueError) as error:  # ValueError: a path with a null byte
+        if isinstance(error, InvalidInput):
+            raise
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {why}.") from None
+
+
+def _made(answer: Any, ending: str) -> bytes:
+    from tonnage.render.plot._panels import panels
+
+    title, parts = panels(answer)
+    if ending == ".html":
+        from tonnage.render.plot._page import page
+
+        return page(title, parts).encode("utf-8", "replace")
+    from tonnage.render.plot._image import image
+
+    return image(title, parts, ending.removeprefix("."))

@@ -1,0 +1,115 @@
+"""Memory of each pipeline stage, and of the fullest one phase by phase: bars in layers, the usable line, the error band."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tonnage.breakdown import Term
+from tonnage.render.plot._panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told
+from tonnage.units import human
+
+WIDEST = 0.7  # of a bar, where there are many
+FEW = 8  # bars whose names find room
+NARROW = 4  # fewer bars are not drawn as wide as their share of the picture
+
+
+def memory_by_rank(answer: Any) -> Panel:
+    """The peak of a rank of each stage; those that shard or share a stage hold the same."""
+    names = [f"stage {index}" for index in range(len(answer.ranks))] if len(answer.ranks) > 1 else ["every rank"]
+    sizes = [rank.value for rank in answer.ranks]
+    fullest = sizes.index(max(sizes))
+    title = "Memory of each pipeline stage" if len(names) > 1 else "Memory"
+    where = f"the fullest, {names[fullest]}," if len(names) > 1 else names[0]
+    says = (
+        f"{title} at its peak, by category: {where} needs {human(sizes[fullest], 'bytes')} "
+        f"of {human(answer.usable_bytes, 'bytes')} usable{_band(answer)}."
+    )
+    traces = [*_stacked(names, answer.ranks), *_error_bar(answer, names[fullest])]
+    return _panel("ranks", title, says, names, answer.ranks, traces, answer, "pipeline stage")
+
+
+def memory_by_phase(answer: Any) -> Panel:
+    """The phases of a step on the fullest rank."""
+    names = [phase.name for phase in answer.phases]
+    peak = max(answer.phases, key=lambda phase: phase.value)
+    title = "Memory of the fullest rank, phase by phase"
+    says = f"{title} of a step: most in {peak.name}, {human(peak.value, 'bytes')} of {human(answer.usable_bytes, 'bytes')} usable."
+    return _panel("phases", title, says, names, answer.phases, _stacked(names, answer.phases), answer, "phase")
+
+
+def _panel(
+    name: str, title: str, says: str, names: list[str], terms: Sequence[Term], traces: list[dict[str, Any]], answer: Any, first: str
+) -> Panel:  # fmt: skip
+    kinds = _kinds(terms)
+    usable = answer.usable_bytes / GIB
+    top = max(usable, *(term.value / GIB for term in terms), (answer.band or (0, 0))[1] / GIB)
+    return Panel(
+        name=name, title=title, says=says, traces=tuple(traces),
+        x=_axis(names, first), y={"title": {"text": "GiB of an accelerator"}, "range": [0, 1.1 * top]},
+        shapes=({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": usable, "y1": usable, "line": {"color": LIMIT, "width": 2, "dash": "dash"}},),
+        notes=({"xref": "paper", "x": 1, "xanchor": "right", "y": usable, "yanchor": "bottom", "showarrow": False,
+                "text": f"usable {human(answer.usable_bytes, 'bytes')}", "font": {"color": LIMIT}},),
+        header=(first, *kinds, "together"),
+        rows=tuple((where, *(human(_of(term, kind), "bytes") for kind in kinds), human(term.value, "bytes"))
+                   for where, term in zip(names, terms, strict=True)),
+    )  # fmt: skip
+
+
+def _axis(names: list[str], first: str) -> dict[str, Any]:
+    """Names below their bars, on several lines; of many stages the number alone."""
+    if len(names) <= FEW:
+        return {"type": "category", "tickvals": names, "ticktext": [lines(each, 13) for each in names], "tickangle": 0}
+    return {
+        "type": "category",
+        "tickvals": names,
+        "ticktext": [each.removeprefix("stage ") for each in names],
+        "title": {"text": first},
+    }
+
+
+def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "bar", "name": kind, "x": names, "y": [_of(term, kind) / GIB for term in terms], "marker": {"color": colour(kind)},
+            "width": min(WIDEST, 0.18 * len(names)) if len(names) < NARROW else WIDEST,
+            "customdata": [told(f"{where}, {kind}", _of(term, kind), "bytes") for where, term in zip(names, terms, strict=True)],
+            "hovertemplate": "%{customdata}<extra></extra>",
+        }
+        for kind in _kinds(terms)
+    ]  # fmt: skip
+
+
+def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
+    if not answer.band:
+        return []
+    low, high = answer.band
+    needed = answer.needed_bytes
+    span = {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(high - needed, 0) / GIB],
+        "arrayminus": [max(needed - low, 0) / GIB],
+    }
+    return [
+        {
+            "type": "scatter", "mode": "markers", "name": "error band of the fullest", "x": [where], "y": [needed / GIB],
+            "marker": {"color": "#8a8a8a", "size": 6}, "error_y": {**span, "color": "#8a8a8a", "thickness": 2.5, "width": 9},
+            "customdata": [f"<b>error band</b><br>{human(low, 'bytes')} to {human(high, 'bytes')}"], "hovertemplate": "%{customdata}<extra></extra>",
+        }
+    ]  # fmt: skip
+
+
+def _band(answer: Any) -> str:
+    if not answer.band:
+        return ""
+    return f", between {human(answer.band[0], 'bytes')} and {human(answer.band[1], 'bytes')} in the error band"
+
+
+def _kinds(terms: Sequence[Term]) -> list[str]:
+    """Categories that hold anything, always in the same order."""
+    found = dict.fromkeys(child.name for term in terms for child in term.children if child.value)
+    known = [name for name in COLOURS if name in found]
+    return known + [name for name in found if name not in COLOURS]
+
+
+def _of(term: Term, kind: str) -> float:
+    return sum(child.value for child in term.children if child.name == kind)

@@ -1,0 +1,49 @@
+"""Two lines in dollars over months: buying and renting, and where they cross."""
+
+from typing import Any
+
+from tonnage.estimate.ownership import months_and_lines
+from tonnage.render.plot._panel import Panel
+from tonnage.units import human
+
+BUY, RENT = "#4c78a8", "#f58518"
+
+
+def buy_or_rent(own: dict[str, Any]) -> Panel:
+    """What is paid until each month, either way."""
+    months, bought, rented, crossing = months_and_lines(
+        own["purchase"], own["own_month"], own["rent_month"], own["break_even"]
+    )
+    when = f"buying costs less from month {own['break_even_month']} on" if crossing else "buying never costs less"
+    worn = " when the machines are already written off" if crossing and own["worn_out"] else ""
+    traces: list[dict[str, Any]] = [_line("renting", RENT, months, rented), _line("buying", BUY, months, bought)]
+    notes: tuple[dict[str, Any], ...] = ()
+    if crossing:
+        month, paid = crossing
+        traces.append({"type": "scatter", "mode": "markers", "name": "break-even", "x": [month], "y": [paid], "marker": {"size": 11, "color": "#54a24b"},
+                       "hovertemplate": f"<b>break-even</b><br>month {own['break_even_month']}, {human(paid, 'USD')}<extra></extra>"})  # fmt: skip
+        notes = (
+            {
+                "x": month,
+                "y": paid,
+                "text": f"month {own['break_even_month']}",
+                "showarrow": True,
+                "ax": -40,
+                "ay": -34,
+                "arrowcolor": "#54a24b",
+            },
+        )
+    return Panel(
+        name="ownership", title="Buying against renting",
+        says=f"Dollars paid until each month: {human(own['purchase'].value, 'USD')} once and {human(own['own_month'].value, 'USD')} a month, or "
+             f"{human(own['rent_month'].value, 'USD')} a month of rent: {when}{worn}.",
+        traces=tuple(traces), x={"title": {"text": "months"}, "rangemode": "tozero"}, y={"title": {"text": "USD paid by then"}, "rangemode": "tozero", "tickformat": "~s"},
+        notes=notes, header=("figure", "USD"),
+        rows=tuple((own[name].name, human(own[name].value, "USD")) for name in ("purchase", "own_month", "rent_month", "own_hour")),
+    )  # fmt: skip
+
+
+def _line(name: str, colour: str, months: list[float], dollars: list[float]) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "lines", "name": name, "x": months, "y": dollars, "line": {"color": colour, "width": 3},
+            "customdata": [f"<b>{name}</b>, month {month:.3g}<br>{human(paid, 'USD')}" for month, paid in zip(months, dollars, strict=True)],
+            "hovertemplate": "%{customdata}<extra></extra>"}  # fmt: skip

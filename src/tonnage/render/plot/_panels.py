@@ -1,0 +1,62 @@
+"""Which pictures an answer has."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.breakdown import Term
+from tonnage.estimate.schedule import schedule
+from tonnage.render.plot._memory import memory_by_phase, memory_by_rank
+from tonnage.render.plot._money import buy_or_rent
+from tonnage.render.plot._panel import Panel
+from tonnage.render.plot._step import pipeline_picture, work_of_step
+from tonnage.render.text import verdict_line
+from tonnage.units import human
+
+
+def panels(answer: Any) -> tuple[str, list[Panel]]:
+    """The verdict, and the pictures in the order in which they are looked at; those of what is not known are left out."""
+    made = [_in_numbers(answer), memory_by_rank(answer)]
+    owned = answer.bill.ownership if answer.bill is not None else {}
+    if answer.phases:
+        made.append(memory_by_phase(answer))
+    if answer.pieces is not None:
+        seconds = float(answer.step_time.value)
+        work = work_of_step(answer.pieces, seconds)
+        made += [pipeline_picture(answer.pieces, schedule(answer.pieces), seconds), replace(work, wide=not owned)]
+    if owned:
+        made.append(buy_or_rent(owned))
+    return verdict_line(answer.summary()), made
+
+
+def _in_numbers(answer: Any) -> Panel:
+    """Memory, time, cost and energy: of the run, or of a step where nobody said how long the run is."""
+    tiles = [
+        ("memory of the fullest accelerator", human(answer.needed_bytes, "bytes")),
+        ("usable", human(answer.usable_bytes, "bytes")),
+    ]
+    if answer.step_time is not None:
+        tiles.append(_tile(answer.step_time))
+    tiles += [_tile(answer.run[name]) for name in ("seconds", "accelerator_hours") if name in answer.run]
+    if "mfu" in answer.run:
+        tiles.append(("tokens per second", f"{answer.run['tokens_per_second'].value:,.0f}"))
+        tiles.append(("MFU", f"{100 * answer.run['mfu'].value:.1f} %"))
+    if answer.bill is not None:
+        tiles += [
+            _tile(term) for term in (answer.bill.cost, answer.bill.energy, answer.bill.carbon) if term is not None
+        ]
+        if month := answer.bill.ownership.get("break_even_month"):
+            tiles.append(("buying costs less from", f"month {month}"))
+    said = ", ".join(f"{name} {figure}" for name, figure in tiles)
+    return Panel(
+        name="numbers",
+        title="In numbers",
+        says=f"{said}.",
+        tiles=tuple(tiles),
+        wide=True,
+        height=60 + 75 * -(-len(tiles) // 6),
+    )
+
+
+def _tile(term: Term) -> tuple[str, str]:
+    return term.name, human(term.value, term.unit).removesuffix(f" {term.name}")
