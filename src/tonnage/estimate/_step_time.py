@@ -160,7 +160,7 @@ class StepTime:
         made = Passes()
         made.add(plain)
         held = step.held[block].value
-        width = 1 if plan.float8_all_gather else step.recipe.compute_bytes
+        width = 1 if plan.float8_all_gather else step.recipe.gathered_bytes
         gather = self.network.collective("all_gather", held * width, self.shards, stride)
         reduce_width = step.recipe.reduce_bytes if step.runtime.shards_units else step.recipe.gradient_bytes
         scatter = self.network.collective(
@@ -227,7 +227,7 @@ class StepTime:
         found["gradients"] = self.exposed(sums.seconds, first.computing("backward")), sums.sent
         if plan.zero_stage:
             gather = self.network.collective(
-                "all_gather", held * step.recipe.compute_bytes, self.shards, plan.tensor_parallel_size
+                "all_gather", held * step.recipe.gathered_bytes, self.shards, plan.tensor_parallel_size
             )
             found["weights"] = self.exposed(gather.seconds, first.computing("forward")), gather.sent
         return found
