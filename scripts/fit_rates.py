@@ -45,6 +45,8 @@ AICONF = "aiconfigurator-core 0.12.0, systems/data"
 FIXED = (
     Fixed("bf16.Ampere", 0.834, f"{AICONF}/a100_sxm gemm_perf: share of peak of large bf16 products"),
     Fixed("half_depth", 90.0, f"{AICONF}, gemm_perf of nine GPUs: depth at which a product reaches half of its share"),
+    Fixed("narrow_half_depth", 500.0, f"{AICONF}, gemm_perf: fp8 452 on Hopper, 600 on Blackwell"),
+    Fixed("experts_half_depth", 500.0, f"{AICONF}, moe_perf: 422 to 500 on Hopper and Blackwell"),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
     Fixed("inside", 0.83, f"{AICONF}, nccl_perf of 2 to 8 GPUs in a node: share of NVLink"),
     Fixed("outside", 0.96, "nccl-tests over 400 Gb/s InfiniBand, 1 GiB and more: share of the port"),
@@ -58,6 +60,8 @@ FITTED = (
     Fitted("fp4.Blackwell", 0.50, 0.2, 0.20, 0.75, "large fp4 products on Blackwell"),
     Fitted("attention.Ampere", 0.60, 0.2, 0.30, 0.80, "fused attention, forward"),
     Fitted("attention.Hopper", 0.60, 0.2, 0.25, 0.80, "fused attention, forward"),
+    Fitted("flash2.Hopper", 0.35, 0.15, 0.2, 0.6, "FlashAttention-2, of which Shah2024 saw 0.35"),
+    Fitted("older_attention", 0.7, 0.2, 0.3, 1.0, "of FlashAttention-2's share, Triton kernels of 2022"),
     Fitted("attention.Blackwell", 0.50, 0.2, 0.20, 0.80, "fused attention, forward"),
     Fitted("attention_backward", 0.85, 0.15, 0.50, 1.05, "of attention's share"),
     Fitted("experts", 0.80, 0.2, 0.30, 1.0, "of products' share, for experts of unequal length"),
@@ -65,7 +69,7 @@ FITTED = (
     Fitted("host", 6e-6, 0.5, 2e-6, 2e-5, "seconds to ask for a kernel"),
     Fitted("router_kernels", 60, 0.5, 10, 400, "kernels of a router and its dispatcher"),
     Fitted("alltoall", 2, 0.5, 0.5, 10, "times that, where sizes come from other ranks"),
-    Fitted("newer_experts", 1.3, 0.3, 0.8, 2.5, "from core 0.18 on"),
+    Fitted("newer_experts", 1.3, 0.3, 0.8, 2.5, "experts' products from core 0.18 on: fused with their casts"),
     Fitted("half_side", 60, 0.5, 5, 800, "rows or columns at which a product reaches half of its share"),
     Fitted("cast", 0.5, 0.5, 0.02, 4, "passes over a narrow product's operands"),
     Fitted("scan", 0.1, 1.0, 0.0005, 0.5, "of the 16-bit peak, recurrences"),
@@ -73,13 +77,20 @@ FITTED = (
     Fitted("latency_outside", 2e-5, 0.5, 3e-6, 3e-4, "and across nodes, times the root of their number"),
     Fitted("hidden", 0.8, 0.2, 0.2, 1.0, "of communication that can run beside compute"),
     Fitted("step", 1e-2, 0.7, 1e-3, 0.1, "seconds of a step besides"),
-    Fitted("frameworks.nanotron", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
-    Fitted("frameworks.fsdp2", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
-    Fitted("frameworks.torchtune", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
-    Fitted("frameworks.deepspeed", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
+    Fitted("frameworks.nanotron", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
+    Fitted("frameworks.fsdp2", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
+    Fitted("frameworks.torchtune", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
+    Fitted("frameworks.megatron", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers"),
+    Fitted("frameworks.deepspeed", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
 )  # fmt: skip
 NAMES = [each.name for each in FITTED]
-NESTED = {"attention": "attention"}
+# Large products of one accelerator over those of its generation: aiconfigurator-core 0.12.0, gemm_perf (kernels' tables, shares of peak).
+CHIPS = {
+    "B200-SXM-180GB": {"bf16": 0.693 / 0.718, "fp8": 0.711 / 0.725, "fp4": 0.518 / 0.465},
+    "B300-SXM-288GB": {"bf16": 0.738 / 0.718, "fp8": 0.758 / 0.725, "fp4": 0.416 / 0.465},
+    "GB200-186GB": {"bf16": 0.661 / 0.718, "fp8": 0.697 / 0.725, "fp4": 0.508 / 0.465},
+    "GB300-288GB": {"bf16": 0.769 / 0.718, "fp8": 0.779 / 0.725, "fp4": 0.412 / 0.465},
+}  # fmt: skip
 
 
 def rates_of(values: Sequence[float]) -> Rates:
@@ -96,11 +107,11 @@ def rates_of(values: Sequence[float]) -> Rates:
             frameworks[which] = value
         else:
             made = generations.setdefault(which, {"matrix": {}})
-            if kind == "attention":
-                made["attention"] = value
+            if kind in ("attention", "flash2"):
+                made[kind] = value
             else:
                 made["matrix"][kind] = value
-    return Rates(generations={name: Generation(**made) for name, made in generations.items()}, frameworks=frameworks, **plain)  # fmt: skip
+    return Rates(generations={name: Generation(**made) for name, made in generations.items()}, frameworks=frameworks, chips=CHIPS, **plain)  # fmt: skip
 
 
 def logs(found: Sequence[Case], values: Sequence[float]) -> np.ndarray:
@@ -239,7 +250,11 @@ def text(x: np.ndarray, lines: Sequence[str], around: dict[str, tuple[float, flo
             made.append(f"{name} = {_number(value)}" + (f"  # {notes[name]}" if name in notes else ""))
     for name, each in rates.generations.items():
         matrix = ", ".join(f"{peak} = {_number(share)}" for peak, share in each.matrix.items())
-        made += ["", f"[generations.{name}]", f"attention = {_number(each.attention)}", f"matrix = {{ {matrix} }}"]
+        made += ["", f"[generations.{name}]", f"attention = {_number(each.attention)}"]
+        made += [f"flash2 = {_number(each.flash2)}"] if each.flash2 else []
+        made += [f"matrix = {{ {matrix} }}"]
+    for name, shares in rates.chips.items():
+        made += ["", f"[chips.{name}]", *(f"{peak} = {_number(share)}" for peak, share in shares.items())]
     made += ["", "[frameworks]", *(f"{name} = {_number(value)}" for name, value in rates.frameworks.items())]
     for kind, (low, high, rows) in around.items():
         key = f'"{kind}"' if " " in kind else kind

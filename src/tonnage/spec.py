@@ -128,7 +128,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
         return "x".join([*parts, self.accelerator.name])
 
 
-AttentionKernel = Literal["flash", "sdpa", "eager"]
+AttentionKernel = Literal["flash", "sdpa", "eager", "triton"]  # triton: FlashAttention of 2022, as llm-foundry wrote it
 
 
 class TrainingPlan(Struct, frozen=True, kw_only=True):

@@ -45,6 +45,21 @@ class Network:
             )
         return link.bytes_per_second * share
 
+    def dispatch(self, size: Number, group: Number, stride: Number, chosen: int) -> Sending:
+        """An exchange of tokens, each to the ranks of `chosen` experts, in which a token goes once to a rank, and once to a node, of
+        several of them (DeepEP, HybridEP). `size`: bytes of all copies."""
+        here = minimum(maximum(self.per_node / stride, 1), group)
+        nodes = group / here
+        several = (group > 1) * 1.0
+        to_ranks, to_nodes = distinct(group, chosen) / chosen, distinct(nodes, chosen) / chosen
+        inside = size * to_ranks * (here - 1) / here / self.inside if not self._is_nowhere(self.inside) else 0
+        outside = size * to_nodes * (nodes - 1) / nodes / self.outside if not self._is_nowhere(self.outside) else 0
+        start = self.rates.latency_inside + ((nodes > 1) * 1.0) * self.rates.latency_outside * nodes**0.5
+        return Sending(several * (maximum(inside, outside) + start), size * to_ranks * (group - 1) / group)
+
+    def _is_nowhere(self, rate: float) -> bool:
+        return rate == NOWHERE
+
     def collective(self, kind: Collective, size: Number, group: Number, stride: Number = 1) -> Sending:
         """`size` bytes in all among `group` ranks that are `stride` ranks apart.
 
@@ -75,3 +90,8 @@ class Network:
         away = (stride >= self.per_node) * 1.0
         rate = self.outside if self.per_node == 1 else away * min(self.outside, 1e30) + (1 - away) * self.inside
         return size / rate + self.rates.latency_inside
+
+
+def distinct(places: Number, chosen: int) -> Number:
+    """Places that `chosen` experts, drawn without regard to them, lie on, on average."""
+    return places * (1 - (1 - 1 / places) ** chosen)

@@ -122,7 +122,10 @@ class StepTime:
             group, ranks = "expert tensor parallel", plan.expert_tensor_parallel_size
         elif extent.split == "whole" and self.step.sizes.sequence_parallel:
             size = size * ranks
-        made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
+        if group == "expert parallel" and plan.moe_token_dispatcher_type == "flex":
+            made = self.network.dispatch(size, ranks, stride, self.kernels.chosen)
+        else:
+            made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
         return group, made.seconds * (1 - self._beside(group, name)), made.sent
 
     def _beside(self, group: str, name: str) -> float:
@@ -262,7 +265,8 @@ class StepTime:
     @cached_property
     def framework(self) -> float:
         """What this runtime takes beyond the kernels that are counted, as a factor."""
-        return self.rates.frameworks.get(self.plan.runtime, 1.0)
+        name = self.plan.runtime + (" container" if "container" in self.plan.runtime_version else "")
+        return self.rates.frameworks.get(name, 1.0)
 
     def seconds(self) -> Number:
         """One step."""

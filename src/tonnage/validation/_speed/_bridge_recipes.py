@@ -17,6 +17,7 @@ NARROW_GRADIENTS: dict[Low, str] = {
     "nvfp4": "nvfp4-te-16bit-gradients",
 }  # fmt: skip
 GRAPHED = 2602  # the release from which recipes capture parts of layers of experts
+ONE_STAGE = 2604  # from which Qwen3 30B on H100 spreads its experts over 16 accelerators and has no pipeline
 WHOLE_STEP = 2606  # and whole steps, with experts' exchanges overlapped, for MXFP8 on Blackwell
 RACKS = ("GB200", "GB300")
 HYBRID = ("GB200", "GB300", "B300")  # whose recipes dispatch with HybridEP
@@ -46,7 +47,7 @@ def recipe_of(run: Run) -> Recipe:
     late = number >= WHOLE_STEP and low == "mxfp8" and gpu in HYBRID
     modules, graphs, overlaps = _captured(run, gpu, low, number, late)
     tensor = low != "nvfp4" and "deepseek" not in run.name and not ("235b" in run.name and gpu == "H100")
-    dispatcher = "hybridep" if gpu in HYBRID else "deepep" if "deepseek" in run.name else "alltoall"
+    dispatcher = _dispatcher(run, gpu, low, number)
     return Recipe(low=low, recompute_modules=modules, graphs=graphs, overlaps_experts=overlaps, overlaps_tensor_parallel=tensor, dispatcher=dispatcher)  # fmt: skip
 
 
@@ -58,6 +59,20 @@ def precision_of(text: str) -> Low:
     if words.startswith(("MXFP8", "FP8-MX", "FP8_MX")):
         return "mxfp8"
     return "bf16" if words.startswith("BF16") else "fp8"
+
+
+def _dispatcher(run: Run, gpu: str, low: Low, number: int) -> str:
+    """moe_flex_dispatcher_backend; "alltoall" where a recipe has none."""
+    name = run.name
+    if "qwen3-30b" in name and gpu == "H100":
+        return "hybridep" if number >= ONE_STAGE else "alltoall"
+    if "qwen3-235b" in name:
+        return "hybridep" if gpu in RACKS else "alltoall"
+    if "gpt-oss" in name:
+        return "hybridep" if gpu == "B300" or (gpu in RACKS and low == "mxfp8") else "alltoall"
+    if "nemotron-3" in name:
+        return "hybridep"  # on B300 DeepEP
+    return "hybridep" if gpu in HYBRID else "deepep" if "deepseek" in name else "alltoall"
 
 
 Captured = tuple[tuple[str, ...], str, bool]
@@ -74,11 +89,12 @@ def _captured(run: Run, gpu: str, low: Low, number: int, late: bool) -> Captured
         if late and gpu in RACKS:
             return (), FULL, True
         if gpu in ("GB200", "B200", "H100"):
-            return ("layernorm", "moe_act"), "", False
+            return ("layernorm", "moe_act"), "", gpu == "GB200"
         return (), "attn, moe_router, moe_preprocess", False
     if "qwen3" in name:
         plain = gpu in ("H100", "B200") or ("235b" in name and gpu == "B300") or number < GRAPHED
-        return (), "" if plain else "moe_router, moe_preprocess", "235b" in name and gpu == "H100"
+        overlaps = "235b" in name and (gpu == "H100" or (gpu == "B300" and run.size("virtual_pipeline") > 1))
+        return (), "" if plain else "moe_router, moe_preprocess", overlaps
     if "nemotron-3-nano" in name or "nemotron-3-super" in name:
         return _nemotron(run, gpu, low)
     if name in ("llama-3-8b", "llama3-8b"):

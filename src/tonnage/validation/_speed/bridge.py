@@ -15,6 +15,9 @@ MIXTURES = re.compile(r"a\d+b|oss|deepseek|kimi|nemotron-3|mixtral|moe")
 def rules(run: Run) -> None:
     """What the recipe of a model, accelerator, precision and release says beyond the table."""
     recipe = recipe_of(run)
+    total = run.config.size("global_batch", "global_batch_size")
+    if total and run.options.pop("num_microbatches", None):  # the table's column is GBS / (MBS x GPUs), without what a model is spread over
+        run.options["global_batch_size"] = total
     _precision(run, recipe)
     run.default("loss", "fused", "utils/overrides.py: cross_entropy_fusion_impl te")
     run.default("attention", "flash", "Transformer Engine's fused attention")
@@ -31,7 +34,7 @@ def rules(run: Run) -> None:
     run.plan["tp_comm_overlap"] = run.size("tensor_parallel") > 1 and recipe.overlaps_tensor_parallel
     if MIXTURES.search(run.name):
         run.plan["overlap_moe_expert_parallel_comm"] = recipe.overlaps_experts
-        run.plan["moe_token_dispatcher_type"] = "flex" if recipe.dispatcher == "hybridep" else "alltoall"
+        run.plan["moe_token_dispatcher_type"] = "flex" if recipe.dispatcher in ("hybridep", "deepep") else "alltoall"
         if re.search(r"token.?drop(?!less)", _said(run)):
             run.implied("expert_capacity_factor", 1.0, "token_drop of 25.09: apply_moe_token_drop")
     if "deepseek-v3" in run.name and not re.search(r"w/o mtp", _said(run)):
