@@ -66,7 +66,7 @@ FITTED = (
     Fitted("attention_backward", 0.85, 0.15, 0.50, 1.05, "of attention's share"),
     Fitted("experts", 0.80, 0.2, 0.30, 1.0, "of products' share, for experts of unequal length"),
     Fitted("memory", 0.80, 0.1, 0.60, 0.93, "of the memory's bandwidth"),
-    Fitted("host", 6e-6, 0.5, 2e-6, 2e-5, "seconds to ask for a kernel"),
+    Fitted("host", 6e-6, 0.15, 3e-6, 9e-6, "seconds to ask for a kernel"),
     Fitted("router_kernels", 60, 0.5, 10, 400, "kernels of a router and its dispatcher"),
     Fitted("alltoall", 2, 0.5, 0.5, 10, "times that, where sizes come from other ranks"),
     Fitted("newer_experts", 1.3, 0.3, 0.8, 2.5, "experts' products from core 0.18 on: fused with their casts"),

@@ -73,7 +73,13 @@ class KernelTime:
         r = self.rates
         kind = "bf16" if name == self.wide else name
         share = self.shares.matrix.get(kind, self.shares.matrix["bf16"]) * self.own.get(kind, 1.0)
-        depth = r.experts_half_depth if work.kind == "experts" else r.half_depth if name == self.wide else r.narrow_half_depth
+        depth = (
+            r.experts_half_depth
+            if work.kind == "experts"
+            else r.half_depth
+            if name == self.wide
+            else r.narrow_half_depth
+        )
         share = share / ((1 + depth / inner) * (1 + r.half_side / outer) * (1 + r.half_side / rows))
         if work.kind == "experts":
             share = share * r.experts * (r.newer_experts if self.newer else 1)

@@ -33,7 +33,7 @@ class Network:
             rates.inside,
             self.per_node > 1,
         )
-        self.outside = self._rate(node and node.outside, "between nodes", rates.outside, cluster.num_nodes > 1)
+        self.outside = self._rate(node.outside if node else None, "between nodes", rates.outside, cluster.num_nodes > 1)
 
     def _rate(self, link: Link | None, where: str, share: float, is_used: bool) -> float:
         if not is_used:

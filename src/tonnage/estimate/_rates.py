@@ -77,7 +77,7 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Shares of a generation, and whether they are its own; of others the means of all that were measured."""
         own = KIN.get(generation, generation)
         if own in self.generations:
-            return self.generations[own], own == generation or generation == "Blackwell Ultra"
+            return self.generations[own], generation in (own, "Blackwell Ultra")
         return _mean(tuple(self.generations.values())), False
 
 

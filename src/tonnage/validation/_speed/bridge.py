@@ -16,7 +16,10 @@ def rules(run: Run) -> None:
     """What the recipe of a model, accelerator, precision and release says beyond the table."""
     recipe = recipe_of(run)
     total = run.config.size("global_batch", "global_batch_size")
-    if total and run.options.pop("num_microbatches", None):  # the table's column is GBS / (MBS x GPUs), without what a model is spread over
+    if (
+        total and "num_microbatches" in run.options
+    ):  # the table divides by all GPUs, also by those that a model is spread over
+        del run.options["num_microbatches"]
         run.options["global_batch_size"] = total
     _precision(run, recipe)
     run.default("loss", "fused", "utils/overrides.py: cross_entropy_fusion_impl te")
