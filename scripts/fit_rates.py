@@ -48,8 +48,6 @@ FIXED = (
     Fixed("narrow_half_depth", 500.0, f"{AICONF}, gemm_perf: fp8 452 on Hopper, 600 on Blackwell"),
     Fixed("experts_half_depth", 500.0, f"{AICONF}, moe_perf: 422 to 500 on Hopper and Blackwell"),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
-    Fixed("inside", 0.83, f"{AICONF}, nccl_perf of 2 to 8 GPUs in a node: share of NVLink"),
-    Fixed("outside", 0.96, "nccl-tests over 400 Gb/s InfiniBand, 1 GiB and more: share of the port"),
     Fixed("optimizer_bytes", 30.0, "reads of gradient, master and two moments, and writes of all but the gradient, 4 bytes each, and a 16-bit weight"),
 )  # fmt: skip
 FITTED = (

@@ -13,7 +13,9 @@ from importlib import import_module
 from pathlib import Path
 
 from tonnage.cli import STATUSES, main
+from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
+from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.explain import load_formulas
 from tonnage.formula import FORMULAS
 from tonnage.glossary import SYMBOLS
@@ -24,7 +26,7 @@ PAGE = ROOT / "docs" / "formulas.md"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
 ASKS = "# asks the Hub"  # after a command that no test runs
 NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
-TABLES = {"model": MODEL_OPTIONS, "machine": COMMON}
+TABLES = {"model": MODEL_OPTIONS, "machine": COMMON, "run": RUN_OPTIONS, "money": BILL_OPTIONS}
 
 
 def page() -> str:

@@ -12,14 +12,17 @@ from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidInput
 from tonnage.estimate import answers
+from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.plans import TrainingOptions
+from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_answer import ServingOptions
 from tonnage.models import read
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
-                         int | str: "a whole number, or auto"}  # fmt: skip
+                         int | str: "a whole number, or a text such as auto or 15T",
+                         float | str: "a finite number, or a text such as 100k"}  # fmt: skip
 
 
 class Answer(answers.Answer, frozen=True, kw_only=True):
@@ -63,6 +66,10 @@ def train(
     - recompute_modules [names]: with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts
     - context_parallel_method [name]: how megatron's ranks share a sequence: p2p, a2a or allgather
     - expert_capacity_factor [factor]: tokens an expert has room for, over the mean; megatron pads to it and drops the rest
+    - cuda_graph [kind]: megatron: full where graphs replay a whole step, so that kernels do not wait for the host (time alone)
+    - tp_comm_overlap [switch]: megatron: tensor ranks send while they compute (time alone)
+    - overlap_moe_expert_parallel_comm [switch]: megatron: expert ranks send while they compute (time alone)
+    - moe_token_dispatcher_type [name]: megatron: alltoall, or flex (DeepEP, HybridEP), which does not wait for sizes (time alone)
     - mtp_layers [layers]: of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of the config says
     - runtime_version [text]: releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan
     - loss [kind]: full, chunked, fused, or tiled: that of TRL, the default with objectives dpo, grpo and distillation
@@ -114,11 +121,40 @@ def train(
     - liger [switch]: Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)
     - packing [switch]: sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune)
     - runtime [name]: fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt
+    - tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
+    - epochs [epochs]: passes over the data set
+    - dataset_tokens [tokens]: tokens of the data set
+    - max_steps [steps]: optimizer steps
+    - deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
+    - budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
+    - budget_accelerator_hours [accelerator-hours]: accelerator-hours that may be spent
+    - price_per_accelerator_hour [USD]: price of one accelerator for one hour
+    - checkpoint_seconds [time]: time that training stands still for a checkpoint, such as 30s
+    - checkpoint_interval [time]: training between two checkpoints, such as 30min
+    - storage_bandwidth [bytes/s]: bytes a second that all accelerators together write, such as 20GB
+    - restart_seconds [time]: time from a failure until training goes on, such as 10min
+    - accelerator_mtbf [time]: mean time between failures of one accelerator with its share of node and network, such as 5y
+    - provider [name]: whose machines are rented, such as AWS
+    - price_kind [kind]: on-demand, spot or reserved
+    - region [name]: where they are rented
+    - exchange_rate [per USD]: of offers in another currency, such as CNY=7.1
+    - grid [name or g/kWh]: a country, or grams of CO2e per kWh: what the electricity emits
+    - pue [factor]: power of the building for a watt of the machines
+    - power_share [0 to 1]: of the machines' rated power that is drawn
+    - keep_checkpoints [checkpoints]: checkpoints that lie on disk
+    - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
+    - network_share [share]: switches, cables and racks, as a share of the machines' price
+    - staff_usd_per_month [USD]: pay of those who look after all the machines
+    - used_share [0 to 1]: of the time that one's own machines are in use
 
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
     """
-    said = _options(TrainingOptions, options)
-    return _with_text(answers.train(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))
+    of_run = {name: options.pop(name) for name in RunOptions.__struct_fields__ if name in options}
+    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    said, run, bill = _options(TrainingOptions, options), _options(RunOptions, of_run), _options(BillOptions, of_bill)
+    return _with_text(
+        answers.train(_model(model), _cluster(on), said, run, bill, reserve_bytes=_reserve(reserve_bytes))
+    )
 
 
 def serve(
@@ -185,6 +221,8 @@ def _option(form: type[Struct], name: str, value: Any) -> Any:
     words = TAKES[takes]
     if takes == int | str:
         takes = str if isinstance(value, str) else int
+    if takes == float | str:
+        takes = str if isinstance(value, str) else float
     if value is None or (type(value) is takes and takes is not float):
         return value
     if takes is int and not isinstance(value, bool) and hasattr(value, "__index__"):

@@ -7,27 +7,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.document_prices import PricesDocument
+from tonnage.document_run import OwnershipDocument, RunDocument
+from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
 from tonnage.spec import Accelerator, Fact, Node
 
 SCHEMA = "tonnage/1"
-
-
-class TermDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One number with everything that made it, in its base unit."""
-
-    name: str
-    value: float
-    unit: str
-    combine: Literal["leaf", "sum", "max", "product", "ratio", "method"]
-    basis: Literal["rule", "analytic", "traced", "measured"]
-    formula: str | None
-    text: str
-    source: str
-    inputs: dict[str, float]
-    children: list["TermDocument"]
-    method: dict[str, Any] | None = None
 
 
 class Verdict(Struct, kw_only=True):
@@ -55,6 +42,7 @@ class Advice(Struct, kw_only=True):
 
     `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
     changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
+    `step_seconds`: of a step of training then.
     """
 
     change: dict[str, Any]
@@ -63,6 +51,7 @@ class Advice(Struct, kw_only=True):
     needed_bytes: int
     freed_bytes: int
     fits: bool
+    step_seconds: float | None = None
 
 
 class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +61,8 @@ class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     memory: TermDocument
     capacity_bytes: int | None
     storage: TermDocument | None = None
+    cores: TermDocument | None = None
+    disk: TermDocument | None = None
 
 
 class AnswerDocument(Struct, kw_only=True):
@@ -90,6 +81,13 @@ class AnswerDocument(Struct, kw_only=True):
     warnings: list[str]
     phases: list[TermDocument] = []
     flops: TermDocument | None = None
+    step_time: TermDocument | None = None
+    traffic: TermDocument | None = None
+    run: RunDocument | None = None
+    cost: TermDocument | None = None
+    energy: TermDocument | None = None
+    carbon: TermDocument | None = None
+    ownership: OwnershipDocument | None = None
     checkpoint: TermDocument | None = None
     host: HostDocument | None = None
     serving: dict[str, TermDocument] = {}
@@ -381,7 +379,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

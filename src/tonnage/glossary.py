@@ -84,6 +84,15 @@ SYMBOLS: dict[str, Symbol] = {
             "W_out", "bandwidth_between_nodes", "bytes/s", "bytes a second that each accelerator sends to other nodes"
         ),
         Symbol("nodes", "num_nodes", "nodes", "nodes that a group of ranks spans"),
+        Symbol("W_copy", "copy_bandwidth", "bytes/s", "bytes a second that an accelerator copies in its own memory"),
+        Symbol("n_pass", "passes", "passes", "times that a message goes round a ring"),
+        Symbol("lat", "latency", "seconds", "time until the first byte of a message arrives"),
+        Symbol("lat_in", "step_inside", "seconds", "latency of one step inside of a node"),
+        Symbol("lat_out", "step_between_nodes", "seconds", "latency of one step between nodes"),
+        Symbol("lat_gap", "message_gap", "seconds", "time that one more message takes, however short it is"),
+        Symbol("kappa", "pipelining", "", "share of a latency that each chunk of a long message pays again"),
+        Symbol("tau_in", "seconds_inside", "seconds", "time that the links inside of a node need"),
+        Symbol("tau_out", "seconds_between_nodes", "seconds", "time that the links between nodes need"),
         Symbol("tau", "duration", "seconds", "time available or taken"),
         Symbol("rho", "overhead_factor", "", "what a rule adds on top, as a factor"),
         # a whole run
@@ -110,8 +119,23 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("USD_budget", "budget", "USD", "money that may be spent"),
         Symbol("USD_hour", "price_per_accelerator_hour", "USD", "price of one accelerator for one hour"),
         Symbol("USD_kwh", "electricity_price", "USD", "price of a kilowatt-hour"),
+        Symbol("USD_hour", "price_per_hour", "USD", "price of one rented machine for one hour"),
+        Symbol("USD_run", "running_cost", "USD", "cost of one second of a machine that one owns"),
+        Symbol("USD_kw", "colocation_price", "USD", "price of room for one kilowatt in a data centre for one month"),
+        Symbol("USD_staff", "staff_cost", "USD", "pay of the people who look after the machines, for one month"),
+        Symbol("amount", "amount_in_currency", "", "an amount of money in a currency"),
+        Symbol("fx", "exchange_rate", "", "units of a currency that one US dollar buys"),
+        Symbol("nodes", "num_machines", "machines", "machines that are rented or owned"),
+        Symbol("n_node", "accelerators_per_machine", "accelerators", "accelerators of one machine"),
+        Symbol("share_net", "network_share", "", "switches, cables and racks, as a share of the price of the machines"),
+        Symbol("years", "depreciation_years", "years", "years over which a purchase is written off"),
+        # power and disks
         Symbol("pw", "power", "watts", "electric power drawn"),
         Symbol("pue", "power_usage_effectiveness", "", "power drawn by the building for each watt of the machines"),
+        Symbol("en", "energy", "joules", "electric energy"),
+        Symbol("gco2", "carbon_intensity", "gCO2e", "emissions of a kilowatt-hour of a grid"),
+        Symbol("drives", "num_drives", "drives", "drives that work together"),
+        Symbol("cap", "drive_capacity", "bytes", "what one drive holds"),
     )
 }
 WORDS: dict[str, Word] = {

@@ -14,6 +14,7 @@ KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
 GIGA, TERA, PETA = 10**9, 10**12, 10**15  # FLOP/s, parameters, tokens
 DAY, HOUR = 86400, 3600
+MONTH = 730 * HOUR  # as clouds bill: a twelfth of 8760 hours
 
 _SI = ((1e24, "Y"), (1e21, "Z"), (1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 _COUNT = ((1e12, " T"), (1e9, " B"), (1e6, " M"), (1, ""))
@@ -24,9 +25,10 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "FLOP": tuple((scale, f"{prefix}FLOP") for scale, prefix in _SI),
     "FLOP/s": tuple((scale, f"{prefix}FLOP/s") for scale, prefix in _SI),
     "watts": ((1e6, "MW"), (1e3, "kW"), (1, "W")),
-    "joules": ((3.6e9, "MWh"), (3.6e6, "kWh"), (1, "J")),
+    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (3600, "Wh"), (1, "J")),
+    "gCO2e": ((1e6, "tCO2e"), (1e3, "kgCO2e"), (1, "gCO2e")),
 }
-_COUNTED = frozenset({"parameters", "tokens", "accelerator-hours"})
+_COUNTED = frozenset({"parameters", "tokens", "tokens/s", "accelerator-hours"})
 
 # How people write sizes. Chinese: qian, wan, yi (10^3, 10^4, 10^8), and shi, bai in front of them.
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "p": 10**15}
@@ -64,7 +66,7 @@ def human(value: float, unit: str) -> str:
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
     if unit == "USD":
-        return f"{value:,.2f} USD"
+        return f"{value:,.2f} USD" if abs(value) >= 0.1 or not value else f"{value:.2g} USD"
     if isinstance(value, int) or float(value).is_integer():
         return counted(value, unit)
     return f"{value:.4g} {unit}".rstrip()

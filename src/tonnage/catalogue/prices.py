@@ -1,19 +1,30 @@
 """Dated prices: catalogue/prices/*.toml -> Price (rented, by the hour) and Purchase (bought). The user's own come first."""
 
+import re
 from collections.abc import Iterator
+from datetime import date
 from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.catalogue import _checks, _files
-from tonnage.errors import InvalidInput, shown
+from tonnage.errors import InvalidInput, MissingDatum, shown
 
-KINDS = ("on-demand", "spot")
+KINDS = ("on-demand", "spot", "reserved")
+LONGEST_TERM = 60  # months
+STALE_DAYS = 90  # prices move by tens of percent in a year
+DOLLARS = "USD"
+_CURRENCY = re.compile(r"[A-Z]{3}")
 
 
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one machine costs an hour: list price in US dollars, before tax and discounts, without storage and traffic."""
+    """What one machine costs an hour: list price before tax and discounts, without storage and traffic.
+
+    `price_per_hour` is in `currency`; `usd_per_hour` the same in US dollars, None where the price is in another currency, because no rate
+    of exchange is assumed. `term_months`: how long a reserved machine is taken for, None where the provider does not say.
+    """
 
     provider: str
     instance: str
@@ -21,13 +32,27 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     accelerators: int
     region: str
     kind: str
-    usd_per_hour: float
     source: str
     as_of: str
+    usd_per_hour: float | None = None
+    currency: str = DOLLARS
+    price_per_hour: float = 0.0
+    term_months: int | None = None
+    note: str = ""
+
+    @property
+    def price_per_accelerator_hour(self) -> float:
+        """In `currency`."""
+        return self.price_per_hour / self.accelerators
 
     @property
     def usd_per_accelerator_hour(self) -> float:
-        return self.usd_per_hour / self.accelerators
+        """In US dollars; MissingDatum where the price is in another currency."""
+        if self.usd_per_hour is None:
+            raise MissingDatum(
+                f"{self.provider} {self.instance} is priced in {self.currency}: give a rate, such as {self.currency}=7, for USD."
+            )
+        return self.usd_per_hour / self.accelerators  # fmt: skip
 
 
 class Purchase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,36 +76,93 @@ class PriceFile(Struct, forbid_unknown_fields=True):
 
 
 @cache
+def own_prices() -> tuple[Price, ...]:
+    """The hourly prices of the user's own files."""
+    return tuple(price for path in _files.user_files("prices") for price in load(path).price)
+
+
+@cache
 def prices() -> tuple[Price, ...]:
-    """All hourly prices."""
-    return tuple(price for path in _paths() for price in load(path).price)
+    """All hourly prices, the user's own first."""
+    return own_prices() + tuple(price for path in _shipped() for price in load(path).price)
 
 
 @cache
 def purchases() -> tuple[Purchase, ...]:
-    """All purchase prices."""
-    return tuple(purchase for path in _paths() for purchase in load(path).purchase)
+    """All purchase prices, the user's own first."""
+    paths = [*_files.user_files("prices"), *_shipped()]
+    return tuple(purchase for path in paths for purchase in load(path).purchase)
+
+
+def forget() -> None:
+    """Read the files again: they have changed, or the configuration directory has."""
+    for known in (own_prices, prices, purchases):
+        known.cache_clear()
+
+
+def age_days(row: Price | Purchase, today: date | None = None) -> int:
+    """Days since the row's price was said or read; 0 for one from after `today`."""
+    return max(0, ((today or date.today()) - date.fromisoformat(row.as_of)).days)  # noqa: DTZ011 - a price list has a day, no zone
+
+
+def is_stale(row: Price | Purchase, today: date | None = None) -> bool:
+    """Whether the row is older than STALE_DAYS."""
+    return age_days(row, today) > STALE_DAYS
+
+
+def staleness(row: Price | Purchase, today: date | None = None) -> str:
+    """The warning about a row that is older than STALE_DAYS; nothing where it is not."""
+    if not is_stale(row, today):
+        return ""
+    name = f"{row.provider} {row.instance}" if isinstance(row, Price) else row.name
+    return f"the price of {name} is {age_days(row, today)} days old ({row.as_of}): prices older than {STALE_DAYS} days may have moved."
 
 
 def load(path: Path) -> PriceFile:
     """Read one file, strictly."""
     form = _files.read(path, PriceFile)
-    for number, price in enumerate(form.price, 1):
-        _check_price(price, f"{path}: price {number} ({price.instance})")
+    rented = [
+        _priced(price, f"{path}: price {number} ({price.instance})") for number, price in enumerate(form.price, 1)
+    ]
     for number, purchase in enumerate(form.purchase, 1):
         _check_purchase(purchase, f"{path}: purchase {number} ({purchase.name})")
-    return form
+    return PriceFile(price=rented, purchase=form.purchase)
 
 
-def _paths() -> Iterator[Path]:
-    yield from _files.user_files("prices")
+def _shipped() -> Iterator[Path]:
     yield from sorted((_files.HERE / "prices").glob("*.toml"))
 
 
-def _check_price(price: Price, where: str) -> None:
+def _priced(price: Price, where: str) -> Price:
+    """The checked row, with its price in its currency and, where that is the dollar, in dollars."""
     _checks.one_of(price.kind, KINDS, f"{where}: kind")
-    _checks.within(price.usd_per_hour, "usd", f"{where}: usd_per_hour")
+    if not _CURRENCY.fullmatch(price.currency):
+        raise InvalidInput(
+            f"{where}: currency must be three capital letters such as USD or CNY. Got {shown(price.currency)}."
+        )
+    _check_term(price, where)
     _check_row(price, where)
+    if price.currency != DOLLARS:
+        if price.usd_per_hour is not None:
+            raise InvalidInput(f"{where}: a price in {price.currency} is written as price_per_hour, not usd_per_hour.")
+        _checks.within(price.price_per_hour, "usd", f"{where}: price_per_hour")
+        return price
+    dollars = price.price_per_hour if price.usd_per_hour is None else price.usd_per_hour
+    _checks.within(dollars, "usd", f"{where}: usd_per_hour")
+    if price.price_per_hour not in (0.0, dollars):
+        raise InvalidInput(
+            f"{where}: usd_per_hour {dollars:g} and price_per_hour {price.price_per_hour:g} differ: write one."
+        )
+    return replace(price, usd_per_hour=dollars, price_per_hour=dollars)
+
+
+def _check_term(price: Price, where: str) -> None:
+    if price.kind != "reserved" and price.term_months is not None:
+        raise InvalidInput(f"{where}: term_months belongs to kind reserved. Got kind {shown(price.kind)}.")
+    if price.kind == "reserved" and price.term_months is None and not price.note.strip():
+        raise InvalidInput(f"{where}: a reserved price needs term_months, or a note that says why the term is unknown.")
+    if price.term_months is not None and not 1 <= price.term_months <= LONGEST_TERM:
+        raise InvalidInput(f"{where}: term_months must be from 1 to {LONGEST_TERM}. Got {shown(price.term_months)}.")
 
 
 def _check_purchase(purchase: Purchase, where: str) -> None:
@@ -95,3 +177,7 @@ def _check_row(row: Price | Purchase, where: str) -> None:
     if not row.source.strip():
         raise InvalidInput(f"{where}: source is empty.")
     _checks.date(row.as_of, f"{where}: as_of")
+    try:
+        date.fromisoformat(row.as_of)
+    except ValueError:
+        raise InvalidInput(f"{where}: as_of must be a day of the calendar. Got {shown(row.as_of)}.") from None

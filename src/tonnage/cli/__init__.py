@@ -16,6 +16,7 @@ VERBS = {
     "explain": "a formula, a symbol, a source or a rule of thumb",
     "models": "the catalogue of models; one model in detail",
     "accelerators": "the catalogue of accelerators and nodes; one in detail",
+    "prices": "what machines cost, by the hour or bought, each with its source and age",
     "validate": "predictions against published measurements, row by row",
 }
 FIRST_WORDS = """tonnage: does a large language model fit a machine, where does the memory go, what would make it fit - and why.
@@ -44,7 +45,7 @@ STATUSES = {
     CANNOT_WRITE: "the answer cannot be written: the disk is full",
     INTERRUPTED: "interrupted",
 }
-NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "validate"})
+NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
 
 

@@ -3,9 +3,11 @@
 import argparse
 
 from tonnage.cli import _options as o
+from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, count, length, number, ranged, size, whole, word
+from tonnage.cli._run_options import RUN_OPTIONS
 
-HELP = "does this training run fit, and where does its memory go?"
+HELP = "does this training run fit, where does its memory go, and how long does it take?"
 OPTIONS = (
     Option("sequence_length", "tokens of a sequence; 32k is 32768", length, ("--seq",), "tokens", "the model's context, at most 4096"),
     Option("micro_batch_size", "sequences of one forward pass of one replica", size, ("--mbs",), "sequences", "1"),
@@ -26,6 +28,10 @@ OPTIONS = (
     Option("recompute_modules", "with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts", word, unit="names", default="core_attn"),
     Option("context_parallel_method", "how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
     Option("expert_capacity_factor", "tokens an expert has room for, over the mean; megatron pads to it and drops the rest", number, unit="factor", default="no limit"),
+    Option("cuda_graph", "megatron: full where graphs replay a whole step, so that kernels do not wait for the host (time alone)", word, unit="kind", default="none"),
+    Option("tp_comm_overlap", "megatron: tensor ranks send while they compute (time alone)", default="off"),
+    Option("overlap_moe_expert_parallel_comm", "megatron: expert ranks send while they compute (time alone)", default="off"),
+    Option("moe_token_dispatcher_type", "megatron: alltoall, or flex (DeepEP, HybridEP), which does not wait for sizes (time alone)", word, unit="name", default="alltoall"),
     Option("mtp_layers", "layers of multi-token prediction that megatron trains (--mtp-num-layers), whatever num_nextn_predict_layers of the config says", ranged(count, "from 0 to 1,099,511,627,776"), unit="layers", default="0, as Megatron's own is unset"),
     Option("runtime_version", "releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan", word, unit="text", default="the newest known"),
     Option("loss", "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: Transformer Engine's (megatron); tiled: TRL's, the default with objectives dpo, grpo and distillation", word, unit="kind", default="full"),
@@ -84,16 +90,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add_model(parser)
     o.add(parser, o.COMMON, "machine")
     o.add(parser, OPTIONS, "training")
+    o.add(parser, RUN_OPTIONS, "run")
+    o.add(parser, BILL_OPTIONS, "money, power and disks")
     o.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_answer
     from tonnage.estimate.answers import train
+    from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.plans import TrainingOptions
+    from tonnage.estimate.run_options import RunOptions
 
     options = TrainingOptions(**o.values(arguments, OPTIONS))
+    run = RunOptions(**o.values(arguments, RUN_OPTIONS))
+    money = BillOptions(**o.values(arguments, BILL_OPTIONS))
     model, machine, reserve = o.model_and_machine(arguments)
-    answer = train(model, machine, options, reserve_bytes=reserve)
+    answer = train(model, machine, options, run, money, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
     return answer.status

@@ -16,6 +16,7 @@ from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.time import seconds_of
 from tonnage.estimate.training import training_memory
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
@@ -96,7 +97,10 @@ class _Run:
             return None
         grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
         said |= {} if on is None else {"on": machine.name}
-        return Settled(ordered({**change, **said}, TrainingOptions), needed, grown, _high(plan, machine, needed))
+        made_of = ordered({**change, **said}, TrainingOptions)
+        return Settled(
+            made_of, needed, grown, _high(plan, machine, needed), lambda: seconds_of(self.model, plan, machine)
+        )
 
     def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:
         """Does what is offloaded need more host memory than a node has?"""

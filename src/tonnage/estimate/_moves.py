@@ -43,13 +43,15 @@ class Values(Sequence[dict[str, Any]]):
 class Settled(Struct, frozen=True, eq=False):
     """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well.
 
-    `high`: the high end of the error band, where there is one. What fits must fit with it.
+    `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, asked for moves
+    that are shown.
     """
 
     change: dict[str, Any]
     needed: int
     changes: Changes = "nothing"
     high: int = 0
+    seconds: Callable[[], float | None] | None = None
 
     @property
     def most(self) -> int:
@@ -76,7 +78,7 @@ def best_moves(ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int, hi
 
 def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dict[str, Any]:
     """The move as the document shows it (document.Advice)."""
-    return {
+    made = {
         "change": settled.change,
         "text": " ".join(_flag(name, value) for name, value in settled.change.items()),
         "changes": changes,
@@ -84,6 +86,7 @@ def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dic
         "freed_bytes": needed - settled.needed,
         "fits": settled.most <= usable,
     }
+    return made if settled.seconds is None else {**made, "step_seconds": settled.seconds()}
 
 
 def ordered(change: dict[str, Any], form: type[Struct]) -> dict[str, Any]:

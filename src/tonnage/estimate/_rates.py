@@ -39,8 +39,8 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for one; `router_kernels`: kernels of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks.
     `half_depth`, `half_side`: columns and rows of a product at which half of the share is lost, `narrow_half_depth` and
     `experts_half_depth` of 8- and 4-bit products and of experts. `chips`: shares of an accelerator over its generation's. `cast`: how often
-    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `inside`, `outside`: of links;
-    `latency_inside`, `latency_outside`: seconds of a collective's start. `hidden`: what of communication that can run beside
+    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `latency_inside`, `latency_outside`: seconds that ranks
+    wait for each other at a collective, beyond what it takes alone (links.toml). `hidden`: what of communication that can run beside
     compute does. `step`: seconds a step besides; `optimizer_bytes`: read and written for each parameter that is updated.
     `newer_experts`: of experts' products from core 0.18 on. `frameworks`: step times over those of NVIDIA's containers of Megatron. `bands`: by kind of row.
     """
@@ -62,13 +62,11 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     half_side: float
     cast: float
     scan: float
-    inside: float
-    outside: float
-    latency_inside: float
-    latency_outside: float
     hidden: float
     step: float
     optimizer_bytes: float
+    latency_inside: float = 0.0
+    latency_outside: float = 0.0
     frameworks: Mapping[str, float] = {}
     bands: Mapping[str, Band] = {}
     fitted: str = ""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
 METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
+# What changes time alone, with Megatron's own defaults: --cuda-graph-impl, --moe-token-dispatcher-type.
+TIMING = ("cuda_graph", "tp_comm_overlap", "overlap_moe_expert_parallel_comm", "moe_token_dispatcher_type")
+GRAPHS, DISPATCHERS = ("none", "full"), ("alltoall", "flex")
 
 
 def runtime_options(
@@ -24,7 +27,7 @@ def runtime_options(
 ) -> dict[str, Any]:
     """The fields of a plan that only some runtimes know."""
     made: dict[str, Any] = {"runtime_version": o.runtime_version or ""}
-    for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor", "mtp_layers"):
+    for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor", "mtp_layers", *TIMING):
         if getattr(o, name) is not None and runtime.name != "megatron":
             raise InvalidPlan(
                 f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {getattr(o, name)}."
@@ -47,6 +50,25 @@ def runtime_options(
             )
         made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
     made["mtp_layers"] = _predictions(model, o, q)
+    return made | _timing(sizes, o, q)
+
+
+def _timing(sizes: dict[str, Any], o: "TrainingOptions", q: Question) -> dict[str, Any]:
+    """What changes time alone: noted where it is given, or has something to change."""
+    made: dict[str, Any] = {}
+    for name, choices in (("cuda_graph", GRAPHS), ("moe_token_dispatcher_type", DISPATCHERS)):
+        if (value := getattr(o, name)) is not None:
+            if value not in choices:
+                raise unknown(name, value, choices)
+            made[name] = q.take(name, value, choices[0])
+    for name, size in (
+        ("tp_comm_overlap", "tensor_parallel_size"),
+        ("overlap_moe_expert_parallel_comm", "expert_parallel_size"),
+    ):
+        if (value := getattr(o, name)) is not None:
+            if value and sizes[size] == 1:
+                raise InvalidPlan(f"{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.")
+            made[name] = q.take(name, value, False)
     return made
 
 

@@ -1,6 +1,7 @@
 """Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
 
 from collections.abc import Callable, Mapping
+from datetime import date, datetime
 from math import ceil
 from typing import Any
 
@@ -10,16 +11,19 @@ from msgspec.structs import replace
 from tonnage.architectures import Model, needs_family
 from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
+from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.run import run as run_of
+from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
     ServingOptions,
@@ -29,6 +33,7 @@ from tonnage.estimate.serving_answer import (
     warn_of_blocks,
     warn_of_gguf,
 )
+from tonnage.estimate.time import Timing
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
@@ -40,6 +45,8 @@ USABLE = {
     "driver": ("the total that the driver reports", "reported_mib"),
     "nominal": ("the memory as sold", "nominal_gib"),
 }
+
+NO_RUN, NO_BILL = RunOptions(), BillOptions()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -57,6 +64,11 @@ class Answer(Struct, frozen=True, kw_only=True):
     phases: tuple[Term, ...] = ()
     slopes: Mapping[str, float]
     flops: Term | None = None
+    step_time: Term | None = None
+    run: Mapping[str, Any] = {}
+    traffic: Term | None = None
+    bill: Bill | None = None
+    disks: Mapping[str, Term] = {}
     checkpoint: Term | None = None
     host: HostMemory | None = None
     serving: Mapping[str, Term] = {}
@@ -115,13 +127,20 @@ class Answer(Struct, frozen=True, kw_only=True):
             **trees,
             "slopes": dict(self.slopes),
         }
-        for key in ("flops", "checkpoint"):
+        for key in ("flops", "step_time", "traffic", "checkpoint"):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)
+        if self.run:
+            document["run"] = {
+                name: figure(value) if isinstance(value, Term) else value for name, value in self.run.items()
+            }
         if self.host is not None:
             document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
             if self.host.storage is not None:
                 document["host"]["storage"] = figure(self.host.storage)
+            document["host"] |= {name: figure(term) for name, term in self.disks.items()}
+        if self.bill is not None:
+            document |= _billed(self.bill, figure)
         if self.serving:
             document["serving"] = {name: figure(term) for name, term in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
@@ -130,9 +149,15 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def train(
-    model: Model, cluster: Cluster, options: TrainingOptions = TrainingOptions(), *, reserve_bytes: int = 0
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions = TrainingOptions(),
+    run: RunOptions = NO_RUN,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
 ) -> Answer:
-    """Does this training run fit, and where does its memory go?"""
+    """Does this training run fit, where does its memory go, and how long does it take?"""
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
     question = _about(model, cluster)
@@ -152,15 +177,85 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
+    flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
+    step_time, sent, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
+    lasts = figures.get("seconds", step_time)
+    billed = None
+    if lasts is not None:
+        of = "the run" if "seconds" in figures else "a step"
+        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=_today())
+    room = disks(model, plan, cluster, checkpoint, money, question, figures.get("tokens"))
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made), flops=training_flops(model, tokens, plan.sequence_length),
-        checkpoint=checkpoint_bytes(model, plan), host=host,
+        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, traffic=sent, run=figures, bill=billed, disks=room,
+        checkpoint=checkpoint, host=host,
         advice=tuple(advice), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
     )  # fmt: skip
+
+
+def _timed(
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    made: TrainingMemory,
+    flops: Term,
+    checkpoint: Term,
+    options: RunOptions,
+    question: Question,
+) -> tuple[Term | None, Term | None, dict[str, Any]]:
+    """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
+    try:
+        timing = Timing(model, plan, cluster, made.fullest.stage.step)
+        figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
+        sent = timing.traffic if cluster.size > 1 else None
+    except MissingDatum as error:
+        if options.asked:
+            raise
+        question.warn(str(error))
+        return None, None, {}
+    if band := timing.band:
+        figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
+    if options.asked:
+        whole = run_of(
+            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=_today(),
+            step_time_at=lambda size: _step_at(model, plan, cluster, size),
+        )  # fmt: skip
+        figures |= whole.terms
+        if whole.deadline_met is not None:
+            figures["deadline_met"] = whole.deadline_met
+    return timing.term, sent, figures
+
+
+def _today() -> date:
+    return datetime.now().astimezone().date()
+
+
+def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+    """The keys of the document that a bill fills."""
+    document: dict[str, Any] = {"cost": figure(made.cost) if made.cost is not None else None}
+    document |= {name: figure(term) for name in ("energy", "carbon") if (term := getattr(made, name)) is not None}
+    if made.ownership:
+        document["ownership"] = {
+            name: figure(value) if isinstance(value, Term) else value for name, value in made.ownership.items()
+        }
+    return document
+
+
+def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:
+    """Seconds of a step of the same global batch on so many replicas, on as many nodes as they need."""
+    micro = plan.global_batch_size // (plan.micro_batch_size * size)
+    other = replace(plan, data_parallel_size=size, num_microbatches=micro)
+    ranks = other.world_size
+    per_node = (
+        min(cluster.accelerators_per_node, ranks)
+        if cluster.num_nodes == 1 and ranks <= cluster.size
+        else cluster.accelerators_per_node
+    )
+    wider = replace(cluster, num_nodes=max(1, ceil(ranks / per_node)), accelerators_per_node=per_node)
+    return Timing(model, other, wider).term
 
 
 def serve(

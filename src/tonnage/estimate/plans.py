@@ -97,6 +97,10 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     offload_activations: str | None = None
     optimizer_offload_fraction: float | None = None
     offload_modules: str | None = None
+    cuda_graph: str | None = None
+    tp_comm_overlap: bool | None = None
+    overlap_moe_expert_parallel_comm: bool | None = None
+    moe_token_dispatcher_type: str | None = None
     data_loader_workers: int | None = None
     reduce_bucket_size: int | str | None = None
     allgather_bucket_size: int | str | None = None

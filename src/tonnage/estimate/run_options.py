@@ -29,8 +29,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     dataset_tokens: int | str | None = None
     max_steps: int | str | None = None
     deadline: str | None = None
-    budget: int | str | None = None
-    budget_accelerator_hours: int | str | None = None
+    budget: float | str | None = None
+    budget_accelerator_hours: float | str | None = None
     price_per_accelerator_hour: float | None = None
     checkpoint_seconds: float | None = None
     checkpoint_interval: float | None = None

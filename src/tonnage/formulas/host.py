@@ -35,6 +35,16 @@ def loader_processes_bytes(M, n_copies):
     return M * n_copies
 
 
+@formula(
+    unit="cores",
+    source="PyTorch, torch/utils/data/dataloader.py: _check_worker_number_rationality",
+    assumes="a core for each process and each of its data loaders; the system's own are left out",
+)
+def process_cores(ranks, n_copies):
+    """Cores for ranks processes with n_copies data loaders each."""
+    return ranks * (1 + n_copies)
+
+
 @formula(unit="bytes", source="transformers, modeling_utils.py: save_pretrained, max_shard_size")
 def saved_shard_bytes(M, U):
     """What is copied to host memory to be saved of M bytes, in files of at most U."""

@@ -35,3 +35,43 @@ def accelerators_for_time(C, tau, P, u):
 def accelerators_for_memory(M, U):
     """Accelerators whose memory together holds M bytes, rounded up."""
     return ceil_div(M, U)
+
+
+@formula(unit="seconds", source="Williams2009: the sloped part of the roofline")
+def memory_seconds(M, W, u):
+    """Time to read and write M bytes at the share u of a memory's bandwidth."""
+    return M / (W * u)
+
+
+@formula(
+    unit="seconds",
+    source="Narayanan2021, sec. 2.2: (p - 1) / v stages' worth of a micro-batch",
+    assumes="1F1B, interleaved by v chunks; tau: a micro-batch through all stages, tau_step: through the slowest one",
+)
+def bubble_seconds(tau, tau_step, v):
+    """What a stage waits while the pipeline fills and drains."""
+    return (tau - tau_step) / v
+
+
+@formula(unit="", source="Chowdhery2022, app. B: without what is run again")
+def model_flops_utilization(C, tau, n, P):
+    """MFU: FLOP of the model over what n accelerators could do in the time."""
+    return C / (tau * n * P)
+
+
+@formula(unit="", source="Chowdhery2022, app. B: with what is run again")
+def hardware_flops_utilization(C, tau, n, P):
+    """HFU: FLOP that were done over what n accelerators could do in the time."""
+    return C / (tau * n * P)
+
+
+@formula(unit="tokens/s", source="Chowdhery2022, app. B: the observed throughput")
+def tokens_per_second(D, tau):
+    """Training tokens a second."""
+    return D / tau
+
+
+@formula(unit="micro-batches", source="Narayanan2021, sec. 2.2")
+def microbatches(m):
+    """Micro-batches that pass through each stage in one step."""
+    return m

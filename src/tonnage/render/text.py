@@ -15,6 +15,7 @@ TOGETHER = {
     "product": "the product of these",
     "ratio": "the first of these over the second",
 }
+SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
@@ -132,13 +133,54 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
         ("request", "of its context") if "serving" in document else ("sequence in the micro-batch", "in each sequence")
     )
     lines = ["", f"one more {more[0]} adds {sequence}, one more token {more[1]} {token}, on the fullest accelerator"]
-    for key in ("flops", "checkpoint"):
+    for key in ("flops", "step_time", "traffic", "checkpoint"):
         if key in document:
-            lines.append(f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}")
+            lines.append(
+                f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}{_speed(document, key)}"
+            )
+    lines += [f"{value['name']}: {human(value['value'], value['unit'])}" for name, value in document.get("run", {}).items()
+              if isinstance(value, dict) and name not in SPEED]  # fmt: skip
+    lines += _bill(document)
     if "host" in document:
         lines.append(_host(document["host"]))
+        lines += _room(document["host"])
     lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
     return lines
+
+
+def _bill(document: Mapping[str, Any]) -> list[str]:
+    """Cost, energy, carbon, and buying against renting."""
+    lines = [
+        f"{term['name']}: {human(term['value'], term['unit'])}"
+        for name in ("cost", "energy", "carbon")
+        if (term := document.get(name))
+    ]
+    own = document.get("ownership")
+    if own:
+        shown = ", ".join(
+            f"{own[name]['name']} {human(own[name]['value'], 'USD')}"
+            for name in ("purchase", "own_month", "rent_month")
+        )
+        when = (
+            f"buying costs less from month {own['break_even_month']} on"
+            if own["break_even_month"]
+            else "buying never costs less"
+        )
+        lines.append(
+            f"{shown}: {when}{', when the machines are written off' if own['worn_out'] and own['break_even_month'] else ''}"
+        )
+    return lines
+
+
+def _speed(document: Mapping[str, Any], key: str) -> str:
+    """What is said behind the time of a step."""
+    if key != "step_time":
+        return ""
+    run = document["run"]
+    low, high = run.get("step_time_band") or (0, 0)
+    band = f" ({human(low, 'seconds')} to {human(high, 'seconds')})" if high else ""
+    shares = ", ".join(f"{run[name]['name']} {100 * run[name]['value']:.1f} %" for name in ("mfu", "hfu"))
+    return f"{band}, {human(run['tokens_per_second']['value'], 'tokens/s')}, {shares}, bound by {run['bound_by']}"
 
 
 def _host(host: Mapping[str, Any]) -> str:
@@ -150,9 +192,20 @@ def _host(host: Mapping[str, Any]) -> str:
     return " ".join(shown)
 
 
+def _room(host: Mapping[str, Any]) -> list[str]:
+    """Cores and disk, of training alone."""
+    if "disk" not in host:
+        return []
+    return [
+        f"disk for checkpoints and data: {human(host['disk']['value'], 'bytes')}, cores of a node: {host['cores']['value']:,.0f}"
+    ]
+
+
 def _advice(move: Mapping[str, Any]) -> str:
     verdict = "fits" if move["fits"] else "does not fit yet"
     freed = move["freed_bytes"]
     change = f"frees {human(freed, 'bytes')}" if freed >= 0 else f"uses {human(-freed, 'bytes')} more"
     also = "" if move["changes"] == "nothing" else f" (changes the {move['changes']})"
-    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}: {verdict}{also}"
+    took = move.get("step_seconds")
+    time = f", a step takes {human(took, 'seconds')}" if took else ""
+    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}{time}: {verdict}{also}"

@@ -3,7 +3,8 @@
 from typing import Any
 
 from tonnage.breakdown import Term
-from tonnage.catalogue.prices import Price, Purchase, prices, purchases
+from tonnage.catalogue.offers import cheapest, in_usd, offers
+from tonnage.catalogue.prices import DOLLARS, Price, Purchase, purchases
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.formulas import rules as r
 from tonnage.formulas import time as g
@@ -143,14 +144,14 @@ def where(x: Numbers) -> Worked:
     power = own.power_watts or 0.0
     money: dict[str, Any] = {
         "USD_buy": own.usd,
-        "USD_rent": rented.usd_per_hour / 3600,
+        "USD_rent": in_usd(rented) / 3600,
         "pw": power,
         "USD_kwh": KILOWATT_HOUR,
     }
     term = by_rule(f"buying {own.name} against renting {rented.instance}", r.break_even_rule, **money, pue=1.0)
     return Worked(
         value=term,
-        values={"months": term.value / (30 * DAY), "purchase, USD": own.usd, "rent, USD an hour": rented.usd_per_hour},
+        values={"months": term.value / (30 * DAY), "purchase, USD": own.usd, "rent, USD an hour": in_usd(rented)},
         exact=lambda: Term.of(
             f"with a building that draws {BUILDING} W for each W",
             r.break_even_rule,
@@ -167,10 +168,8 @@ def _machines() -> tuple[Purchase, Price]:
         (bought for bought in purchases() if bought.accelerator == COMPARED and bought.power_watts),
         key=lambda one: one.usd,
     )
-    rented = (price for price in prices() if price.accelerator == COMPARED and price.kind == "on-demand")
-    return own, min(
-        (price for price in rented if price.accelerators == own.accelerators), key=lambda one: one.usd_per_hour
-    )
+    rented = offers(COMPARED, kind="on-demand", currency=DOLLARS)
+    return own, cheapest([price for price in rented if price.accelerators == own.accelerators])
 
 
 def _layers(x: Numbers) -> int:

@@ -28,10 +28,10 @@ from tonnage.tape._tape import Key as Key
 from tonnage.tape._tape import Tape as Tape
 from tonnage.tape._tape import Tensor as Tensor
 from tonnage.tape._tape import without as without
-from tonnage.tape._work import Work as Work
 from tonnage.tape._torchtitan import Own as Own
 from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode
+from tonnage.tape._work import Work as Work
 
 CODES["torchtitan"] = TitanCode
 CODES["nanotron"] = NanotronCode

@@ -13,8 +13,8 @@ from tonnage.tape._discard import Discarded
 from tonnage.tape._megatron_setting import STORED, MegatronSetting
 from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
-from tonnage.tape._work import Pass
 from tonnage.tape._words import _one, _shape
+from tonnage.tape._work import Pass
 
 GATHERED = Extent("token", "gathered")
 ROW, CUT_ROW = Extent("row", "whole"), Extent("row", "expert")  # CUT_ROW: over expert-tensor ranks

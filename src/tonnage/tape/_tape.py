@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from tonnage.tape._extent import Extent as Extent
+from tonnage.tape._extent import Extent
 from tonnage.tape._work import Work, Worked
 
 Kind = Literal["activation", "temporary"]

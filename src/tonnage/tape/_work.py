@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from tonnage.tape._extent import Extent
 
 if TYPE_CHECKING:
-    from tonnage.tape._tape import Node, Storage, Tensor
+    from tonnage.tape._tape import Node, Tensor
 
 WorkKind = Literal["product", "experts", "attention", "scan", "move", "exchange"]
 Pass = Literal["forward", "again", "backward"]
@@ -136,7 +136,7 @@ class Worked:
         split = weights[0].extent.split if weights else "replicated"
         routed = split == "expert" or x.extent.unit == "row"
         per, cut = _per(x, out, split, routed)
-        moved = _sum(((each.extent, _size(each)) for each in (*given, out)))
+        moved = _sum((each.extent, _size(each)) for each in (*given, out))
         made = Work(scope, "experts" if routed else "product", self.when, 2 * inner * outer * self.copies, per, moved, inner, outer,
                     self.copies, cut, quantised)  # fmt: skip
         self.done.append(made)
@@ -147,7 +147,7 @@ class Worked:
 
     def _attention(self, scope: str, name: str, out: "Tensor", given: Sequence["Tensor"]) -> list[Work]:
         """Scores and weighted values of each pair of tokens; a fused kernel skips what the mask takes out."""
-        moved = _sum(((each.extent, _size(each)) for each in (*given, out)))
+        moved = _sum((each.extent, _size(each)) for each in (*given, out))
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
         if name == "attention":
             made = Work(

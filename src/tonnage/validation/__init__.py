@@ -24,11 +24,18 @@ def _train_speed(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     return _speed.predict(row, references)
 
 
+def _collective(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
+    from tonnage.validation import _collectives
+
+    return _collectives.predict(row, references)
+
+
 # A row -> a prediction for its own metric, then one for each under `also`.
 PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] = {
     "params": _params.predict,
     "train_memory": _train_memory,
     "train_speed": _train_speed,
+    "collective": _collective,
 }
 
 

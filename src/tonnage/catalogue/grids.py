@@ -1,0 +1,61 @@
+"""Electric grids: catalogue/grids/*.toml -> Grid, what a kilowatt-hour emits. The user's own come first."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from tonnage.catalogue import _checks, _files
+from tonnage.errors import InvalidInput, MissingDatum, shown
+
+
+class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Emissions of a kilowatt-hour, in grams of CO2 equivalent: the mean of `year`."""
+
+    name: str
+    grams_co2e_per_kwh: float
+    year: int
+    source: str
+    as_of: str
+    aliases: list[str] = []
+    note: str = ""
+
+
+class GridFile(Struct, forbid_unknown_fields=True):
+    """The form of a file; docs/catalogue.md explains each key."""
+
+    grid: list[Grid] = []
+
+
+@cache
+def grids() -> tuple[Grid, ...]:
+    """All grids, the user's own first."""
+    return tuple(grid for path in _paths() for grid in load(path).grid)
+
+
+def grid(name: str) -> Grid:
+    """The grid of this name or alias; MissingDatum where no source was found, which lists those that have one."""
+    wanted = _files.key(name)
+    for one in grids():
+        if wanted in {_files.key(known) for known in (one.name, *one.aliases)}:
+            return one
+    known = ", ".join(sorted(one.name for one in grids()))
+    raise MissingDatum(f"no source says what a kilowatt-hour of {shown(name)} emits. Give gCO2e per kWh as a number, or one of: {known}.")  # fmt: skip
+
+
+def load(path: Path) -> GridFile:
+    """Read one file, strictly."""
+    form = _files.read(path, GridFile)
+    for number, one in enumerate(form.grid, 1):
+        where = f"{path}: grid {number} ({one.name})"
+        _checks.within(one.grams_co2e_per_kwh, "grams", f"{where}: grams_co2e_per_kwh")
+        _checks.date(one.as_of, f"{where}: as_of")
+        if not one.source.strip():
+            raise InvalidInput(f"{where}: source is empty.")
+    return form
+
+
+def _paths() -> Iterator[Path]:
+    yield from _files.user_files("grids")
+    yield from sorted((_files.HERE / "grids").glob("*.toml"))

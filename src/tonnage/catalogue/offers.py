@@ -1,0 +1,113 @@
+"""Finding a price: offers that match, the cheapest of them, and what they are in dollars."""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from tonnage.catalogue import _checks, _files
+from tonnage.catalogue.accelerators import accelerator as accelerator_named
+from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, own_prices, prices, purchases
+from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.registry import unknown
+
+Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
+EVERYWHERE = "all"
+
+
+def offers(
+    accelerator: str = "", *, provider: str = "", kind: str = "", region: str = "", currency: str = "", term_months: int | None = None, at_least: int = 1
+) -> tuple[Price, ...]:  # fmt: skip
+    """Hourly prices that match what is given, the user's own first.
+
+    `term_months`: of a reserved price; `at_least`: accelerators of one machine. A region also finds prices that hold everywhere.
+    UnknownName for an accelerator or a provider that nobody lists, InvalidInput for a kind that there is not.
+    """
+    chip = accelerator_named(accelerator).name if accelerator else ""
+    if kind:
+        _checks.one_of(kind, KINDS, "kind")
+    who = _provider(provider) if provider else ""
+    return tuple(
+        price for price in prices()
+        if chip in ("", price.accelerator) and who in ("", price.provider) and kind in ("", price.kind)
+        and (not region or _files.key(region) in (_files.key(price.region), EVERYWHERE) or price.region == EVERYWHERE)
+        and (not currency or currency.upper() == price.currency) and term_months in (None, price.term_months)
+        and price.accelerators >= at_least
+    )  # fmt: skip
+
+
+def bought(accelerator: str = "") -> tuple[Purchase, ...]:
+    """Purchase prices of this accelerator, the user's own first."""
+    chip = accelerator_named(accelerator).name if accelerator else ""
+    return tuple(row for row in purchases() if chip in ("", row.accelerator))
+
+
+def providers() -> list[str]:
+    """Names of all providers."""
+    return sorted({price.provider for price in prices()})
+
+
+def cheapest(found: Sequence[Price], rates: Rates | None = None) -> Price:
+    """The lowest price of an accelerator for an hour; where the user's own prices are among them, of those alone.
+
+    MissingDatum without offers, or where all are in currencies without a rate: none is assumed.
+    """
+    if not found:
+        raise MissingDatum(
+            "no price is known for this. `tonnage prices` lists those that are; write yours in <config directory>/prices/."
+        )
+    own = [price for price in found if price in own_prices()]
+    known = [price for price in own or found if price.currency == DOLLARS or price.currency in (rates or {})]
+    if not known:
+        raise no_rate(sorted({price.currency for price in own or found}))
+    return min(known, key=lambda price: in_usd(price, rates) / price.accelerators)  # fmt: skip
+
+
+def in_usd(price: Price, rates: Rates | None = None) -> float:
+    """US dollars an hour, at a rate that the user gave; MissingDatum without one."""
+    if price.usd_per_hour is not None:
+        return price.usd_per_hour
+    return price.price_per_hour / rate(price.currency, rates)
+
+
+def rate(currency: str, rates: Rates | None) -> float:
+    """Units of the currency for one US dollar, as given; MissingDatum where it is not."""
+    if currency == DOLLARS:
+        return 1.0
+    if not rates or currency not in rates:
+        raise no_rate([currency])
+    given = rates[currency]
+    if isinstance(given, bool) or not isinstance(given, int | float) or not (isfinite(given) and given > 0):
+        raise InvalidInput(
+            f"the rate of {currency} must be above 0: how many {currency} one USD buys. Got {shown(given)}."
+        )
+    return float(given)  # fmt: skip
+
+
+def no_rate(currencies: Sequence[str]) -> MissingDatum:
+    """The error for prices whose currency has no rate."""
+    names = ", ".join(currencies)
+    return MissingDatum(f"prices in {names} need a rate of exchange, and none is assumed: give how many of it one US dollar buys, "
+                        f"such as {currencies[0]}=7.2 (--rate on the command line, rates in Python).")  # fmt: skip
+
+
+def parse_rates(text: str, what: str) -> dict[str, float]:
+    """Rates as people write them: "CNY=7.2,EUR=0.9", each for one US dollar."""
+    found: dict[str, float] = {}
+    for part in text.replace("，", ",").split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not re.fullmatch(r"[A-Za-z]{3}", name):
+            raise InvalidInput(f"{what} is written like CNY=7.2,EUR=0.9. Got {shown(text)}.")
+        try:
+            found[name.upper()] = float(value)
+        except ValueError:
+            raise InvalidInput(f"{what} of {name.upper()} must be a number such as 7.2. Got {shown(value)}.") from None
+        rate(name.upper(), found)
+    return found
+
+
+def _provider(name: str) -> str:
+    """The provider as its rows write it, whatever case is used; of "X (Y)" either name will do."""
+    for known in providers():
+        if _files.key(name) in {_files.key(part) for part in (known, *re.findall(r"[^()]+", known))}:
+            return known
+    raise unknown("provider", name, providers())

@@ -1,0 +1,138 @@
+"""tonnage prices: what machines cost, rented by the hour or bought, each price with its source and its age."""
+
+import argparse
+from datetime import date
+from typing import Any
+
+from tonnage.catalogue.offers import bought, in_usd, offers, parse_rates
+from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, own_prices
+from tonnage.cli import _options as o
+from tonnage.cli._print import print_json, print_lines
+from tonnage.document import SCHEMA
+from tonnage.errors import InvalidInput, shown
+
+HELP = "what machines cost, rented by the hour or bought, each price with its source and date; older than 90 days are marked"
+
+
+def day(text: str, what: str) -> date:
+    """A day of the calendar, as 2026-11-22."""
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidInput(f"{what} must be a date such as 2026-11-22. Got {shown(text)}.") from None
+
+
+OPTIONS = (
+    o.Option("provider", "offers of this provider alone, such as AWS", o.word, unit="name"),
+    o.Option("kind", "on-demand, spot or reserved", o.word, unit="kind", default="all kinds"),
+    o.Option("region", "offers of this region, and those that hold everywhere", o.word, unit="name"),
+    o.Option("term", "reserved for so long", o.whole, unit="months"),
+    o.Option("currency", "offers in this currency, such as CNY", o.word, unit="name"),
+    o.Option("rate", "units of a currency that one US dollar buys, as CNY=7.2,EUR=0.9; none is assumed", parse_rates, unit="rates"),
+    o.Option("as_of", "the day that ages are counted to", day, unit="date", default="today"),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="ACCELERATOR", help="an accelerator of the catalogue; none: all")
+    o.add(parser, OPTIONS, "which prices, and how they are shown")
+    o.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    given = o.values(arguments, OPTIONS)
+    today, rates = given.get("as_of", date.today()), given.get("rate", {})  # noqa: DTZ011 - prices have a day, no zone
+    name = o.word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
+    found = offers(name, provider=given.get("provider", ""), kind=given.get("kind", ""), region=given.get("region", ""),
+                   currency=given.get("currency", ""), term_months=given.get("term"))  # fmt: skip
+    sold = () if {"provider", "kind", "region", "term", "currency"} & set(given) else bought(name)
+    rows = sorted((_row(price, rates, today) for price in found), key=_order)
+    machines = [_sold(row, today) for row in sold]
+    document = {
+        "schema": SCHEMA, "as_of": today.isoformat(), "stale_after_days": STALE_DAYS, "rates": rates, "prices": rows,
+        "purchases": machines, "warnings": _warnings(rows, machines, rates),
+    }  # fmt: skip
+    if arguments.json:
+        print_json(document)
+    else:
+        print_lines(_lines(document, name))
+    return 0
+
+
+def _row(price: Price, rates: dict[str, float], today: date) -> dict[str, Any]:
+    known = price.currency == DOLLARS or price.currency in rates
+    return {
+        "provider": price.provider, "instance": price.instance, "accelerator": price.accelerator, "accelerators": price.accelerators,
+        "region": price.region, "kind": price.kind, "term_months": price.term_months, "currency": price.currency,
+        "price_per_hour": price.price_per_hour, "usd_per_accelerator_hour": in_usd(price, rates) / price.accelerators if known else None,
+        "source": price.source, "as_of": price.as_of, "age_days": age_days(price, today), "stale": is_stale(price, today),
+        "own": price in own_prices(), "note": price.note,
+    }  # fmt: skip
+
+
+def _sold(row: Purchase, today: date) -> dict[str, Any]:
+    return {"name": row.name, "accelerator": row.accelerator, "accelerators": row.accelerators, "usd": row.usd, "power_watts": row.power_watts,
+            "source": row.source, "as_of": row.as_of, "age_days": age_days(row, today), "stale": is_stale(row, today), "note": row.note}  # fmt: skip
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """By accelerator, the user's own and the cheapest first; prices that are not in dollars last."""
+    dollars = row["usd_per_accelerator_hour"]
+    return (row["accelerator"], not row["own"], dollars is None, dollars or row["price_per_hour"] / row["accelerators"])
+
+
+def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dict[str, float]) -> list[str]:
+    made = []
+    if stale := sum(row["stale"] for row in rows):
+        oldest = max(row["age_days"] for row in rows)
+        made.append(
+            f"{stale} of {len(rows)} prices by the hour {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days, the oldest {oldest} days: it may have moved."
+        )
+    if stale := sum(row["stale"] for row in sold):
+        made.append(
+            f"{stale} of {len(sold)} prices to buy {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days."
+        )
+    if foreign := sorted({row["currency"] for row in rows if row["usd_per_accelerator_hour"] is None}):
+        made.append(
+            f"prices in {', '.join(foreign)} are not compared with the others: give --rate {foreign[0]}=UNITS that one US dollar buys."
+        )
+    return made  # fmt: skip
+
+
+def _lines(document: dict[str, Any], name: str) -> list[str]:
+    from tonnage.render.text import table_lines
+
+    rows, sold = document["prices"], document["purchases"]
+    of = f" of {rows[0]['accelerator'] if rows else name}" if name else ""
+    lines = [f"{len(rows)} prices by the hour{of}, {len(sold)} to buy" if rows or sold else f"no price{of} is known. Yours go in <config directory>/prices/."]  # fmt: skip
+    if rows:
+        header = ("accelerator", "an hour of one", "provider", "instance", "x", "kind", "region", "as of", "age")
+        lines += ["", *table_lines([_cells(row) for row in rows], header)]
+    if sold:
+        bought_cells = [(row["accelerator"], f"{row['usd']:,.0f} USD", row["name"], f"{row['power_watts']:,.0f} W" if row["power_watts"] else "-",
+                         row["as_of"], _age(row)) for row in sold]  # fmt: skip
+        lines += ["", *table_lines(bought_cells, ("accelerator", "price", "machine", "power", "as of", "age"))]
+    lines += ["", *(f"note: {warning}" for warning in document["warnings"]), *(_of_one(rows, sold) if name else ())]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _of_one(rows: list[dict[str, Any]], sold: list[dict[str, Any]]) -> list[str]:
+    """Notes and sources, which a list of one accelerator has room for."""
+    notes: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row["note"]:
+            notes.setdefault(row["note"], {})[row["provider"]] = None
+    sources = dict.fromkeys(row["source"] for row in (*rows, *sold))
+    return [*(f"note: {', '.join(who)}: {note}" for note, who in notes.items()), *(f"source: {source}" for source in sources)]  # fmt: skip
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    dollars = row["usd_per_accelerator_hour"]
+    foreign = f"{row['price_per_hour'] / row['accelerators']:.3f} {row['currency']}"
+    each = foreign if dollars is None else f"{dollars:.3f} USD"
+    kind = f"{row['kind']}, {row['term_months']} months" if row["term_months"] else row["kind"]
+    return (row["accelerator"], each, row["provider"], row["instance"], row["accelerators"], kind, row["region"], row["as_of"], _age(row))  # fmt: skip
+
+
+def _age(row: dict[str, Any]) -> str:
+    return f"{row['age_days']} d, stale" if row["stale"] else f"{row['age_days']} d"

@@ -1,0 +1,174 @@
+"""What a training run costs, draws and stores: from its seconds to a bill. The catalogue's figures hold until the user gives others."""
+
+from datetime import date
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.breakdown import Term
+from tonnage.catalogue.offers import Rates, parse_rates
+from tonnage.catalogue.prices import KINDS, Price
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.estimate import money, ownership, storage
+from tonnage.estimate._question import Question
+from tonnage.registry import unknown
+from tonnage.spec import Cluster, TrainingPlan
+
+NEEDED = tuple(ownership.ASKED)
+
+
+class BillOptions(Struct, frozen=True, kw_only=True):
+    """What was said about money, power and disks; None is the default, which the answer names with its source.
+
+    `price_kind`: on-demand, spot or reserved. `exchange_rate`: such as CNY=7.1, units of a currency for one dollar. `grid`: a country of
+    the catalogue, or grams of CO2e per kWh. The last four are asked for to compare buying with renting: all of NEEDED, or none.
+    """
+
+    provider: str | None = None
+    price_kind: str | None = None
+    region: str | None = None
+    exchange_rate: str | None = None
+    grid: str | None = None
+    pue: float | None = None
+    power_share: float | None = None
+    keep_checkpoints: int | None = None
+    electricity_usd_per_kwh: float | None = None
+    network_share: float | None = None
+    staff_usd_per_month: float | None = None
+    used_share: float | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether buying is to be compared with renting."""
+        return any(getattr(self, name) is not None for name in NEEDED)
+
+
+class Bill(Struct, frozen=True, kw_only=True):
+    """`of`: what is billed, a step or the run. `cost` None where no price is known, `energy` where no source says what is drawn."""
+
+    of: str
+    cost: Term | None = None
+    energy: Term | None = None
+    carbon: Term | None = None
+    ownership: dict[str, Any] = {}
+
+
+def bill(
+    cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question, *, price: float | None = None, today: date | None = None
+) -> Bill:  # fmt: skip
+    """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one."""
+    if options.price_kind is not None and options.price_kind not in KINDS:
+        raise unknown("price_kind", options.price_kind, KINDS)
+    rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+    offer = None if price is not None else _offer(cluster, options, rates, question)
+    cost = _cost(cluster, seconds, offer, rates, price, of, question, today)
+    energy = _energy(cluster, seconds, of, options, question)
+    carbon = None
+    if options.grid is not None:
+        if energy is None:
+            raise MissingDatum(f"carbon needs the power of {cluster.accelerator.name}, which no source gives.")
+        carbon = money.run_carbon(energy, _grid(options.grid)).named(f"carbon of {of}")
+    return Bill(
+        of=of,
+        cost=cost,
+        energy=energy,
+        carbon=carbon,
+        ownership=_own(cluster, options, offer, rates, price, question, today),
+    )
+
+
+def _grid(said: str) -> str | float:
+    try:
+        return float(said)
+    except ValueError:
+        return said
+
+
+def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question: Question) -> Price | None:
+    """The cheapest offer; None, and a note, where there is none and nobody asked for one."""
+    kind = options.price_kind or "on-demand"
+    try:
+        found = money.best_price(
+            cluster, provider=options.provider or "", kind=kind, region=options.region or "", rates=rates
+        )
+    except MissingDatum as error:
+        if any((options.provider, options.price_kind, options.region)):
+            raise
+        question.warn(str(error))
+        return None
+    why = f"the cheapest {kind} offer known, {found.price_per_hour / found.accelerators:.4g} {found.currency} an accelerator and hour; {found.source} ({found.as_of})"
+    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", why)
+    return found
+
+
+def _cost(
+    cluster: Cluster, seconds: Term, offer: Price | None, rates: Rates | None, price: float | None, of: str, question: Question, today: date | None
+) -> Term | None:  # fmt: skip
+    if price is not None:
+        return money.given_cost(cluster.size, seconds.value, price).named(f"cost of {of}")
+    if offer is None:
+        return None
+    made = money.run_cost(cluster.size, seconds.value, offer, rates=rates, today=today)
+    for each in made.warnings:
+        question.warn(each)
+    return made.cost.named(f"cost of {of}")
+
+
+def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question) -> Term | None:
+    try:
+        made = money.run_energy(cluster, seconds.value, power_share=options.power_share, pue=options.pue)
+    except MissingDatum as error:
+        question.warn(str(error))
+        return None
+    defaults = {"power_share": money.POWER_SHARE, "pue": money.BUILDING}
+    for name in ("power_share", "pue"):
+        question.take(name, getattr(options, name), round(defaults[name], 3), "default", made.assumed.get(name, ""))
+    for each in made.warnings:
+        question.warn(each)
+    return made.energy.named(f"energy of {of}")
+
+
+def _own(
+    cluster: Cluster, options: BillOptions, offer: Price | None, rates: Rates | None, price: float | None, question: Question, today: date | None
+) -> dict[str, Any]:  # fmt: skip
+    """Buying the cluster's machines against renting them, where the inputs without a source were given."""
+    if not options.compares:
+        return {}
+    if price is not None or offer is None:
+        raise InvalidInput("buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or write yours in <config directory>/prices/.")  # fmt: skip
+    chip, size = cluster.accelerator.name, cluster.accelerators_per_node
+    inputs: dict[str, Any] = {name: getattr(options, name) for name in NEEDED} | {
+        "pue": options.pue,
+        "power_share": options.power_share,
+    }
+    machine = ownership.owned(ownership.purchase_of(chip, size), **inputs)
+    machine = replace(machine, machines=cluster.num_nodes)
+    if options.used_share is not None:
+        machine = replace(machine, used_share=options.used_share)
+    made = ownership.buy_or_rent(machine, offer, rates=rates, today=today)
+    for name, why in made.assumed.items():
+        question.put(f"own_{name}", "assumed", "default", why)
+    return {"purchase": made.purchase, "own_month": made.own_month, "rent_month": made.rent_month, "own_hour": made.own_hour,
+            "break_even": made.break_even, "break_even_month": made.month, "worn_out": made.worn_out}  # fmt: skip
+
+
+def disks(
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    checkpoint: Term,
+    options: BillOptions,
+    question: Question,
+    tokens: Term | None,
+) -> dict[str, Term]:
+    """Cores and disk of a node, and of a run its data set; a note where the node has too little."""
+    kept = storage.kept(checkpoint, options.keep_checkpoints)
+    sets = (storage.dataset_bytes(tokens.value, model.vocab_size),) if tokens is not None else ()
+    needs = storage.host_needs(
+        cluster, checkpoints=kept, datasets=sets, data_loader_workers=int(plan.data_loader_workers)
+    )
+    for each in needs.warnings:
+        question.warn(each)
+    return {"cores": needs.cores, "disk": needs.disk}

@@ -1,0 +1,213 @@
+"""What a run costs and draws: rent of whole machines, power, energy, carbon. Every default says where it comes from."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tonnage.breakdown import Term
+from tonnage.catalogue.offers import Rates, cheapest, offers, rate
+from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
+from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.formula import Basis, Number
+from tonnage.formulas import cost as c
+from tonnage.formulas import energy as e
+from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from datetime import date
+
+# Assumptions that hold until the user says otherwise.
+POWER_SHARE, POWER_SOURCE = 8.4 / 10.2, "Latif2024, abstract: 8.4 kW at most of a node rated at 10.2 kW, in training"
+BUILDING = 1.54
+BUILDING_SOURCE = "Uptime Institute, Global Data Center Survey 2025: mean PUE 1.54; new large halls reach 1.1 to 1.3"
+
+
+class RunCost(Struct, frozen=True, kw_only=True):
+    """`cost` in US dollars, `per_accelerator_hour` too, of `machines` machines at `price`; `warnings` in whole sentences."""
+
+    cost: Term
+    machines: Term
+    per_accelerator_hour: Term
+    price: Price
+    warnings: tuple[str, ...] = ()
+
+
+class RunEnergy(Struct, frozen=True, kw_only=True):
+    """`power` of the machines in watts, `energy` of the building in joules; `assumed`: name of an input -> where its default comes from."""
+
+    power: Term
+    energy: Term
+    assumed: dict[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+# ---- money ----
+
+
+def best_price(
+    cluster: Cluster, *, provider: str = "", kind: str = "on-demand", region: str = "", term_months: int | None = None, currency: str = "",
+    rates: Rates | None = None,
+) -> Price:  # fmt: skip
+    """The cheapest offer for this cluster: of machines that hold as many accelerators as its nodes, where there are such, else of smaller.
+
+    MissingDatum where no price is known, or none in a currency that has a rate.
+    """
+    chip = cluster.accelerator.name
+    found = offers(chip, provider=provider, kind=kind, region=region, currency=currency, term_months=term_months)
+    if not found:
+        asked = ", ".join(
+            word for word in (kind, provider, region, f"{term_months} months" if term_months else "", currency) if word
+        )
+        raise MissingDatum(f"no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write yours in "
+                           "<config directory>/prices/, or give it.")  # fmt: skip
+    whole = [price for price in found if price.accelerators >= cluster.accelerators_per_node]
+    payable = [price for price in whole if price.currency == DOLLARS or price.currency in (rates or {})]
+    return cheapest(payable or found, rates)
+
+
+def run_cost(
+    num_accelerators: Number, seconds: Number, price: Price, *, rates: Rates | None = None, today: "date | None" = None
+) -> RunCost:
+    """Rent of `num_accelerators` for `seconds` at this price: machines are paid whole.
+
+    num_accelerators [accelerators] and seconds may be arrays with one entry per plan. MissingDatum for a currency without a rate.
+    """
+    _positive("num_accelerators", num_accelerators)
+    _not_negative("seconds", seconds)
+    machines = Term.of("machines", c.machines_billed, n=num_accelerators, n_node=price.accelerators)
+    hour = hourly(price, rates)
+    cost = Term.of("rent", c.rent_usd, source=hour.source, nodes=machines.value, tau=seconds, USD_hour=hour.value)
+    each = Term.of("an hour of an accelerator", c.accelerator_hour_usd, source=hour.source, USD_hour=hour.value, n_node=price.accelerators)  # fmt: skip
+    return RunCost(cost=cost, machines=machines, per_accelerator_hour=each, price=price,
+                   warnings=tuple(_price_warnings(price, num_accelerators, today)))  # fmt: skip
+
+
+def given_cost(num_accelerators: Number, seconds: Number, usd_per_hour: float) -> Term:
+    """Rent at a price that the user gave [USD per accelerator-hour]; no machine is paid whole that is used in part."""
+    _positive("price_per_accelerator_hour", usd_per_hour)
+    return Term.of("rent", c.rent_usd, source="given", nodes=num_accelerators, tau=seconds, USD_hour=usd_per_hour)
+
+
+def hourly(price: Price, rates: Rates | None = None) -> Term:
+    """An hour of one machine in US dollars; MissingDatum for a currency without a rate."""
+    fx = rate(price.currency, rates)
+    return Term.of("an hour of a machine", c.in_dollars, source=_source(price, fx), amount=price.price_per_hour, fx=fx)
+
+
+def _source(price: Price, fx: float = 1.0) -> str:
+    said = f"{price.provider} {price.instance}, {price.region}, {price.kind}: {price.source} ({price.as_of})"
+    return said if price.currency == DOLLARS else f"{said}; the rate of {fx:g} {price.currency} for 1 USD was given"
+
+
+def _price_warnings(price: Price, num_accelerators: Number, today: "date | None") -> list[str]:
+    made = [staleness(price, today)] if is_stale(price, today) else []
+    if price.kind == "spot":
+        made.append("spot machines can be taken back at any time: lost work and waiting are not in this cost.")
+    if price.kind == "reserved":
+        term = f"{price.term_months} months" if price.term_months else "a term that the provider does not publish"
+        made.append(f"a reserved price is paid for {term}, used or not.")
+    if price.accelerators == 1 and _any_above(num_accelerators, 1):
+        made.append(
+            f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share its fast links."
+        )
+    if price.note:
+        made.append(f"{price.provider} {price.instance}: {price.note}.")
+    return made  # fmt: skip
+
+
+# ---- power, energy, carbon ----
+
+
+def run_energy(
+    cluster: Cluster, seconds: Number, *, power_share: Number | None = None, pue: Number | None = None
+) -> RunEnergy:
+    """Power of the cluster and the energy that its building takes up in `seconds`.
+
+    power_share [0 to 1]: of the rated power that is drawn; pue [at least 1]: power of the building for a watt of the machines. Where the
+    catalogue knows the node's power, whole nodes are counted; else accelerators alone. MissingDatum where neither is known.
+    """
+    _not_negative("seconds", seconds)
+    assumed = {}
+    if power_share is None:
+        power_share, assumed["power_share"] = POWER_SHARE, POWER_SOURCE
+    if pue is None:
+        pue, assumed["pue"] = BUILDING, BUILDING_SOURCE
+    _between("power_share", power_share, 0, 1)
+    _between("pue", pue, 1, 10)
+    power, warnings = _power(cluster, power_share)
+    basis: Basis = "rule" if assumed else "analytic"
+    energy = Term.of(
+        "energy", e.energy_joules, basis=basis, source="; ".join(assumed.values()), pw=power.value, tau=seconds, pue=pue
+    )
+    return RunEnergy(power=power, energy=energy, assumed=assumed, warnings=warnings)  # fmt: skip
+
+
+def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
+    node, chip = cluster.node, cluster.accelerator
+    if node is not None and node.power_watts:
+        machines = (
+            cluster.num_nodes
+            if cluster.accelerators_per_node <= node.accelerators
+            else -(-cluster.size // node.accelerators)
+        )
+        return Term.of(
+            "power",
+            e.machines_power,
+            source=_fact(node.sources.get("power_watts"), node.name),
+            nodes=machines,
+            pw=node.power_watts,
+            u=share,
+        ), ()
+    if not chip.tdp_watts:
+        raise MissingDatum(
+            f"no source says what {chip.name} draws: give its power as a node of your own with power_watts."
+        )
+    said = f"{chip.name} is counted by its own power ({chip.tdp_watts:g} W): hosts, fans and network come on top, and no source says how much."
+    return Term.of("power", e.accelerators_power, source=_fact(chip.fact("tdp_watts"), chip.name), n=cluster.size, pw=chip.tdp_watts, u=share), (said,)  # fmt: skip
+
+
+def _fact(fact: object, name: str) -> str:
+    source, day = getattr(fact, "source", ""), getattr(fact, "as_of", "")
+    return f"{name}: {source} ({day})" if source else name
+
+
+def run_carbon(energy: Term, grid: "str | float") -> Term:
+    """Emissions of this energy in grams of CO2 equivalent, on a grid of the catalogue or at a figure in gCO2e per kWh.
+
+    MissingDatum for a grid that no source describes.
+    """
+    if isinstance(grid, str):
+        from tonnage.catalogue.grids import grid as grid_named
+
+        known = grid_named(grid)
+        source = f"{known.name}, {known.year}: {known.source} ({known.as_of})"
+        return Term.of("carbon", e.carbon_grams, source=source, en=energy.value, gco2=known.grams_co2e_per_kwh)
+    _between("grid", grid, 0, 5000)
+    return Term.of("carbon", e.carbon_grams, en=energy.value, gco2=grid)
+
+
+# ---- what may be given ----
+
+
+def _positive(name: str, value: Number) -> None:
+    if not _all(value > 0):
+        raise InvalidInput(f"{name} must be above 0. Got {shown(value)}.")
+
+
+def _not_negative(name: str, value: Number) -> None:
+    if not _all((value >= 0) & (value < float("inf"))):
+        raise InvalidInput(f"{name} must be a finite number, 0 or more. Got {shown(value)}.")
+
+
+def _between(name: str, value: Number, low: float, high: float) -> None:
+    if not _all((value >= low) & (value <= high)):
+        raise InvalidInput(f"{name} must be from {low:g} to {high:g}. Got {shown(value)}.")
+
+
+def _all(truth: Number) -> bool:
+    return bool(truth.all()) if hasattr(truth, "all") else bool(truth)
+
+
+def _any_above(value: Number, limit: float) -> bool:
+    above = value > limit
+    return bool(above.any()) if hasattr(above, "any") else bool(above)

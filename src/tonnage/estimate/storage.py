@@ -1,0 +1,186 @@
+"""Disks and processors beside the accelerators: checkpoints and their time, data sets, drives, cores, host memory (rules D7, D9, D10)."""
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tonnage.breakdown import Term
+from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.formula import Number
+from tonnage.formulas import host as h
+from tonnage.formulas import storage as s
+from tonnage.spec import Cluster, Node
+from tonnage.units import GB, TB
+
+if TYPE_CHECKING:
+    from tonnage.estimate._host import HostMemory
+
+# One drive, where a node's page tells how many there are and not how fast.
+READ_RATE, WRITE_RATE = 6.5 * GB, 3.5 * GB
+DRIVE_SOURCE = "Samsung2020: a PCIe 4.0 drive of a data centre reads 6.5 and writes 3.5 GB/s at most"
+SMALL_VOCABULARY = 65_500  # Megatron-LM stores ids of smaller vocabularies in 16 bits
+TEXT_BYTES, TEXT_SOURCE = 4.0, "OpenAI2023: a token of English text is about 4 characters"
+KEPT = 3  # as in rule D9
+_DRIVES = re.compile(r"(\d+) x ([\d.]+) (TB|GB) (NVMe|SSD)")
+_CORES = re.compile(r"(\d+) (vCPU|cores)")
+THREADS = 2  # of a core that a cloud sells as vCPUs
+
+
+class Drives(Struct, frozen=True):
+    """Local drives of one node: how many, bytes of one, bytes/s of all together, and where that comes from."""
+
+    count: int
+    capacity_bytes: int
+    read_rate: Term
+    write_rate: Term
+    source: str
+
+
+class Checkpoints(Struct, frozen=True, kw_only=True):
+    """One checkpoint's time to write and read [seconds], and the disk that those kept take [bytes]."""
+
+    one: Term
+    write: Term
+    read: Term
+    kept: Term
+
+
+class Host(Struct, frozen=True, kw_only=True):
+    """What a node should have: cores, host memory [bytes], disk for the whole run [bytes], and drives of the size that the node has, in all nodes together.
+
+    What the catalogue does not know of the node is None; `warnings` say where it has less than is needed.
+    """
+
+    cores: Term
+    node_cores: int | None
+    memory: Term | None
+    node_memory_bytes: int | None
+    disk: Term
+    drives: Term | None
+    warnings: tuple[str, ...] = ()
+
+
+def drives_of(node: Node) -> Drives | None:
+    """The local drives of a node, as its page lists them; None where it does not say how many there are."""
+    found = _DRIVES.fullmatch(node.storage.strip())
+    if not found or found[4] != "NVMe":  # of other SSDs nothing says how fast they are
+        return None
+    count, size = int(found[1]), round(float(found[2]) * (TB if found[3] == "TB" else GB))
+    return Drives(
+        count, size, Term.of("reading", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=READ_RATE),
+        Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE), f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
+    )  # fmt: skip
+
+
+def checkpoint_times(
+    checkpoint: Term, *, cluster: Cluster | None = None, write_rate: Number | None = None, read_rate: Number | None = None, keep: int = KEPT
+) -> Checkpoints:  # fmt: skip
+    """Time to write and read one checkpoint, and the disk for `keep` of them.
+
+    `checkpoint` [bytes], as checkpoint_bytes counts it. write_rate and read_rate [bytes/s] are of the whole storage: all nodes together. Without
+    them the nodes' own drives are taken, each node writing its part. MissingDatum where neither is known; InvalidInput for rates of 0 or less.
+    """
+    if not 1 <= keep <= 1_000_000:
+        raise InvalidInput(f"keep must be from 1 to 1,000,000 checkpoints. Got {shown(keep)}.")
+    writing = _rate("write_rate", write_rate, cluster, writes=True)
+    reading = _rate("read_rate", read_rate, cluster, writes=False)
+    return Checkpoints(
+        one=checkpoint,
+        write=Term.of("time to write a checkpoint", s.transfer_seconds, basis=writing.basis, source=writing.source, M=checkpoint.value, W=writing.value),
+        read=Term.of("time to read a checkpoint", s.transfer_seconds, basis=reading.basis, source=reading.source, M=checkpoint.value, W=reading.value),
+        kept=Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=keep),
+    )  # fmt: skip
+
+
+def kept(checkpoint: Term, keep: int | None) -> Term:
+    """Disk for the checkpoints that are kept; None: as many as rule D9 keeps."""
+    count = KEPT if keep is None else keep
+    if not 1 <= count <= 1_000_000:
+        raise InvalidInput(f"keep_checkpoints must be from 1 to 1,000,000. Got {shown(count)}.")
+    return Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=count)
+
+
+def _rate(name: str, given: Number | None, cluster: Cluster | None, *, writes: bool) -> Term:
+    """Bytes a second of the storage, given or of all nodes' drives."""
+    if given is not None:
+        if not (bool(given.min() > 0) if hasattr(given, "min") else 0 < given < 1e18):
+            raise InvalidInput(f"{name} must be above 0 bytes a second. Got {shown(given)}.")
+        return Term.of(name, s.drives_rate, source="given", drives=1, W=given)
+    node = cluster.node if cluster else None
+    drives = drives_of(node) if node else None
+    if cluster is None or drives is None:
+        where = f" of {node.name}" if node else ""
+        raise MissingDatum(
+            f"no source says how fast the storage{where} is: give {name} in bytes a second, of all nodes together."
+        )
+    one = drives.write_rate if writes else drives.read_rate
+    return Term.of(name, s.drives_rate, basis="rule", source=drives.source, drives=cluster.num_nodes, W=one.value)  # fmt: skip
+
+
+def token_bytes(vocab_size: int) -> int:
+    """Bytes of a stored token id, as Megatron-LM's preprocessing writes them: 2 below a vocabulary of 65,500, else 4."""
+    if vocab_size < 1:
+        raise InvalidInput(f"vocab_size must be at least 1. Got {shown(vocab_size)}.")
+    return 2 if vocab_size < SMALL_VOCABULARY else 4
+
+
+def dataset_bytes(tokens: Number, vocab_size: int) -> Term:
+    """Disk for a data set of token ids. tokens [tokens] may be an array."""
+    return Term.of("data set, token ids", s.token_ids_bytes, D=tokens, w=token_bytes(vocab_size))
+
+
+def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term:
+    """Disk for the plain text of so many tokens. bytes_per_token [bytes]: by default that of English, which the Term's source says."""
+    if bytes_per_token is not None and not 0 < bytes_per_token < 100:
+        raise InvalidInput(f"bytes_per_token must be above 0 and below 100. Got {shown(bytes_per_token)}.")
+    width, source = (TEXT_BYTES, TEXT_SOURCE) if bytes_per_token is None else (bytes_per_token, "given")
+    return Term.of("data set, plain text", s.text_bytes, source=source, D=tokens, w=width)
+
+
+def host_needs(
+    cluster: Cluster, *, checkpoints: Term | None = None, datasets: tuple[Term, ...] = (), data_loader_workers: int = 0, memory: "HostMemory | None" = None
+) -> Host:  # fmt: skip
+    """Cores, host memory and disk of one node. `checkpoints` [bytes]: those kept; `datasets` [bytes]: what lies on disk beside them.
+
+    data_loader_workers [processes]: of each rank. `memory`: what the estimate of host memory says.
+    """
+    if not 0 <= data_loader_workers <= 10_000:
+        raise InvalidInput(f"data_loader_workers must be from 0 to 10,000. Got {shown(data_loader_workers)}.")
+    node = cluster.node
+    cores = Term.of(
+        "cores of a node", h.process_cores, ranks=cluster.accelerators_per_node, n_copies=data_loader_workers
+    )
+    disk = Term.sum("disk", *([checkpoints] if checkpoints else []), *datasets, unit="bytes")
+    local = drives_of(node) if node else None
+    drives = (
+        Term.of("drives", s.drives_needed, source=local.source, M=disk.value, cap=local.capacity_bytes)
+        if local
+        else None
+    )
+    has = node_cores(node) if node else None
+    return Host(
+        cores=cores, node_cores=has, memory=memory.memory if memory else None, node_memory_bytes=node.host_memory_bytes if node else None, disk=disk, drives=drives,
+        warnings=tuple(_too_little(cluster, cores, has, disk, local)),
+    )  # fmt: skip
+
+
+def node_cores(node: Node) -> int | None:
+    """Cores of a node: two vCPUs are one; None where its page names processors without their cores."""
+    found = _CORES.search(node.cpus)
+    if not found or (" x " in node.cpus[: found.start()] and found[2] == "vCPU"):
+        return None
+    return int(found[1]) // THREADS if found[2] == "vCPU" else int(found[1])
+
+
+def _too_little(cluster: Cluster, cores: Term, has: int | None, disk: Term, local: Drives | None) -> list[str]:
+    made, name = [], cluster.node.name if cluster.node else ""
+    if has is not None and cores.value > has:
+        made.append(f"{cores.value:,.0f} processes want a core each and {name} has {has}: fewer data_loader_workers.")
+    if local is not None:
+        room = local.count * local.capacity_bytes * cluster.num_nodes
+        if disk.value > room:
+            made.append(
+                f"the drives of all nodes hold {room / TB:,.1f} TB and {disk.value / TB:,.1f} TB are needed: shared storage is."
+            )
+    return made

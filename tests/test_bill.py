@@ -1,0 +1,82 @@
+"""What a training run costs and draws: the bill of its seconds, as the answer of `train` shows it."""
+
+import pytest
+
+import tonnage
+from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+
+RUN = {"tokens": "10B", "recompute": "full"}
+OWN = {"electricity_usd_per_kwh": 0.12, "network_share": 0.1, "staff_usd_per_month": 5000}
+
+
+def trained(model="llama-3.1-8b", machine="8xH100-SXM-80GB", **options):
+    return tonnage.train(model, machine, **{**RUN, **options})
+
+
+def test_the_price_given_times_the_hours_is_the_cost():
+    made = trained(price_per_accelerator_hour=2.5)
+    assert made.bill.cost.value == pytest.approx(2.5 * made.run["accelerator_hours"].value)
+
+
+def test_the_cheapest_offer_of_the_catalogue_is_named_with_its_date():
+    made = trained()
+    assert made.bill.cost.value > 0 and "USD an accelerator" in made.question["price"]["why"]
+    assert made.bill.cost.value <= trained(provider="AWS").bill.cost.value
+
+
+def test_without_a_run_a_step_is_billed():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB")
+    assert made.bill.of == "a step" and made.bill.energy.name == "energy of a step"
+
+
+def test_energy_is_power_times_time_with_the_building_in_it():
+    made = trained(pue=1.2, power_share=0.5)
+    assert made.bill.energy.value == pytest.approx(10_200 * 0.5 * 1.2 * made.run["seconds"].value)
+
+
+def test_carbon_is_asked_for_with_a_grid():
+    assert trained().bill.carbon is None
+    low, high = trained(grid="France").bill.carbon.value, trained(grid="500").bill.carbon.value
+    energy = trained().bill.energy.value
+    assert high == pytest.approx(500 * energy / 3.6e6) and low < high
+
+
+def test_buying_is_compared_where_what_no_source_knows_is_given():
+    assert trained().bill.ownership == {}
+    own = trained(**OWN).bill.ownership
+    assert own["rent_month"].value > own["own_month"].value
+    months = own["purchase"].value / (own["rent_month"].value - own["own_month"].value)
+    assert own["break_even_month"] == pytest.approx(months, abs=1)
+    assert trained(**OWN, used_share=0.2).bill.ownership["worn_out"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"price_kind": "auction"}, UnknownName),
+        ({"provider": "Nobody"}, UnknownName),
+        ({"electricity_usd_per_kwh": 0.1}, MissingDatum),
+        ({"grid": "Atlantis"}, MissingDatum),
+        ({"grid": "-5"}, InvalidInput),
+        ({"pue": 0.5}, InvalidInput),
+        ({"keep_checkpoints": 0}, InvalidInput),
+        ({"exchange_rate": "CNY"}, InvalidInput),
+        ({"price_per_accelerator_hour": -1.0}, InvalidInput),
+        ({**OWN, "price_per_accelerator_hour": 2.0}, InvalidInput),
+    ],
+)
+def test_what_cannot_be_billed_is_refused(wrong, error):
+    with pytest.raises(error):
+        trained(**wrong)
+
+
+def test_a_machine_whose_price_nobody_published_has_no_cost_and_says_so():
+    made = trained("llama-3.2-1b", "MI210-64GB", recompute="none")
+    assert made.bill.cost is None and any("no price of MI210" in each for each in made.warnings)
+    assert made.to_dict()["cost"] is None
+
+
+def test_disks_hold_the_checkpoints_that_are_kept_and_the_data():
+    few, many = (trained(keep_checkpoints=count).disks["disk"].value for count in (1, 5))
+    assert many - few == pytest.approx(4 * trained().checkpoint.value)
+    assert few == pytest.approx(trained().checkpoint.value + 4 * 10e9)

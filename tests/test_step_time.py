@@ -1,0 +1,259 @@
+"""The time of a training step: arithmetic as the layers do it, and what follows from it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import tonnage
+from tonnage.catalogue import cluster
+from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.estimate import _layers as tapes
+from tonnage.estimate._question import Question
+from tonnage.estimate.flops import forward_flops, training_flops
+from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.time import Timing
+from tonnage.estimate.training import Step
+from tonnage.models import read
+
+TOKENS = 2048
+
+
+def timing(model="llama-3.1-8b", machine="8xH100-SXM-80GB", **options):
+    made, where = read(model, offline=True), cluster(machine)
+    return Timing(made, training_plan(made, where, TrainingOptions(**options), Question()), where)
+
+
+def seconds(*of, **options):
+    return timing(*of, **options).walk.seconds()
+
+
+def forward_of_tapes(model, runtime):
+    """FLOP of all forward kernels on one rank of one."""
+    made, where = read(model, offline=True), cluster("H200-SXM-141GB")
+    plan = training_plan(made, where, TrainingOptions(runtime=runtime, sequence_length=TOKENS), Question())
+    step = Step(made, plan, where)
+    walk = Timing(made, plan, where, step).walk
+    layers = [(step.layers[block], tapes.window_of(block), count) for block, count in step.stages[0].layers]
+    layers.append((step.framework.loss(step.stages[0]), None, 1))
+    return sum(count * walk.kernels.seconds(work, window)[1] for layer, window, count in layers for work in layer.work
+               if work.when == "forward" and work.kind != "exchange")  # fmt: skip
+
+
+@pytest.mark.parametrize("runtime", ["megatron", "fsdp2", "transformers"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "llama-3.1-8b",
+        "qwen3-8b",
+        "mixtral-8x7b",
+        "deepseek-v3",
+        "gemma-3-4b-pt",
+        "opt-1.3b",
+        "mamba2-1.3b",
+        "mistral-7b-v0.1",
+    ],
+)
+def test_what_kernels_compute_is_what_the_formulas_of_the_model_say(model, runtime):
+    made = read(model, offline=True)
+    assert forward_of_tapes(model, runtime) == pytest.approx(forward_flops(made, TOKENS, TOKENS).value, rel=0.01)
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b"])
+@pytest.mark.parametrize("runtime", ["megatron", "fsdp2"])
+def test_backward_computes_twice_what_forward_does_but_attention_that_makes_its_scores_again(model, runtime):
+    spent = timing(model, "64xH100-SXM-80GB", runtime=runtime).walk.stages[0].kernels
+    for kind in {kind for _, kind in spent} - {"move"}:
+        factor = 2.5 if kind == "attention" else 2
+        assert spent["backward", kind].flops == pytest.approx(factor * spent["forward", kind].flops)
+
+
+def test_adapters_make_no_gradients_of_the_weights_they_stand_beside():
+    full, lora = (
+        timing(runtime="transformers", machine="H200-SXM-141GB", method=method).walk.stages[0].kernels
+        for method in ("full", "lora")
+    )
+    assert lora["forward", "product"].flops == pytest.approx(full["forward", "product"].flops, rel=0.02)
+    assert lora["backward", "product"].flops == pytest.approx(full["backward", "product"].flops / 2, rel=0.03)
+
+
+def test_layers_that_run_again_do_their_forward_pass_twice():
+    none, full = (timing(recompute=policy).walk.stages[0].kernels for policy in ("none", "full"))
+    layers = full["again", "product"].flops
+    head = none["forward", "product"].flops - layers
+    assert 0 < head < 0.2 * layers
+    assert full["backward", "product"].flops == none["backward", "product"].flops
+
+
+def test_selective_recomputation_by_operation_keeps_every_second_product():
+    spent = timing(recompute="selective-op").walk.stages[0].kernels
+    assert 0.2 < spent["again", "product"].flops / spent["forward", "product"].flops < 0.6
+    assert spent["again", "attention"].flops == 0
+
+
+def test_the_tree_adds_up_to_the_number():
+    for options in (
+        {},
+        {"runtime": "megatron", "tensor_parallel_size": 2, "pipeline_parallel_size": 2, "num_microbatches": 8},
+        {"runtime": "nanotron"},
+    ):
+        made = timing(**options)
+        assert made.term.value == pytest.approx(made.walk.seconds())
+        assert made.term.unit == "seconds"
+
+
+def test_a_pipeline_of_even_stages_waits_for_one_micro_batch_less_than_it_has_stages():
+    made = timing(
+        runtime="megatron", pipeline_parallel_size=4, num_microbatches=8, first_stage_layers=8, last_stage_layers=8
+    )
+    inner = made.walk.stages[1].seconds
+    ends = made.walk.stages[-1].seconds - inner
+    assert made.walk.bubble == pytest.approx(3 * inner, rel=0.001) and ends > 0
+
+
+def test_interleaved_chunks_shorten_the_bubble_by_their_number():
+    plain, interleaved = (
+        timing(runtime="megatron", pipeline_parallel_size=4, virtual_pipeline_size=chunks, num_microbatches=8).walk.bubble for chunks in (1, 4)
+    )  # fmt: skip
+    assert interleaved == pytest.approx(plain / 4)
+
+
+def test_hardware_does_at_least_what_the_model_needs():
+    for policy in ("none", "selective", "full"):
+        made = timing(recompute=policy)
+        needed = training_flops(
+            made.model, made.plan.global_batch_size * made.plan.sequence_length, made.plan.sequence_length
+        )
+        mfu, hfu = made.utilization(needed.value).value, made.hardware_utilization.value
+        assert 0.1 < mfu <= hfu < 0.8
+
+
+def test_replayed_graphs_do_not_wait_for_the_host():
+    options = {"runtime": "megatron", "sequence_length": 128}
+    asked, replayed = (timing("qwen3-0.6b", cuda_graph=kind, **options) for kind in ("none", "full"))
+    assert asked.spent["the host"] > 0 and "the host" not in replayed.spent
+    assert replayed.walk.seconds() < asked.walk.seconds()
+
+
+def test_what_overlaps_is_mostly_hidden():
+    options = {"runtime": "megatron", "tensor_parallel_size": 8}
+    plain, overlapped = (sum(timing(tp_comm_overlap=on, **options).spent.values()) for on in (False, True))
+    assert overlapped < plain
+
+
+def test_a_switch_that_has_nothing_to_overlap_is_refused():
+    with pytest.raises(InvalidPlan, match="tensor_parallel_size above 1"):
+        timing(runtime="megatron", tp_comm_overlap=True)
+    with pytest.raises(InvalidPlan, match="megatron has it"):
+        timing(runtime="fsdp2", cuda_graph="full")
+
+
+@given(st.integers(1, 8), st.sampled_from([1, 2, 4]), st.sampled_from([512, 2048, 8192]))
+def test_more_work_never_takes_less_time(count, micro, length):
+    options = {"num_microbatches": count, "micro_batch_size": micro, "sequence_length": length}
+    base = seconds(**options)
+    assert seconds(**{**options, "num_microbatches": count + 1}) > base
+    assert seconds(**{**options, "micro_batch_size": 2 * micro}) > base
+    assert seconds(**{**options, "sequence_length": 2 * length}) > base
+
+
+def test_arrays_of_plans_give_what_each_plan_gives():
+    import numpy as np
+
+    one = timing(runtime="megatron", tensor_parallel_size=2, num_microbatches=4)
+    sizes = np.array([1, 2, 4, 8])
+    many = replace(one.plan, micro_batch_size=sizes)
+    together = Timing(one.model, many, one.cluster).walk.seconds()
+    alone = [
+        Timing(one.model, replace(one.plan, micro_batch_size=int(size)), one.cluster).walk.seconds() for size in sizes
+    ]
+    assert together == pytest.approx(alone)
+
+
+# ---- the answer ----
+
+
+def test_the_answer_has_the_time_the_shares_of_the_peak_and_what_binds_it():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB")
+    assert made.step_time.unit == "seconds" and 0.2 < made.run["mfu"].value < 0.7
+    assert made.run["bound_by"] == "compute"
+    assert made.run["tokens_per_second"].value == pytest.approx(8 * 4096 / made.step_time.value)
+    assert "time of a step" in str(made)
+
+
+def test_tokens_make_a_run_and_a_budget_buys_tokens():
+    run = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", tokens="10B").run
+    hours = run["accelerator_hours"].value
+    assert hours == pytest.approx(8 * run["seconds"].value / 3600)
+    bought = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", budget=2 * hours, price_per_accelerator_hour=2).run
+    assert bought["tokens_for_budget"].value == pytest.approx(10e9, rel=0.001)
+
+
+def test_a_deadline_says_how_many_accelerators_make_it():
+    options = {"tokens": "100B", "global_batch_size": 1024}
+    slow = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run["seconds"].value
+    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", deadline=f"{slow / 86400 / 3:.2f}d", **options).run
+    assert asked["deadline_met"] is False
+    assert 24 <= asked["accelerators_for_deadline"].value <= 40
+    assert asked["accelerators_for_deadline"].value % 8 == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"tokens": 0}, {"tokens": "10B", "epochs": 2.0}, {"tokens": "1B", "deadline": "2020-01-01"}, {"budget": -1}],
+)
+def test_runs_that_cannot_be_are_refused(wrong):
+    with pytest.raises(InvalidInput):
+        tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **wrong)
+
+
+def test_what_nobody_knows_of_time_is_said_and_the_memory_is_answered_all_the_same():
+    made = tonnage.train("llama-3.2-1b", "RTX-4090", runtime="unsloth", method="lora")
+    assert made.step_time is None and not made.run
+    assert any("time of runtime unsloth" in each for each in made.warnings)
+    with pytest.raises(tonnage.errors.MissingDatum):
+        tonnage.train("llama-3.2-1b", "RTX-4090", runtime="unsloth", method="lora", tokens="1B")
+
+
+def test_moves_say_how_long_a_step_takes_then():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", sequence_length=16384)
+    again = next(move for move in made.advice if move["change"] == {"recompute": "full"})
+    assert again["step_seconds"] == pytest.approx(
+        tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", sequence_length=16384, recompute="full").step_time.value
+    )
+    assert again["step_seconds"] > made.step_time.value
+
+
+def test_offloaded_activations_take_the_host_link_and_hide_beside_the_passes():
+    base, moved = (timing(sequence_length=8192, offload_activations=place) for place in ("none", "cpu"))
+    link = 2 * 44 * 2**30 / 63e9  # what 8192 tokens keep, out and back over PCIe at its datasheet
+    assert base.seconds + 0.2 * link < moved.seconds < base.seconds + 1.5 * link
+    assert moved.term.value == pytest.approx(moved.seconds)
+
+
+def test_an_optimizer_on_the_host_has_no_time_that_anybody_knows():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", offload_optimizer="cpu", runtime="deepspeed")
+    assert made.step_time is None and any("runs on the host" in each for each in made.warnings)
+
+
+def test_what_ranks_send_is_part_of_the_answer_and_one_accelerator_sends_nothing():
+    assert tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB").traffic.value > 2 * 7 / 8 * 2 * 8e9
+    assert tonnage.train("llama-3.2-1b", "H100-SXM-80GB").traffic is None
+
+
+def test_columns_of_plans_give_bytes_and_seconds_of_each():
+    import numpy as np
+
+    from tonnage.estimate.batch import bytes_and_seconds
+    from tonnage.estimate.training import training_memory
+    from tonnage.spec import TrainingPlan
+
+    model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
+    columns = {"tensor_parallel_size": np.array([1, 2, 8, 1]), "pipeline_parallel_size": np.array([1, 2, 1, 4]), "data_parallel_size": np.array([32, 8, 4, 8]),
+               "num_microbatches": np.array([4, 16, 32, 16]), "sequence_length": 4096}  # fmt: skip
+    names = {"runtime": "megatron", "zero_stage": 1}
+    needed, taken = bytes_and_seconds(model, columns, where, **names)
+    for i in range(4):
+        plan = TrainingPlan(**{name: int(np.broadcast_to(values, 4)[i]) for name, values in columns.items()}, **names)
+        assert needed[i] == pytest.approx(training_memory(model, plan, where).needed)
+        assert taken[i] == pytest.approx(Timing(model, plan, where).seconds)
