@@ -5,7 +5,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 JOBS ?= 2
 
-.PHONY: demo test quick check lint types bench bench-trace validate bands accuracy all soak docs schema clean peers
+.PHONY: demo test quick check lint types bench bench-trace validate bands rates accuracy all soak docs schema clean peers
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192 --recompute full
@@ -37,10 +37,14 @@ peers: .venv/core.done  ## other tools on the same questions: installs them into
 	$(BIN)/python benchmarks/peers.py
 
 validate: .venv/core.done  ## predictions against published measurements
-	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml validation/collectives.yaml
+	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml validation/train_speed.yaml validation/collectives.yaml
 
 bands: .venv/core.done  ## error bands and docs/accuracy.md, from the measurements and the estimator as they are
 	$(BIN)/python scripts/fit_bands.py
+	$(BIN)/python scripts/accuracy.py
+
+rates: .venv/quick.done  ## rates of kernels, links and hosts, from published speeds
+	$(BIN)/python scripts/fit_rates.py
 	$(BIN)/python scripts/accuracy.py
 
 accuracy: .venv/core.done  ## docs/accuracy.md

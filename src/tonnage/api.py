@@ -93,6 +93,9 @@ def train(
     - trainable_layers [layers]: layers that train with method freeze, from the last
     - first_stage_layers [layers]: layers of the first pipeline stage
     - last_stage_layers [layers]: layers of the last pipeline stage
+    - pipeline_layout [text]: megatron's --pipeline-model-parallel-layout, a stage between bars: E embedding, t layer, m prediction, L loss
+    - account_for_embedding_in_pipeline_split [switch]: the embedding counts as a layer of the first stage (megatron)
+    - account_for_loss_in_pipeline_split [switch]: the loss counts as a layer of the last stage (megatron)
     - model_code [name]: whose code the layers are: transformers, torchtitan, megatron, ... (the runtime's own)
     - offload_optimizer [place]: optimizer states, and gradients that are sharded: none, cpu or nvme (deepspeed, fsdp2, megatron)
     - offload_parameters [place]: shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)

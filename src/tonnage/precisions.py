@@ -215,7 +215,8 @@ class Recipe(Struct, frozen=True, kw_only=True):
     `compute_bytes`: the copy that matrix products read. `master_bytes`: the copy that the optimizer updates, 0 where it
     updates the compute copy. `gradient_bytes`: a gradient as backward makes it; `main_gradient_bytes`: as it is accumulated
     over micro-batches and given to the optimizer; `reduce_bytes`: as it travels between ranks. `cast_bytes`: quantised
-    copies of a weight that stay for the whole step. `activation_bytes`: an element of the residual stream and of what
+    copies of a weight that stay for the whole step; `gather_bytes`: a weight as ranks that shard the states get it, where that is
+    another width than the compute copy's. `activation_bytes`: an element of the residual stream and of what
     backward keeps; `linear_input_bytes`: of the kept input of a quantised linear layer. `compute` names the peak that the
     linear layers reach, `rest` that of attention. `moment_bytes`: an optimizer's first and second moment where the recipe
     fixes them. `covers`: "linear": only the linear layers of the blocks are quantised; "all": every tensor.
@@ -233,10 +234,16 @@ class Recipe(Struct, frozen=True, kw_only=True):
     source: str
     linear_input_bytes: float | None = None
     cast_bytes: float = 0
+    gather_bytes: float | None = None
     moment_bytes: tuple[float, float] | None = None
     covers: Literal["all", "linear"] = "all"
     loss_scaling: bool = False
     note: str = ""
+
+    @property
+    def gathered_bytes(self) -> float:
+        """Width of a weight that travels from the rank that updated it."""
+        return self.compute_bytes if self.gather_bytes is None else self.gather_bytes
 
     @property
     def update_bytes(self) -> float:
@@ -261,7 +268,7 @@ TRAINING_RECIPES: Registry[Recipe] = Registry("training recipe")
 
 def _recipe(name: str, compute: str, rest: str, widths: str, source: str, **options: Any) -> None:
     """`widths`: compute copy, master, gradient, main gradient, reduction, activations."""
-    sizes: list[Any] = [int(width) for width in widths.split()]
+    sizes: list[Any] = [float(width) if "." in width else int(width) for width in widths.split()]
     made = Recipe(
         name=name, compute=compute, rest=rest, source=source, compute_bytes=sizes[0], master_bytes=sizes[1],
         gradient_bytes=sizes[2], main_gradient_bytes=sizes[3], reduce_bytes=sizes[4], activation_bytes=sizes[5], **options,
@@ -271,7 +278,16 @@ def _recipe(name: str, compute: str, rest: str, widths: str, source: str, **opti
 
 _MIXED = "Micikevicius2017, sec. 3.1; Rajbhandari2020, sec. 3.1; Megatron-LM, docs/source/api-guide/dist_optimizer.md"
 _MSAMP = "MS-AMP, docs/user-tutorial/optimization-level.md; Peng2023"
+_TE8 = "TransformerEngine, low precision training: handling transposes"
+_TE_MX = "TransformerEngine, common/recipe: MXFP8BlockScaling; OCPMX2023, table 1"
+_TE_MX_PRIMARY = (
+    "TransformerEngine, MXFP8BlockScaling; Megatron-LM, --fp8-param-gather with --reuse-grad-buf-for-mxfp8-param-ag"
+)
+_TE_FP4 = "TransformerEngine, common/recipe: NVFP4BlockScaling"
+_NARROW = "Megatron-LM, --grad-reduce-in-bf16"
 _FP8: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1}
+_MXFP8: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 1.03125}
+_NVFP4: dict[str, Any] = {"covers": "linear", "linear_input_bytes": 0.5625}
 _recipe("fp32", "fp32", "fp32", "4 0 4 4 4 4", "Rajbhandari2020, sec. 3.1")
 _recipe("tf32", "tf32", "tf32", "4 0 4 4 4 4", "NVIDIA2020, TF32")
 _recipe("bf16", "bf16", "bf16", "2 0 2 2 2 2", "torchtitan, config training.dtype = bfloat16",
@@ -289,6 +305,24 @@ _recipe("fp8-te", "fp8", "bf16", "2 4 2 4 4 2", "TransformerEngine, low precisio
         cast_bytes=2, **_FP8, note="bf16 weights, and on Hopper fp8 copies by row and by column that a step keeps; Blackwell: 1 byte")  # fmt: skip
 _recipe("fp8-te-primary", "fp8", "bf16", "1 4 2 4 4 2", "TransformerEngine, fp8_model_init; Megatron-LM, --fp8-param-gather",
         cast_bytes=1, **_FP8, note="the only low-precision copy is fp8; cast_bytes is its transpose, which Hopper needs")  # fmt: skip
+_recipe("fp8-te-16bit-gradients", "fp8", "bf16", "2 4 2 2 2 2", f"{_TE8}; {_NARROW}", cast_bytes=2, **_FP8,
+        note="as fp8-te, with gradients summed and reduced in bf16")  # fmt: skip
+_recipe("fp8-te-primary-16bit-gradients", "fp8", "bf16", "1 4 2 2 2 2", f"{_TE8}; {_NARROW}", cast_bytes=1, **_FP8,
+        note="as fp8-te-primary, with gradients summed and reduced in bf16")  # fmt: skip
+# 32 numbers share a scale of 8 bits, along rows for one product and along columns for the other: both copies are kept.
+_recipe("mxfp8-te", "fp8", "bf16", "2 4 2 4 4 2", _TE_MX, cast_bytes=2.0625, **_MXFP8,
+        note="bf16 weights, and MXFP8 copies of them by rows and by columns")  # fmt: skip
+_recipe("mxfp8-te-16bit-gradients", "fp8", "bf16", "2 4 2 2 2 2", f"{_TE_MX}; {_NARROW}", cast_bytes=2.0625, **_MXFP8,
+        note="as mxfp8-te, with gradients summed and reduced in bf16")  # fmt: skip
+_recipe("mxfp8-te-primary", "fp8", "bf16", "1.03125 4 2 4 4 2", _TE_MX_PRIMARY, cast_bytes=1.03125, gather_bytes=2, **_MXFP8,
+        note="the weights are MXFP8 alone, by rows and by columns; they travel in bf16, as each rank must scale both ways")  # fmt: skip
+_recipe("mxfp8-te-primary-16bit-gradients", "fp8", "bf16", "1.03125 4 2 2 2 2", f"{_TE_MX_PRIMARY}; {_NARROW}", cast_bytes=1.03125,
+        gather_bytes=2, **_MXFP8, note="as mxfp8-te-primary, with gradients summed and reduced in bf16")  # fmt: skip
+# 16 numbers share a scale of 8 bits
+_recipe("nvfp4-te", "fp4", "bf16", "2 4 2 4 4 2", _TE_FP4, cast_bytes=1.125, **_NVFP4,
+        note="bf16 weights, and NVFP4 copies of them by rows and by columns")  # fmt: skip
+_recipe("nvfp4-te-16bit-gradients", "fp4", "bf16", "2 4 2 2 2 2", f"{_TE_FP4}; {_NARROW}", cast_bytes=1.125, **_NVFP4,
+        note="as nvfp4-te, with gradients summed and reduced in bf16")  # fmt: skip
 _recipe("fp8-torchao", "fp8", "bf16", "2 4 2 4 4 2", "torchao, float8/float8_linear.py; torchtitan, docs/float8.md",
         covers="linear", note="cast for each product, and backward keeps bf16: faster, not smaller")  # fmt: skip
 _recipe("fp8-deepseek", "fp8", "bf16", "1 4 4 4 4 2", "DeepSeek2024V3, sec. 3.3.1 to 3.3.3", moment_bytes=(2, 2), **_FP8,

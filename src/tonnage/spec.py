@@ -128,7 +128,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
         return "x".join([*parts, self.accelerator.name])
 
 
-AttentionKernel = Literal["flash", "sdpa", "eager"]
+AttentionKernel = Literal["flash", "sdpa", "eager", "triton"]  # triton: FlashAttention of 2022, as llm-foundry wrote it
 
 
 class TrainingPlan(Struct, frozen=True, kw_only=True):
@@ -141,7 +141,8 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
     that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
-    `packing`: a row has several sequences, which do not see each other. `cuda_graph` and the three after it change time alone.
+    `packing`: a row has several sequences, which do not see each other. `chunk_layers`: of each virtual stage, in the order in which a token
+    passes them; empty: as even as can be. `cuda_graph` and the three after it change time alone.
     """
 
     sequence_length: Number
@@ -178,6 +179,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None
+    chunk_layers: tuple[int, ...] = ()
     recompute_modules: str = ""
     expert_capacity_factor: float | None = None
     mtp_layers: int = 0

@@ -32,8 +32,11 @@ class KernelTime:
         self.narrow = _narrow_peak(step)
         mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
         self.experts = mixture.num_experts / step.plan.expert_parallel_size if mixture is not None else 1  # type: ignore[attr-defined]
+        self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.newer = step.framework.runs_experts_faster
+        self.own = rates.chips.get(self.chip.name, {})
+        self.attention_share = self._attention_share(step)
 
     def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
         """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
@@ -66,10 +69,18 @@ class KernelTime:
     def _product(self, work: Work) -> Number:
         """FLOP/s of a product: a short side leaves tiles half empty, a short depth is spent on filling and draining them."""
         name = self.narrow if self._is_narrow(work) else self.wide
-        share = self.shares.matrix.get(name, self.shares.matrix["bf16"])
         rows, inner, outer = self._shape(work)
         r = self.rates
-        share = share / ((1 + r.half_depth / inner) * (1 + r.half_side / outer) * (1 + r.half_side / rows))
+        kind = "bf16" if name == self.wide else name
+        share = self.shares.matrix.get(kind, self.shares.matrix["bf16"]) * self.own.get(kind, 1.0)
+        depth = (
+            r.experts_half_depth
+            if work.kind == "experts"
+            else r.half_depth
+            if name == self.wide
+            else r.narrow_half_depth
+        )
+        share = share / ((1 + depth / inner) * (1 + r.half_side / outer) * (1 + r.half_side / rows))
         if work.kind == "experts":
             share = share * r.experts * (r.newer_experts if self.newer else 1)
         return self.chip.peak(name) * share
@@ -86,6 +97,12 @@ class KernelTime:
         is_cut = work.per.split == "whole" and sizes.sequence_parallel
         return self.tokens / sizes.t if is_cut else self.tokens, inner, outer
 
+    def _attention_share(self, step: "Step") -> float:
+        """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels, others FlashAttention-2."""
+        own = step.plan.runtime == "megatron" or self.chip.generation.startswith("Blackwell")
+        share = self.shares.attention if own else self.shares.flash2 or self.shares.attention
+        return share * (self.rates.older_attention if step.plan.attention == "triton" else 1)
+
     def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
         if work.name.endswith("of all pairs"):
@@ -93,7 +110,7 @@ class KernelTime:
         s = self.sizes.s
         reach = s if window is None else minimum(s, window)
         flops = flops * (reach - reach * (reach - 1) / (2 * s)) / s
-        share = self.shares.attention * (self.rates.attention_backward if work.when == "backward" else 1)
+        share = self.attention_share * (self.rates.attention_backward if work.when == "backward" else 1)
         return flops, self.chip.peak(self.wide) * share
 
 

@@ -142,6 +142,21 @@ class Network:
         steps = steps + self.inside.kind.step + spread.spans * self.outside.kind.step
         return self._pipelined(steps, wire + self._own_part(size, spread))
 
+    def dispatch(self, size: Number, group: Number, stride: Number, chosen: int) -> Sending:
+        """An exchange of tokens, each to the ranks of `chosen` experts, in which a token goes once to a rank, and once to a node, of
+        several of them (DeepEP, HybridEP); both levels send at once. `size`: bytes of all copies."""
+        spread = Spread(group, stride, self.per_node)
+        to_ranks, to_nodes = distinct(group, chosen) / chosen, distinct(spread.nodes, chosen) / chosen
+        passing = f.ring_bytes.evaluate(M=size * to_ranks, n=spread.here)
+        leaving = f.ring_bytes.evaluate(M=size * to_nodes, n=spread.nodes)
+        wire = maximum(
+            link_seconds.evaluate(M=passing, W=self.inside.ring), link_seconds.evaluate(M=leaving, W=self.outside.ring)
+        )
+        steps = self.inside.kind.step + spread.spans * self.outside.kind.step
+        several = (group > 1) * 1.0
+        seconds = several * (self._pipelined(steps, wire) + self._wait(1, spread))
+        return Sending(seconds, f.ring_bytes.evaluate(M=size * to_ranks, n=group))
+
     def _own_part(self, size: Number, spread: Spread) -> Number:
         rate = self.constants.copy * self.inside.plain
         return f.own_part_seconds.evaluate(M=size, n=spread.group, W_copy=rate)
@@ -157,3 +172,8 @@ class Network:
         step = away * self.outside.kind.step + (1 - away) * self.inside.kind.step
         wire = link_seconds.evaluate(M=size, W=rate)
         return self._pipelined(step, wire) + self.waits[0]
+
+
+def distinct(places: Number, chosen: int) -> Number:
+    """Places that `chosen` experts, drawn without regard to them, lie on, on average."""
+    return places * (1 - (1 - 1 / places) ** chosen)

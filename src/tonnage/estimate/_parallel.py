@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import check_experts, check_tensor_parallel, expert_counts, near_divisors
+from tonnage.estimate._pipeline_layout import takes_unequal_chunks
 from tonnage.estimate._question import Question
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import Cluster
@@ -69,10 +70,15 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
             f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}."
         )
     _check_ends(model, p, o)
-    if v > 1 and (p == 1 or layers % (p * v)):
+    if v > 1 and (p == 1 or (layers % (p * v) and not takes_unequal_chunks(runtime, layers, p * v, o))):
+        hint = (
+            " Or give pipeline_layout, as Megatron's --pipeline-model-parallel-layout."
+            if runtime.name == "megatron"
+            else ""
+        )
         raise InvalidPlan(
             f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of {model.name}, with more than one "
-            f"pipeline stage. Got {v} x {p}."
+            f"pipeline stage. Got {v} x {p}.{hint}"
         )
 
 

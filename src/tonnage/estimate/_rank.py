@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -90,20 +91,34 @@ SPLITS = {"even": lambda model, pipeline: layer_bounds(model.decoder.num_layers,
 
 @lru_cache(maxsize=256)
 def stages(
-    model: Model, pipeline: int, first: int | None = None, last: int | None = None, split: str = "even"
+    model: Model,
+    pipeline: int,
+    first: int | None = None,
+    last: int | None = None,
+    split: str = "even",
+    chunks: tuple[int, ...] = (),
 ) -> tuple[Stage, ...]:
-    """The pipeline's stages. Towers and encoders other than the main branch run on the first. `split`: where no sizes are given."""
+    """The pipeline's stages. Towers and encoders other than the main branch run on the first. `split`: where no sizes are given.
+    `chunks`: layers of each virtual stage; a rank has every `pipeline`-th of them."""
     main = model.decoder
+    if chunks:
+        ends = [0, *accumulate(chunks)]
+        runs = [
+            [(ends[index], ends[index + 1]) for index in range(rank, len(chunks), pipeline)] for rank in range(pipeline)
+        ]
+        return tuple(_stage(model, main, rank, runs[rank], pipeline) for rank in range(pipeline))
     if first is None and last is None and pipeline > 1:
         bounds = SPLITS[split](model, pipeline)
     else:
         bounds = layer_bounds(main.num_layers, pipeline, first, last)
-    return tuple(_stage(model, main, rank, bounds, pipeline) for rank in range(pipeline))
+    return tuple(_stage(model, main, rank, [(bounds[rank], bounds[rank + 1])], pipeline) for rank in range(pipeline))
 
 
-def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: int) -> Stage:
-    layers = _counted(main, bounds[rank], bounds[rank + 1])
-    order: tuple[Block, ...] = tuple(main.blocks[kind] for kind in main.layers[bounds[rank] : bounds[rank + 1]])
+def _stage(model: Model, main: Branch, rank: int, runs: list[tuple[int, int]], pipeline: int) -> Stage:
+    """One stage. `runs`: first layer and end of each of its chunks."""
+    order: tuple[Block, ...] = tuple(main.blocks[kind] for start, end in runs for kind in main.layers[start:end])
+    counts = [sum(each) for each in zip(*(main.counts(start, end) for start, end in runs), strict=True)]
+    layers = tuple((block, count) for block, count in zip(main.blocks, counts, strict=True) if count)
     before: tuple[Op, ...] = ()
     after: tuple[Op, ...] = ()
     towers: list[Branch] = []
@@ -121,11 +136,11 @@ def _stage(model: Model, main: Branch, rank: int, bounds: list[int], pipeline: i
     table = tuple(op for op in before if isinstance(op, Embedding)) if after and model.tied else ()
     held = tuple(pair for branch in towers for pair in _counted(branch))
     tower_ops = tuple(op for branch in towers for op in branch.before + branch.after)
-    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order, bounds[rank])
+    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order, runs[0][0])
 
 
-def _counted(branch: Branch, first: int = 0, end: int | None = None) -> tuple[tuple[Block, int], ...]:
-    return tuple((block, count) for block, count in zip(branch.blocks, branch.counts(first, end), strict=True) if count)
+def _counted(branch: Branch) -> tuple[tuple[Block, int], ...]:
+    return tuple((block, count) for block, count in zip(branch.blocks, branch.counts(), strict=True) if count)
 
 
 def _copied_table(model: Model, main: Branch) -> Op:

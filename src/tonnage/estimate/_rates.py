@@ -14,11 +14,13 @@ KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Amper
 class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Shares of the datasheet's peaks that large kernels reach on one generation of accelerators.
 
-    `matrix`: products, by the peak's name; `attention`: fused attention, forward.
+    `matrix`: products, by the peak's name; `attention`: fused attention, forward, by the
+    generation's own kernels (cuDNN, FlashAttention-3); `flash2`: by FlashAttention-2, where that is slower.
     """
 
     matrix: Mapping[str, float]
     attention: float
+    flash2: float | None = None
 
 
 class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,18 +34,23 @@ class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that the time of a step is fitted with.
 
-    `attention_backward`: of attention's share; `experts`: of that of products, for those of experts, which differ in length;
+    `attention_backward`: of attention's share; `older_attention`: of Triton kernels of 2022, of FlashAttention-2's share; `experts`: of that of products, for those of experts, which differ in length;
     `memory`: share of the memory's bandwidth. `launch`: seconds between two kernels; `host`: seconds that the host takes to ask
     for one; `router_kernels`: kernels of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks.
-    `half_depth`, `half_side`: columns and rows of a product at which half of the share is lost. `cast`: how often
-    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `inside`, `outside`: nothing any more, links.toml has shares of links;
-    `latency_inside`, `latency_outside`: seconds that ranks wait for each other at a collective, beyond what it takes alone. `hidden`: what of communication that can run beside
+    `half_depth`, `half_side`: columns and rows of a product at which half of the share is lost, `narrow_half_depth` and
+    `experts_half_depth` of 8- and 4-bit products and of experts. `chips`: shares of an accelerator over its generation's. `cast`: how often
+    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `latency_inside`, `latency_outside`: seconds that ranks
+    wait for each other at a collective, beyond what it takes alone (links.toml). `hidden`: what of communication that can run beside
     compute does. `step`: seconds a step besides; `optimizer_bytes`: read and written for each parameter that is updated.
-    `newer_experts`: from core 0.18 on. `frameworks`: step times over those of Megatron. `bands`: by kind of row.
+    `newer_experts`: of experts' products from core 0.18 on. `frameworks`: step times over those of NVIDIA's containers of Megatron. `bands`: by kind of row.
     """
 
     generations: Mapping[str, Generation]
     attention_backward: float
+    older_attention: float = 1
+    narrow_half_depth: float = 90
+    experts_half_depth: float = 90
+    chips: Mapping[str, Mapping[str, float]] = {}
     experts: float
     newer_experts: float
     memory: float
@@ -58,8 +65,6 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hidden: float
     step: float
     optimizer_bytes: float
-    inside: float = 1.0
-    outside: float = 1.0
     latency_inside: float = 0.0
     latency_outside: float = 0.0
     frameworks: Mapping[str, float] = {}

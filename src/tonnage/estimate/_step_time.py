@@ -125,7 +125,10 @@ class StepTime:
             group, ranks = "expert tensor parallel", plan.expert_tensor_parallel_size
         elif extent.split == "whole" and self.step.sizes.sequence_parallel:
             size = size * ranks
-        made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
+        if group == "expert parallel" and plan.moe_token_dispatcher_type == "flex":
+            made = self.network.dispatch(size, ranks, stride, self.kernels.chosen)
+        else:
+            made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
         return group, self._beside(group, name), made
 
     def _beside(self, group: str, name: str) -> float:
@@ -163,7 +166,7 @@ class StepTime:
         made = Passes()
         made.add(plain)
         held = step.held[block].value
-        width = 1 if plan.float8_all_gather else step.recipe.compute_bytes
+        width = 1 if plan.float8_all_gather else step.recipe.gathered_bytes
         gather = self.network.collective("all_gather", held * width, self.shards, stride)
         reduce_width = step.recipe.reduce_bytes if step.runtime.shards_units else step.recipe.gradient_bytes
         scatter = self.network.collective(
@@ -243,7 +246,7 @@ class StepTime:
         found["gradients"] = sums, first.computing("backward")
         if plan.zero_stage:
             gather = self.network.collective(
-                "all_gather", held * step.recipe.compute_bytes, self.shards, plan.tensor_parallel_size
+                "all_gather", held * step.recipe.gathered_bytes, self.shards, plan.tensor_parallel_size
             )
             found["weights"] = gather, first.computing("forward")
         return found
@@ -278,7 +281,8 @@ class StepTime:
     @cached_property
     def framework(self) -> float:
         """What this runtime takes beyond the kernels that are counted, as a factor."""
-        return self.rates.frameworks.get(self.plan.runtime, 1.0)
+        name = self.plan.runtime + (" container" if "container" in self.plan.runtime_version else "")
+        return self.rates.frameworks.get(name, 1.0)
 
     def seconds(self) -> Number:
         """One step."""

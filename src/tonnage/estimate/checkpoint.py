@@ -15,7 +15,7 @@ from tonnage.spec import TrainingPlan
 # On one rank a state is whole, however the run shards it.
 WHOLE = dict.fromkeys(
     ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
-     "expert_tensor_parallel_size", "data_parallel_size", "replicate_size"), 1) | {"first_stage_layers": None, "last_stage_layers": None}  # fmt: skip
+     "expert_tensor_parallel_size", "data_parallel_size", "replicate_size"), 1) | {"first_stage_layers": None, "last_stage_layers": None, "chunk_layers": ()}  # fmt: skip
 
 
 def state_bytes(model: Model, plan: TrainingPlan) -> Number:

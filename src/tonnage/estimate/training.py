@@ -84,7 +84,12 @@ class Step:
         )
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
         self.stages = stages(
-            model, plan.pipeline_parallel_size, plan.first_stage_layers, plan.last_stage_layers, self.runtime.split
+            model,
+            plan.pipeline_parallel_size,
+            plan.first_stage_layers,
+            plan.last_stage_layers,
+            self.runtime.split,
+            plan.chunk_layers,
         )
         self.stages = self.framework.stages(self.stages)
         if plan.method in ("lora", "dora") and plan.recompute != "full":

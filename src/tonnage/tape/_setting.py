@@ -4,7 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-Implementation = Literal["flash", "sdpa", "eager"]
+Implementation = Literal["flash", "sdpa", "eager", "triton"]
 
 
 class Types(Struct, frozen=True):

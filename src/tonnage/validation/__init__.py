@@ -18,6 +18,12 @@ def _train_memory(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     return _training.predict(row, references)
 
 
+def _train_speed(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
+    from tonnage.validation import _speed
+
+    return _speed.predict(row, references)
+
+
 def _collective(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     from tonnage.validation import _collectives
 
@@ -28,6 +34,7 @@ def _collective(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
 PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] = {
     "params": _params.predict,
     "train_memory": _train_memory,
+    "train_speed": _train_speed,
     "collective": _collective,
 }
 

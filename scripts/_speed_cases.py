@@ -1,0 +1,82 @@
+"""Rows of measured speed as the fit of rates takes them: what is predicted, what was measured, and which rows belong together."""
+
+import re
+import zlib
+from pathlib import Path
+
+from tonnage.errors import TonnageError
+from tonnage.estimate._rates import KIN, Rates
+from tonnage.estimate._step_time import StepTime
+from tonnage.estimate.training import Step
+from tonnage.validation import read, references_of
+from tonnage.validation._rows import Row
+from tonnage.validation.speed import Asked, asked, measured_seconds
+
+ROOT = Path(__file__).parents[1]
+CORPUS = (ROOT / "validation" / "train_speed.yaml", ROOT / "validation" / "params.yaml")
+FOLDS = 8
+SHARED = 16  # accelerators beyond which a shared network decides (nanotron's runs on a cluster of many users)
+# Rows that no fit and no headline error counts, each with why.
+LEFT_OUT = {
+    "published-run": "whole runs whose layout nobody gives",
+    "palm": "no runtime for it",
+    "maxtext": "no runtime for it",
+    "litgpt": "batches are as long as their longest sample",
+}
+
+
+class Case:
+    """One row. `measured`: seconds of a step."""
+
+    def __init__(self, row: Row, question: Asked, measured: float):
+        self.row, self.question, self.measured = row, question, measured
+        self.id, self.source = row.id, question.source.name
+        self.step = Step(question.model, question.plan, question.cluster)
+        self.runtime, self.kind = question.plan.runtime, question.kind
+        self.weight = 0.5 if question.is_guessed else 1.0
+
+    @property
+    def generation(self) -> str:
+        """The generation whose shares it takes."""
+        name = self.question.cluster.accelerator.generation
+        return KIN.get(name, name)
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """Rows that are left out together: of one source, model and accelerator."""
+        return self.source, self.question.model.name, self.question.cluster.accelerator.name
+
+    @property
+    def fold(self) -> int:
+        return zlib.crc32(repr(self.cell).encode()) % FOLDS
+
+    @property
+    def on_shared_network(self) -> bool:
+        return self.source == "nanotron" and self.question.cluster.size > SHARED
+
+    def seconds(self, rates: Rates) -> float:
+        """As predicted with these rates."""
+        return float(StepTime(self.step, rates).seconds())
+
+
+def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
+    """The rows that say all. `everything`: also those that no fit counts."""
+    rows = read([str(path) for path in CORPUS])
+    known, found = references_of(rows), []
+    for row in rows:
+        if row.kind != "train_speed" or row.completeness_class != completeness:
+            continue
+        try:
+            question = asked(row, known)
+            case = Case(row, question, measured_seconds(row, question))
+        except TonnageError:
+            continue
+        if everything or (case.source not in LEFT_OUT and not case.on_shared_network):
+            found.append(case)
+    return found
+
+
+def release(case: Case) -> str:
+    """The month of a container, where the row names one."""
+    named = re.search(r"(\d\d\.\d\d)", str(case.row.config.get("framework")))
+    return named[1] if named else ""

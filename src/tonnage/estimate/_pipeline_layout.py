@@ -1,0 +1,91 @@
+"""Layers of the chunks of an interleaved pipeline, where they are not all alike."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan, shown
+from tonnage.estimate._rank import SPLITS
+from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes._megatron.pipeline import Chunk, even_layout, parsed_layout
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plans import TrainingOptions
+
+ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
+LONGEST = 4096  # characters of a layout
+MOST = 4096  # chunks
+
+
+def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: "TrainingOptions") -> bool:
+    """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
+    if runtime.name == "megatron":
+        return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS)
+    return bool(runtime.shards_units and layers >= chunks)
+
+
+def chunk_layers(
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: "TrainingOptions"
+) -> tuple[int, ...]:
+    """Layers of each virtual stage, in the order in which a token passes them; empty where all stages are split evenly.
+
+    Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py; torchtitan,
+    distributed/pipeline_parallel.py: the stages of a schedule that loops are split as if each were a rank.
+    """
+    p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
+    said = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
+    if said and runtime.name != "megatron":
+        name, value = next(iter(said.items()))
+        raise InvalidPlan(f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {shown(value)}.")
+    if said and p == 1:
+        raise InvalidPlan(f"{next(iter(said))} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.")
+    if o.pipeline_layout:
+        return _of_layout(model, p, v, o)
+    if said:
+        with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
+        rows = even_layout(model.num_layers, p, v, o.first_stage_layers, o.last_stage_layers, with_embedding, with_loss)
+        return _in_order(rows)
+    if v > 1 and model.num_layers % (p * v) and o.first_stage_layers is None and o.last_stage_layers is None:
+        bounds = SPLITS[runtime.split](model, p * v)
+        return tuple(end - start for start, end in pairwise(bounds))
+    return ()
+
+
+def _of_layout(model: Model, p: int, v: int, o: "TrainingOptions") -> tuple[int, ...]:
+    text = str(o.pipeline_layout)
+    if (
+        o.first_stage_layers is not None
+        or o.last_stage_layers is not None
+        or any(getattr(o, name) for name in ACCOUNTS)
+    ):
+        raise InvalidPlan(
+            "pipeline_layout says all: leave out first_stage_layers, last_stage_layers and account_for_*."
+        )
+    if len(text) > LONGEST or any(int(number) > MOST for number in _numbers(text)):
+        raise InvalidPlan(f"pipeline_layout has at most {LONGEST:,} characters and {MOST:,} chunks. Got {shown(text)}.")
+    rows = parsed_layout(text, p)
+    made = _in_order(rows)
+    if len(rows[0]) != v:
+        raise InvalidPlan(
+            f"virtual_pipeline_size must be {len(rows[0])} for the {len(made)} stages of pipeline_layout over {p} ranks. Got {v}."
+        )
+    if sum(made) != model.num_layers:
+        raise InvalidPlan(
+            f"pipeline_layout must have the {model.num_layers} layers of {model.name}, a t for each. Got {sum(made)}."
+        )
+    drafts = sum(chunk.draft_layers for row in rows for chunk in row)
+    if drafts != (o.mtp_layers or 0):
+        raise InvalidPlan(f"pipeline_layout must have an m for each of mtp_layers, {o.mtp_layers or 0}. Got {drafts}.")
+    if not rows[0][0].embedding or not rows[-1][-1].loss:
+        raise InvalidPlan(
+            f"pipeline_layout must begin with the embedding E and end with the loss L. Got {shown(text)}."
+        )
+    return made
+
+
+def _in_order(rows: tuple[tuple[Chunk, ...], ...]) -> tuple[int, ...]:
+    return tuple(row[index].layers for index in range(len(rows[0])) for row in rows)
+
+
+def _numbers(text: str) -> list[str]:
+    return "".join(letter if letter.isascii() and letter.isdigit() else " " for letter in text).split()

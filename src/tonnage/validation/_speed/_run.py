@@ -1,0 +1,108 @@
+"""What is known of one run: what its row says, what its source's recipes imply, and what nobody says."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.validation._rows import Row
+from tonnage.validation._training._config import Config
+from tonnage.validation._training._reader import Options
+
+
+class Run:
+    """One row on its way to a question.
+
+    `options`: by the names of TrainingOptions; `plan`: fields of TrainingPlan beyond them; `notes`: what was taken that the row does
+    not say; `is_guessed`: something of it nobody says. `layers`: of the model; `name`: of the model in plain letters.
+    """
+
+    def __init__(self, row: Row, options: Options):
+        self.row, self.config, self.options = row, Config(row.config), options
+        self.plan: dict[str, Any] = {}
+        self.notes: list[str] = []
+        self.is_guessed = False
+        self.layers, self.name = 0, ""
+        self.accelerator, self.gpus = "", 0
+
+    def implied(self, name: str, value: Any, why: str) -> None:
+        """The source's recipe or documentation says so."""
+        self.options[name] = value
+        self.notes.append(f"{name} {value}: {why}")
+
+    def guessed(self, name: str, value: Any, why: str) -> None:
+        """Nobody says so; only where the row says nothing."""
+        if self.options.get(name) is None:
+            self.options[name] = value
+            self.guess(f"{name} {value} is guessed: {why}")
+
+    def guess(self, note: str) -> None:
+        """Something that makes the row say less than it seems to."""
+        self.is_guessed = True
+        self.notes.append(note)
+
+    def default(self, name: str, value: Any, why: str) -> None:
+        """As `implied`, only where the row says nothing."""
+        if self.options.get(name) is None:
+            self.implied(name, value, why)
+
+    def size(self, name: str) -> int:
+        """A parallel size; 1 where nothing is said."""
+        return int(self.options.get(f"{name}_size") or 1)
+
+    @property
+    def chunks(self) -> int:
+        """Virtual stages of the whole pipeline."""
+        return self.size("pipeline_parallel") * self.size("virtual_pipeline")
+
+    @property
+    def replicas(self) -> int:
+        """Data-parallel ranks."""
+        used = self.size("tensor_parallel") * self.size("pipeline_parallel") * self.size("context_parallel")
+        return max(self.gpus // used, 1)
+
+
+def _nothing(run: Run) -> None:
+    return None
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """One publication. `pattern`: of the row's source. `rules`: what its recipes imply. `convention`: how it counts FLOP.
+
+    `hparams`: what all of its models have and its rows do not say; `vocabulary`: likewise, with where that is from.
+    `dimensions`: models that it names and does not describe. `accelerator`: that its rows do not say in full.
+    """
+
+    name: str
+    pattern: str
+    rules: Callable[[Run], None] = _nothing
+    convention: str = ""
+    hparams: Mapping[str, Any] = {}
+    vocabulary: tuple[int, str] | None = None
+    dimensions: Mapping[str, Mapping[str, Any]] = {}
+    accelerator: str = ""
+    runtime: str = ""
+
+
+# GPT as Megatron's papers write it, for sources whose rows give sizes alone.
+GPT: Mapping[str, Any] = {
+    "mlp": "plain",
+    "norm": "LayerNorm",
+    "bias": True,
+    "pos_emb": "learned",
+    "tied_embeddings": True,
+}
+
+
+def even_chunks(run: Run) -> None:
+    """An interleaved pipeline of Megatron whose layers do not divide: the first chunks have one more."""
+    if run.size("virtual_pipeline") > 1 and run.layers % run.chunks:
+        each, more = divmod(run.layers, run.chunks)
+        lay_out(run, [each + (index < more) for index in range(run.chunks)])
+
+
+def lay_out(run: Run, chunks: list[int]) -> None:
+    """Megatron's --pipeline-model-parallel-layout of these layers of each chunk, prediction layers and loss with the last."""
+    parts = ["t" * count for count in chunks]
+    parts[-1] += "m" * (run.options.get("mtp_layers") or 0) + "L"
+    run.options["pipeline_layout"] = "E" + "|".join(parts)

@@ -1,0 +1,102 @@
+"""Chunks of an interleaved pipeline that are not alike: as Megatron's options and torchtitan's loops make them."""
+
+import pytest
+
+import tonnage
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._question import Question
+from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.training import Step
+from tonnage.models import read
+
+ENDS = {"account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}
+
+
+def planned(model: str, on: str, **options: object):
+    options = {"runtime": "megatron", **options}
+    return training_plan(
+        read(model, offline=True), tonnage.catalogue.cluster(on), TrainingOptions(**options), Question()
+    )  # type: ignore[arg-type]
+
+
+def held(model: str, on: str, **options: object) -> list[int]:
+    """Layers of each rank."""
+    made = Step(read(model, offline=True), planned(model, on, **options), tonnage.catalogue.cluster(on))
+    return [sum(count for block, count in stage.layers if "norm" not in block.name) for stage in made.stages]
+
+
+def test_embedding_and_loss_count_as_a_layer_each():
+    plan = planned("llama-3.1-405b", "8x8xh100", pipeline_parallel_size=8, virtual_pipeline_size=8, **ENDS)
+    assert plan.chunk_layers == (1, *[2] * 62, 1)
+    found = held("llama-3.1-405b", "8x8xh100", pipeline_parallel_size=8, virtual_pipeline_size=8, **ENDS)
+    assert found == [15, *[16] * 6, 15]
+
+
+def test_a_rank_has_every_pth_chunk_of_a_layout_and_of_each_kind_of_layer_those_that_fall_there():
+    layout = "Et|(tt|)*30L"
+    options = {"pipeline_parallel_size": 8, "virtual_pipeline_size": 4, "pipeline_layout": layout}
+    plan = planned("deepseek-v3", "128x8xh100", **options)
+    assert plan.chunk_layers == (1, *[2] * 30, 0)
+    step = Step(read("deepseek-v3", offline=True), plan, tonnage.catalogue.cluster("128x8xh100"))
+    assert [sum(count for _, count in stage.layers) for stage in step.stages] == [7, *[8] * 6, 6]
+    # the first three layers are dense: one on the first rank, two on the second
+    assert [len(stage.layers) for stage in step.stages] == [2, 2, 1, 1, 1, 1, 1, 1]
+    assert step.stages[0].order[0] is not step.stages[0].order[1]
+
+
+def test_torchtitans_looped_stages_are_split_as_if_each_were_a_rank():
+    options = {"runtime": "fsdp2", "pipeline_parallel_size": 8, "virtual_pipeline_size": 2, "tensor_parallel_size": 8}
+    plan = planned("llama-3.1-405b", "64x8xh100", **options)
+    assert len(plan.chunk_layers) == 16 and sum(plan.chunk_layers) == 126
+
+
+def test_what_a_stage_needs_is_that_of_the_sum_of_its_chunks():
+    """Splits whose ranks come out alike need the same, however they are said."""
+    common = {
+        "pipeline_parallel_size": 4,
+        "virtual_pipeline_size": 2,
+        "tensor_parallel_size": 8,
+        "runtime": "megatron",
+        "micro_batch_size": 1,
+    }
+    even = tonnage.train("llama-3.1-8b", "4x8xh100", **common)
+    said = tonnage.train("llama-3.1-8b", "4x8xh100", **common, pipeline_layout="E(tttt|)*7ttttL")
+    assert float(even.memory.value) == float(said.memory.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pipeline_layout": "Et|tL", "pipeline_parallel_size": 2}, "must have the 32 layers"),
+        ({"pipeline_layout": "E(tttttttt|)*3ttttttttL", "pipeline_parallel_size": 2}, "virtual_pipeline_size must be 2"),
+        ({"pipeline_layout": "Et*16|t*16L"}, "pipeline_parallel_size must be above 1"),
+        ({"pipeline_layout": "t*16|t*16L", "pipeline_parallel_size": 2}, "begin with the embedding"),
+        ({"pipeline_layout": "Et*16m|t*16L", "pipeline_parallel_size": 2}, "an m for each"),
+        ({"pipeline_layout": "Et*16|t*16L", "pipeline_parallel_size": 2, "runtime": "fsdp2"}, "has no pipeline_layout"),
+        ({"pipeline_layout": "Et*999999999|t*16L", "pipeline_parallel_size": 2}, "at most"),
+        ({"virtual_pipeline_size": 3, "pipeline_parallel_size": 4}, "must divide"),
+        ({"account_for_loss_in_pipeline_split": True, "pipeline_parallel_size": 2}, "cannot be split"),
+    ],
+)  # fmt: skip
+def test_layouts_that_cannot_be_say_why(options: dict, message: str):
+    with pytest.raises(InvalidPlan, match=message):
+        planned("llama-3.1-8b", "8xh100", **options)
+
+
+@pytest.mark.parametrize("name", ["mxfp8-te", "mxfp8-te-primary", "nvfp4-te", "fp8-te-primary"])
+def test_narrow_recipes_with_gradients_in_16_bits_differ_in_these_alone(name: str):
+    from msgspec.structs import asdict
+
+    from tonnage.precisions import TRAINING_RECIPES
+
+    plain, narrow = asdict(TRAINING_RECIPES[name]), asdict(TRAINING_RECIPES[f"{name}-16bit-gradients"])
+    changed = {key for key in plain if plain[key] != narrow[key]}
+    assert changed == {"name", "source", "note", "main_gradient_bytes", "reduce_bytes"}
+
+
+def test_a_scale_for_32_or_16_numbers_makes_a_copy_that_much_wider():
+    from tonnage.precisions import TRAINING_RECIPES
+
+    assert TRAINING_RECIPES["mxfp8-te"].cast_bytes == 2 * (1 + 1 / 32)
+    assert TRAINING_RECIPES["nvfp4-te"].cast_bytes == 2 * (1 / 2 + 1 / 16)
+    assert TRAINING_RECIPES["mxfp8-te-primary"].gathered_bytes == 2
