@@ -211,8 +211,8 @@ def test_what_nobody_knows_of_time_is_said_and_the_memory_is_answered_all_the_sa
     made = tonnage.train("llama-3.2-1b", "RTX-4090", runtime="unsloth", method="lora")
     assert made.step_time is None and not made.run
     assert any("time of runtime unsloth" in each for each in made.warnings)
-    with pytest.raises(tonnage.errors.MissingDatum):
-        tonnage.train("llama-3.2-1b", "RTX-4090", runtime="unsloth", method="lora", tokens="1B")
+    asked = tonnage.train("llama-3.2-1b", "RTX-4090", runtime="unsloth", method="lora", tokens="1B")
+    assert asked.needed_bytes == made.needed_bytes and not asked.run
 
 
 def test_moves_say_how_long_a_step_takes_then():
@@ -257,3 +257,30 @@ def test_columns_of_plans_give_bytes_and_seconds_of_each():
         plan = TrainingPlan(**{name: int(np.broadcast_to(values, 4)[i]) for name, values in columns.items()}, **names)
         assert needed[i] == pytest.approx(training_memory(model, plan, where).needed)
         assert taken[i] == pytest.approx(Timing(model, plan, where).seconds)
+
+
+def test_products_in_fp32_take_what_its_own_peak_lets_them():
+    narrow, wide = (seconds("llama-3.2-1b", "H100-SXM-80GB", precision=name) for name in ("bf16-mixed", "fp32"))
+    assert wide > 4 * narrow
+
+
+def test_an_optimizer_takes_the_time_of_its_own_states():
+    adam, lion, sgd = (timing(optimizer=name).walk for name in ("adamw", "lion", "sgd"))
+    assert adam.updated_bytes == 30 and lion.updated_bytes == 22 and sgd.updated_bytes == 14
+    assert adam.optimizer > lion.optimizer > sgd.optimizer
+
+
+def test_a_deadline_is_met_only_by_plans_that_fit():
+    options = {"recompute": "full", "global_batch_size": 64, "tokens": "1B", "deadline": "300d"}
+    asked = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run
+    assert asked["accelerators_for_deadline"].value >= 16
+
+
+def test_a_budget_buys_at_the_price_of_the_bill():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", budget="10k")
+    assert made.bill.cost.value == pytest.approx(10_000, rel=0.01)
+
+
+def test_what_is_said_of_a_run_without_a_length_is_refused():
+    with pytest.raises(InvalidInput, match="deadline is of a whole run"):
+        tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", deadline="30d")

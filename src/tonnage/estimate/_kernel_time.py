@@ -28,7 +28,7 @@ class KernelTime:
                 f"no source gives the memory bandwidth of {self.chip.name}: the time of a step needs it."
             )
         self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
-        self.wide = next((name for name in ("bf16", "fp16") if name in self.chip.dense_flops), "bf16")
+        self.wide = _wide_peak(step)
         self.narrow = _narrow_peak(step)
         mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
         self.experts = mixture.num_experts / step.plan.expert_parallel_size if mixture is not None else 1  # type: ignore[attr-defined]
@@ -112,6 +112,14 @@ class KernelTime:
         flops = flops * (reach - reach * (reach - 1) / (2 * s)) / s
         share = self.attention_share * (self.rates.attention_backward if work.when == "backward" else 1)
         return flops, self.chip.peak(self.wide) * share
+
+
+def _wide_peak(step: "Step") -> str:
+    """What all other products are multiplied in: 16 bit, or what an fp32 recipe asks for."""
+    assert step.cluster is not None
+    if step.recipe.rest in ("fp32", "tf32"):
+        return step.recipe.rest
+    return next((name for name in ("bf16", "fp16") if name in step.cluster.accelerator.dense_flops), "bf16")
 
 
 def _narrow_peak(step: "Step") -> str:

@@ -102,5 +102,6 @@ class Nanotron(Compiled):
         freed = copies("gradients in 16 bit", self.recipe.compute_bytes, rank.trained)
         kept = sum(rank.step.kept[block].value * count * rank.in_flight.value for block, count in rank.counts.items())
         moments = sum(term.value for term in rank.optimizer.children if "moment" in term.name)
-        taken = minimum(moments / (kept + freed.value), 1)
+        room = kept + freed.value
+        taken = minimum(moments / (room + (room == 0) * 1.0), 1)  # a stage may have no layers
         return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - taken)]

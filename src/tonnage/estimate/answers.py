@@ -18,7 +18,7 @@ from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import Bill, BillOptions, bill, disks
+from tonnage.estimate.bill import Bill, BillOptions, bill, disks, usd_per_hour
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
@@ -162,6 +162,10 @@ def train(
     """Does this training run fit, where does its memory go, and how long does it take?"""
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
+    if run.stray:
+        raise InvalidInput(
+            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, max_steps, or a budget."
+        )
     question = _about(model, cluster)
     plan = training_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)
@@ -180,7 +184,7 @@ def train(
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
-    timing, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
+    timing, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, money, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None
     if lasts is not None:
@@ -208,6 +212,7 @@ def _timed(
     flops: Term,
     checkpoint: Term,
     options: RunOptions,
+    money: BillOptions,
     question: Question,
 ) -> tuple[Timing | None, dict[str, Any]]:
     """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
@@ -215,16 +220,20 @@ def _timed(
         timing = Timing(model, plan, cluster, made.fullest.stage.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
     except MissingDatum as error:
-        if options.asked:
-            raise
         question.warn(str(error))
         return None, {}
+    if not timing.walk.kernels.is_measured:
+        chip = cluster.accelerator
+        question.warn(
+            f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
+        )
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
         whole = run_of(
             timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=_today(),
-            step_time_at=lambda size: _step_at(model, plan, cluster, size),
+            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size),
+            price=_price(cluster, options, money),
         )  # fmt: skip
         figures |= whole.terms
         if whole.deadline_met is not None:
@@ -249,16 +258,33 @@ def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, A
 
 def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:
     """Seconds of a step of the same global batch on so many replicas, on as many nodes as they need."""
+    wider, other = _wider(plan, cluster, size)
+    return Timing(model, other, wider).term
+
+
+def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> bool:
+    """Does the plan fit on so many replicas, with the high end of the error band?"""
+    wider, other = _wider(plan, cluster, size)
+    needed = training_memory(model, other, wider).memory.value
+    band = training_band(other, wider)
+    return bool((band.around(needed)[1] if band else needed) <= cluster.accelerator.memory.usable_bytes)
+
+
+def _wider(plan: TrainingPlan, cluster: Cluster, size: int) -> tuple[Cluster, TrainingPlan]:
+    """The same plan on so many replicas, and nodes for it."""
     micro = plan.global_batch_size // (plan.micro_batch_size * size)
     other = replace(plan, data_parallel_size=size, num_microbatches=micro)
-    ranks = other.world_size
-    per_node = (
-        min(cluster.accelerators_per_node, ranks)
-        if cluster.num_nodes == 1 and ranks <= cluster.size
-        else cluster.accelerators_per_node
-    )
-    wider = replace(cluster, num_nodes=max(1, ceil(ranks / per_node)), accelerators_per_node=per_node)
-    return Timing(model, other, wider).term
+    ranks, per_node = other.world_size, cluster.accelerators_per_node
+    if cluster.num_nodes == 1 and ranks <= cluster.size:
+        per_node = ranks
+    return replace(cluster, num_nodes=max(1, ceil(ranks / per_node)), accelerators_per_node=per_node), other
+
+
+def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float | None:
+    """USD per accelerator-hour that a budget buys at, where the user gave no price."""
+    if options.budget is None or options.price_per_accelerator_hour is not None:
+        return None
+    return usd_per_hour(cluster, money)
 
 
 def serve(

@@ -79,6 +79,22 @@ def bill(
     )
 
 
+def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
+    """What the offer that `bill` takes costs for an accelerator and hour; None where no price is known."""
+    rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+    try:
+        found = money.best_price(
+            cluster,
+            provider=options.provider or "",
+            kind=options.price_kind or "on-demand",
+            region=options.region or "",
+            rates=rates,
+        )
+    except MissingDatum:
+        return None
+    return float(money.hourly(found, rates).value / found.accelerators)
+
+
 def _grid(said: str) -> str | float:
     try:
         return float(said)
@@ -98,7 +114,7 @@ def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question
             raise
         question.warn(str(error))
         return None
-    why = f"the cheapest {kind} offer known, {found.price_per_hour / found.accelerators:.4g} {found.currency} an accelerator and hour; {found.source} ({found.as_of})"
+    why = f"the cheapest {kind} offer known of machines with as many accelerators as a node, {found.price_per_hour / found.accelerators:.4g} {found.currency} an accelerator and hour; {found.source} ({found.as_of})"
     question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", why)
     return found
 

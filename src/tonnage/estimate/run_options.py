@@ -39,6 +39,20 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     accelerator_mtbf: float | None = None
 
     @property
+    def stray(self) -> str:
+        """An option that says something of a run that nothing asks for, or nothing."""
+        if self.asked:
+            return ""
+        return next(
+            (
+                name
+                for name in self.__struct_fields__
+                if name != "price_per_accelerator_hour" and getattr(self, name) is not None
+            ),
+            "",
+        )
+
+    @property
     def asked(self) -> bool:
         """Whether anything says how much is trained; without it there is no run to estimate."""
         goals = (self.tokens, self.epochs, self.max_steps, self.budget, self.budget_accelerator_hours)

@@ -153,7 +153,7 @@ class Timing:
     @property
     def _optimizer(self) -> Term:
         walk = self.walk
-        size = walk.updated * self.rates.optimizer_bytes
+        size = walk.updated * walk.updated_bytes
         return Term.of(
             "optimizer", f.memory_seconds, M=size, W=walk.kernels.bandwidth / self.rates.memory, u=self.rates.memory
         )
@@ -204,6 +204,7 @@ class Timing:
         for name, (seconds, _) in self.walk.data_parallel.items():
             add(f"links, {name}", seconds)
         add("pipeline bubble", self.walk.bubble)
+        add("fixed costs of a step", self.walk.rates.step)
         return found
 
     @property
