@@ -40,7 +40,7 @@ def old(run: Run) -> None:
 
 
 def mt_nlg(run: Run) -> None:
-    """Smith2022: bf16, full recomputation; no interleaving is said."""
+    """arXiv 2201.11990: bf16, full recomputation; no interleaving is said."""
     old(run)
     run.options |= {"precision": "bf16-mixed", "virtual_pipeline_size": 1}
 

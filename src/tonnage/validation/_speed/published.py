@@ -26,7 +26,7 @@ def llama3(run: Run) -> None:
 
 
 def pythia(run: Run) -> None:
-    """Biderman2023 on GPT-NeoX; its hours include all that is no step."""
+    """arXiv 2304.01373, on GPT-NeoX; its hours include all that is no step."""
     batch, length = run.config.size("global_batch_tokens"), run.config.length("seq_len")
     if batch and length:
         run.options["global_batch_size"] = batch // length

@@ -31,7 +31,7 @@ def maxtext(run: Run) -> None:
 
 
 def fsdp_paper(run: Run) -> None:
-    """Zhao2023: minGPT under FSDP of PyTorch 1.13 and 2.0 with bf16 and checkpoints."""
+    """The FSDP paper, arXiv 2304.11277: minGPT under FSDP of PyTorch 1.13 and 2.0 with bf16 and checkpoints."""
     run.options |= {"runtime": "fsdp2", "zero_stage": 3, "recompute": "full", "optimizer": "adamw", "num_microbatches": 1,
                     "precision": "bf16-mixed-16bit-gradients"}  # fmt: skip
     run.guessed("attention", "eager", "minGPT: no fused attention")
