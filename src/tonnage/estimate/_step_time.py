@@ -7,11 +7,13 @@ from collections import defaultdict
 from functools import cached_property, reduce
 
 from tonnage.architectures import Block
+from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._kernel_time import KernelTime
 from tonnage.estimate._network import Collective, Network
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
+from tonnage.estimate._schedule import Times, bubble
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
 from tonnage.tape import Layer, Work
@@ -45,6 +47,7 @@ class Passes:
         self.kernels: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
         self.sent: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
         self.waits: defaultdict[str, Number] = defaultdict(int)
+        self.weights: Number = 0  # seconds of backward that make gradients of weights
 
     def add(self, other: "Passes", count: Number = 1) -> None:
         """Another's, `count` times."""
@@ -53,6 +56,7 @@ class Passes:
                 mine[key].add(spent.seconds, spent.flops, spent.bytes, count)
         for when, seconds in other.waits.items():
             self.waits[when] = self.waits[when] + count * seconds
+        self.weights = self.weights + count * other.weights
 
     def computing(self, when: str) -> Number:
         """Seconds of kernels, and of waiting for the host, in a pass."""
@@ -66,6 +70,12 @@ class Passes:
     def seconds(self) -> Number:
         """All of it."""
         return sum(self.computing(when) + self.sending(when) for when in WHEN)
+
+    @property
+    def times(self) -> Times:
+        """By what a schedule puts apart; exchanges and what is run again count with the gradients of inputs."""
+        forward = self.computing("forward") + self.sending("forward")
+        return Times(forward, self.seconds - forward - self.weights, self.weights)
 
 
 class StepTime:
@@ -93,7 +103,9 @@ class StepTime:
                 made.sent[work.when, group].add(seconds, 0, size)
             else:
                 counts[work.when] += 1
-                made.kernels[work.when, work.kind].add(*self.kernels.seconds(work, window))
+                spent = self.kernels.seconds(work, window)
+                made.kernels[work.when, work.kind].add(*spent)
+                made.weights = made.weights + spent[0] if work.wgrad else made.weights
         if self.plan.cuda_graph != FULL_GRAPH:
             self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in layer.work))
         return made
@@ -209,9 +221,14 @@ class StepTime:
         return reduce(maximum, (each.seconds for each in self.stages))
 
     @cached_property
+    def waiting(self) -> Term:
+        """What a stage waits while the pipeline fills and drains."""
+        return bubble(self.plan, [each.times for each in self.stages])
+
+    @property
     def bubble(self) -> Number:
-        """What a stage waits while the pipeline fills and drains: 1F1B, interleaved by chunks."""
-        return (sum(each.seconds for each in self.stages) - self.slowest) / self.plan.virtual_pipeline_size
+        """Its seconds."""
+        return self.waiting.value if self.plan.pipeline_parallel_size > 1 else 0
 
     @cached_property
     def data_parallel(self) -> dict[str, tuple[Number, Number]]:

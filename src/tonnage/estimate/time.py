@@ -43,16 +43,7 @@ class Timing:
         count = Term.of("micro-batches of a step", f.microbatches, m=plan.num_microbatches)
         parts = [Term.product("micro-batches of the slowest stage", "seconds", count, self._one)]
         if plan.pipeline_parallel_size > 1:
-            through = sum(each.seconds for each in walk.stages)
-            parts.append(
-                Term.of(
-                    "pipeline bubble",
-                    f.bubble_seconds,
-                    tau=through,
-                    tau_step=walk.slowest,
-                    v=plan.virtual_pipeline_size,
-                )
-            )
+            parts.append(walk.waiting)
         parts += [
             self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
         ]
