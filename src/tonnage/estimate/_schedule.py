@@ -109,6 +109,8 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatche
         raise InvalidPlan(f"pipeline_schedule {chosen.name} needs num_microbatches that {rounds} rounds of {p} stages divide. Got {microbatches}. Nearest: {rounds * p} or {(rounds + 1) * p}.")  # fmt: skip
     if chosen.splits and o.compile:
         raise InvalidPlan(f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: compile must be off.")  # fmt: skip
+    if chosen.v_shaped and o.method == "freeze":
+        raise MissingDatum(f"method freeze under pipeline_schedule {chosen.name} is not estimated: the layers that train are in the midst of ranks.")  # fmt: skip
     if chosen.splits and o.recompute not in (None, "none"):
         raise MissingDatum(f"what layers keep between their two backward passes when they are recomputed is not known: with pipeline_schedule "
                            f"{chosen.name} recompute must be none. Got {o.recompute}.")  # fmt: skip

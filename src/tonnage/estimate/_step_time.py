@@ -3,14 +3,16 @@
 The numbers are for searching and may be arrays; `estimate.time` makes trees of them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property, reduce
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._kernel_time import KernelTime
+from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Network
+from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
 from tonnage.estimate._schedule import Times, bubble
@@ -65,6 +67,14 @@ class Passes:
     def sending(self, when: str) -> Number:
         """Seconds of a pass in which only links work."""
         return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
+
+    def only(self, when: str) -> "Passes":
+        """One of its passes."""
+        made = Passes()
+        for mine, theirs in ((self.kernels, made.kernels), (self.sent, made.sent)):
+            theirs.update({key: spent for key, spent in mine.items() if key[0] == when})
+        made.waits[when] = self.waits[when]
+        return made
 
     @property
     def seconds(self) -> Number:
@@ -147,12 +157,21 @@ class StepTime:
     def stage(self, stage: Stage) -> Passes:
         """One micro-batch through a stage."""
         made = Passes()
+        trains = dict(self._trains(stage))
         for block, count in stage.layers:
-            made.add(self._with_gathers(block) if self.gathers else self.layers[block], count)
+            passes, above = self._with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
+            made.add(passes, above)
+            if count > above:  # nothing in or below these trains: they have no backward
+                made.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)
         if loss is not None:
             made.add(self._passes(loss, None))
         return made
+
+    def _trains(self, stage: Stage) -> tuple[tuple[Block, int], ...]:
+        """The layers of a stage that have a backward."""
+        frozen = frozen_below(self.step.model, self.plan)
+        return tuple(Counter(running(stage, frozen)).items()) if frozen else stage.layers
 
     # ---- what is sharded ----
 
@@ -198,10 +217,10 @@ class StepTime:
         """One micro-batch through each stage; stages of the same layers take the same time."""
         known: dict[tuple[object, ...], Passes] = {}
         for stage in self.step.stages:
-            key = stage.layers, stage.after
+            key = stage.layers, self._trains(stage), stage.after
             if key not in known:
                 known[key] = self.stage(stage)
-        return [known[stage.layers, stage.after] for stage in self.step.stages]
+        return [known[stage.layers, self._trains(stage), stage.after] for stage in self.step.stages]
 
     @cached_property
     def between(self) -> tuple[Number, Number]:
@@ -240,7 +259,7 @@ class StepTime:
                 found["gradients of replicas"] = self._of_replicas()
             return found
         stage = self.fullest
-        held = sum(count * step.trained_held[block].value for block, count in stage.layers)
+        held = sum(count * step.trained_held[block].value for block, count in self._trains(stage))
         first = self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
         sums = self.network.collective(
@@ -260,21 +279,21 @@ class StepTime:
 
     def _of_replicas(self) -> tuple[Number, Number]:
         plan, step = self.plan, self.step
-        held = sum(count * step.trained_shard[block].value for block, count in self.fullest.layers)
+        held = sum(count * step.trained_shard[block].value for block, count in self._trains(self.fullest))
         stride = plan.tensor_parallel_size * self.shards
         made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
         return self.exposed(made.seconds, self.stages[self.fullest.rank].computing("backward")), made.sent
 
     @cached_property
     def fullest(self) -> Stage:
-        """The stage with most layers."""
-        return max(self.step.stages, key=lambda stage: sum(count for _, count in stage.layers))
+        """The stage with most layers that train."""
+        return max(self.step.stages, key=lambda stage: sum(count for _, count in self._trains(stage)))
 
     @cached_property
     def updated(self) -> Number:
         """Parameters whose states a rank updates."""
         shard = self.step.trained_shard if self.plan.zero_stage else self.step.trained_held
-        return sum(count * shard[block].value for block, count in self.fullest.layers)
+        return sum(count * shard[block].value for block, count in self._trains(self.fullest))
 
     @cached_property
     def optimizer(self) -> Number:

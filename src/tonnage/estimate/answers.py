@@ -14,6 +14,7 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._host import HostMemory, host_memory
+from tonnage.estimate._method import adapter_parameters
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
@@ -164,7 +165,6 @@ def train(
     usable = _usable(cluster, reserve_bytes, question)
     made = training_memory(model, plan, cluster)
     fullest = made.fullest
-    tokens = plan.global_batch_size * plan.sequence_length
     _warn_of_towers(model, question)
     warn_of_training(model, plan, made, question)
     host = host_memory(model, plan, cluster, made)
@@ -176,7 +176,7 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
+    flops, checkpoint = _model_flops(model, plan, made), checkpoint_bytes(model, plan)
     step_time, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
     lasts = figures.get("seconds", step_time)
     billed = None
@@ -225,6 +225,15 @@ def _timed(
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing.term, figures
+
+
+def _model_flops(model: Model, plan: TrainingPlan, made: TrainingMemory) -> Term:
+    """What the method of this plan must compute."""
+    adapters = adapter_parameters(made.fullest.stage.step) if plan.method in ("lora", "dora") else 0
+    return training_flops(
+        model, plan.global_batch_size * plan.sequence_length, plan.sequence_length,
+        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
+    )  # fmt: skip
 
 
 def _today() -> date:
