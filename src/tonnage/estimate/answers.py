@@ -13,6 +13,7 @@ from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.estimate._advice import training_advice
+from tonnage.estimate._counted import Conventions
 from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._method import adapter_parameters
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
@@ -131,9 +132,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)
         if self.run:
-            document["run"] = {
-                name: figure(value) if isinstance(value, Term) else value for name, value in self.run.items()
-            }
+            document["run"] = {name: _shown(value, figure) for name, value in self.run.items()}
         if self.host is not None:
             document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
             if self.host.storage is not None:
@@ -238,6 +237,12 @@ def _model_flops(model: Model, plan: TrainingPlan, made: TrainingMemory) -> Term
 
 def _today() -> date:
     return datetime.now().astimezone().date()
+
+
+def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
+    if isinstance(value, Conventions):
+        return value.document(figure)
+    return figure(value) if isinstance(value, Term) else value
 
 
 def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:

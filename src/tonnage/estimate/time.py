@@ -6,6 +6,7 @@ from typing import Any
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
+from tonnage.estimate._counted import Conventions
 from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
@@ -181,6 +182,9 @@ class Timing:
             "mfu": self.utilization(model_flops),
             "hfu": self.hardware_utilization,
             "tokens_per_second": self.tokens_per_second,
+            "conventions": Conventions(
+                self.model, self.plan, self._peaks["tau"], self.walk.kernels.chip.peak(self.walk.kernels.wide)
+            ),
         }
 
 
