@@ -2,6 +2,7 @@
 
 import pytest
 
+import tonnage
 from tonnage import read
 from tonnage.estimate.flops import forward_flops, training_flops
 from tonnage.formulas import flops as f
@@ -43,3 +44,68 @@ def test_an_encoder_sees_every_token():
 def test_recurrent_layers_cost_the_same_at_every_length():
     model = read("mamba-2.8b")
     assert forward_flops(model, 1000, 1000).value == forward_flops(model, 1000, 100_000).value
+
+
+# ---- where not all weights train ----
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "mixtral-8x7b", "gemma-3-4b-pt", "mamba2-1.3b"])
+def test_freezing_nothing_leaves_out_only_the_heads_weights_and_the_first_inputs(name):
+    model, tokens, length = read(name, offline=True), 4096, 4096
+    whole = training_flops(model, tokens, length).value
+    freeze = training_flops(model, tokens, length, method="freeze", trainable_layers=model.num_layers).value
+    head = sum(
+        2 * op_weight.num_active_parameters * tokens
+        for op in model.decoder.after
+        for op_weight in op.weights()
+        if op_weight.linear
+    )
+    assert freeze <= whole
+    assert freeze >= whole * (1 - 1.05 / model.num_layers) - max(
+        head, 2 * model.vocab_size * model.hidden_size * tokens
+    )
+
+
+def test_freezing_all_but_one_layer_is_little_more_than_forward():
+    model = read("llama-3.1-8b")
+    forward, layers = forward_flops(model, 1, 4096).value, model.num_layers
+    last = training_flops(model, 1, 4096, method="freeze", trainable_layers=1).value
+    head = 2 * 128_256 * 4096
+    one = (forward - head) / layers
+    attention = 4 * 4096 * (4096 + 1) / 2
+    # the layer's gradients of weights, attention's two derivatives, the head's gradient of its input
+    assert last == pytest.approx(forward + head + (one - attention) + 2 * attention)
+
+
+def test_adapters_take_two_thirds_of_full_training_and_their_own_arithmetic():
+    model, tokens, length = read("llama-3.1-8b"), 2048, 2048
+    whole = training_flops(model, tokens, length).value
+    without, with_some = (
+        training_flops(model, tokens, length, method="lora", adapters=count).value for count in (0, 10**8)
+    )
+    attention = 3 * 4 * 32 * 4096 * (length + 1) / 2 * tokens
+    assert without == pytest.approx(attention + (whole - attention) * 2 / 3, rel=0.02)
+    assert with_some - without == pytest.approx(6 * 10**8 * tokens)
+
+
+@pytest.mark.parametrize("more", [{"method": "lora"}, {"method": "lora", "lora_rank": 256, "lora_targets": "q_proj,v_proj"}, {"method": "dora"}, {"method": "qlora"},
+                                  {"method": "freeze", "trainable_layers": 2}, {"method": "freeze", "trainable_layers": 16}, {"method": "full"}])  # fmt: skip
+@pytest.mark.parametrize(("runtime", "machine"), [("transformers", "H200-SXM-141GB"), ("ddp", "8xH200-SXM-141GB"), ("deepspeed", "8xH200-SXM-141GB"),
+                                                  ("fsdp2", "8xH100-SXM-80GB")])  # fmt: skip
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_hardware_does_at_least_what_every_method_needs(more, runtime, machine, recompute):
+    if runtime == "fsdp2" and more["method"] == "qlora":
+        pytest.skip("FSDP2 shards no 4-bit base")
+    made = tonnage.train("llama-3.2-1b", machine, runtime=runtime, recompute=recompute, **more)
+    mfu, hfu = made.run["mfu"].value, made.run["hfu"].value
+    assert 0 < mfu <= hfu
+    if (
+        recompute == "none"
+    ):  # the same arithmetic, but for scores that attention makes again and the ends of the first layer
+        assert hfu < 1.3 * mfu
+
+
+def test_experts_adapters_count_as_often_as_a_token_passes_them():
+    model = read("mixtral-8x7b")
+    made = tonnage.train(model, "8xH200-SXM-141GB", runtime="deepspeed", method="lora", lora_rank=16)
+    assert 0 < made.run["mfu"].value <= made.run["hfu"].value

@@ -77,6 +77,23 @@ def test_adapters_make_no_gradients_of_the_weights_they_stand_beside():
     assert lora["backward", "product"].flops == pytest.approx(full["backward", "product"].flops / 2, rel=0.03)
 
 
+def test_layers_below_the_first_that_trains_have_no_backward():
+    options = {"runtime": "transformers", "machine": "H200-SXM-141GB"}
+    full, some, one = (
+        timing(**options, **more).walk
+        for more in ({}, {"method": "freeze", "trainable_layers": 8}, {"method": "freeze", "trainable_layers": 1})
+    )
+    forward, back = (full.stages[0].kernels[when, "product"].flops for when in ("forward", "backward"))
+    assert some.stages[0].kernels["forward", "product"].flops == forward
+    assert (
+        one.stages[0].kernels["backward", "product"].flops
+        < some.stages[0].kernels["backward", "product"].flops
+        < 0.4 * back
+    )
+    assert one.updated * 32 == some.updated * 4 == full.updated
+    assert one.seconds() < some.seconds() < full.seconds()
+
+
 def test_layers_that_run_again_do_their_forward_pass_twice():
     none, full = (timing(recompute=policy).walk.stages[0].kernels for policy in ("none", "full"))
     layers = full["again", "product"].flops

@@ -61,6 +61,7 @@ def train(
     - sequence_parallel [switch]: cut norms and residuals over tensor ranks
     - pipeline_parallel_size [ranks]: pipeline stages
     - virtual_pipeline_size [chunks]: interleaved on each stage
+    - pipeline_schedule [name]: gpipe, 1f1b, interleaved-1f1b, interleaved-zero-bubble, zbv or dualpipev, as the runtime has them
     - context_parallel_size [ranks]: that share a sequence
     - expert_parallel_size [ranks]: that share a layer's experts
     - expert_tensor_parallel_size [ranks]: that share an expert

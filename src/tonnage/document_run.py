@@ -5,6 +5,19 @@ from msgspec import Struct
 from tonnage.document_term import TermDocument
 
 
+class CountedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """FLOPs of a step, and their share of the peak, as those count them who publish under this name. `recomputes`: a second forward pass
+    counts, whether it is run or not; `leaves_out`: in words, and what it counts that is not done."""
+
+    name: str
+    text: str
+    leaves_out: str
+    recomputes: bool
+    source: str
+    flops: TermDocument
+    utilization: TermDocument
+
+
 class RunDocument(Struct, kw_only=True):
     """How fast a step is, and the whole run where its length, deadline or budget was said. `bound_by`: what takes most of a step.
 
@@ -15,6 +28,7 @@ class RunDocument(Struct, kw_only=True):
     mfu: TermDocument
     hfu: TermDocument
     tokens_per_second: TermDocument
+    conventions: list[CountedDocument] | None = None
     step_time_band: tuple[float, float] | None = None
     tokens: TermDocument | None = None
     steps: TermDocument | None = None

@@ -100,6 +100,16 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("n_epochs", "epochs", "epochs", "times that a run sees its data set"),
         Symbol("D_set", "dataset_tokens", "tokens", "tokens of a data set"),
         Symbol("tau_step", "step_time", "seconds", "time of one step while nothing fails"),
+        Symbol("tau_f", "forward_seconds", "seconds", "time of forward passes of one micro-batch"),
+        Symbol(
+            "tau_b",
+            "input_gradient_seconds",
+            "seconds",
+            "time of backward passes of one micro-batch, where they are split of those for inputs",
+        ),
+        Symbol(
+            "tau_w", "weight_gradient_seconds", "seconds", "time of backward passes for weights, of one micro-batch"
+        ),
         Symbol("n_hours", "accelerator_hours", "accelerator-hours", "hours of one accelerator"),
         Symbol("eta", "goodput", "", "share of a run's time in which steps are made that last"),
         Symbol("F", "num_failures", "failures", "times that a run was interrupted and nobody meant it to be"),

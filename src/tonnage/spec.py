@@ -141,6 +141,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
     that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with several chunks is interleaved.
     `packing`: a row has several sequences, which do not see each other. `chunk_layers`: of each virtual stage, in the order in which a token
     passes them; empty: as even as can be. `cuda_graph` and the three after it change time alone.
     """
@@ -152,6 +153,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     sequence_parallel: bool = True
     pipeline_parallel_size: int = 1
     virtual_pipeline_size: int = 1
+    pipeline_schedule: str = "1f1b"
     context_parallel_size: Number = 1
     expert_parallel_size: Number = 1
     expert_tensor_parallel_size: Number = 1

@@ -19,6 +19,7 @@ OPTIONS = (
     Option("sequence_parallel", "cut norms and residuals over tensor ranks", default="on with tensor parallelism"),
     Option("pipeline_parallel_size", "pipeline stages", size, ("--pp",), "ranks", "1"),
     Option("virtual_pipeline_size", "interleaved chunks on each stage", size, ("--vpp",), "chunks", "1"),
+    Option("pipeline_schedule", "gpipe, 1f1b, interleaved-1f1b, interleaved-zero-bubble, zbv or dualpipev, as the runtime has them", word, unit="name", default="1f1b, interleaved with several chunks"),
     Option("context_parallel_size", "ranks that share a sequence", size, ("--cp",), "ranks", "1"),
     Option("expert_parallel_size", "ranks that share a layer's experts", size, ("--ep",), "ranks", "1"),
     Option("expert_tensor_parallel_size", "ranks that share an expert", size, ("--etp",), "ranks", "tensor_parallel_size, or 1 with experts spread"),

@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, op_parameters, share
 from tonnage.estimate._releases import release_of
-from tonnage.ops import Head, Weight
+from tonnage.ops import Head, MoE, Weight
 from tonnage.precisions import Recipe, precision
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Adapters, Extent
+
+if TYPE_CHECKING:
+    from tonnage.estimate.training import Step
 
 BITSANDBYTES, KEEPS_NO_INPUT = (0, 50), (0, 44)  # autograd/_functions.py of 0.43, 0.44, 0.45 and 0.46
 QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
@@ -31,6 +35,18 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
     """Parameters of one layer that train, on one rank."""
     groups = (Group(extent.split, extent.heads, round(count)) for extent, count in trained.items())
     return Term.sum("one layer's trained", *(share(group, shares) for group in groups), unit="parameters")
+
+
+def adapter_parameters(step: "Step") -> float:
+    """Parameters of all adapters that a token passes through: of experts those of the ones it is sent to."""
+    total = 0.0
+    for stage in step.stages:
+        for block, count in stage.layers:
+            mixture = next((op for op in block.ops if isinstance(op, MoE)), None)
+            active = mixture.top_k / mixture.num_experts if mixture else 1
+            for extent, number in step.layers[block].trained.items():
+                total += count * number * (active if extent.split == "expert" else 1)
+    return total
 
 
 def base_weights(

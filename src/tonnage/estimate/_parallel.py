@@ -7,6 +7,7 @@ from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import check_experts, check_tensor_parallel, expert_counts, near_divisors
 from tonnage.estimate._pipeline_layout import takes_unequal_chunks
 from tonnage.estimate._question import Question
+from tonnage.estimate._schedule import default_chunks
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import Cluster
 from tonnage.units import counted
@@ -20,7 +21,7 @@ def parallel_sizes(model: Model, cluster: Cluster, o: "TrainingOptions", q: Ques
     world = cluster.size
     sizes: dict[str, Any] = {}
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size"):
-        sizes[name] = q.take(name, getattr(o, name), 1)
+        sizes[name] = q.take(name, getattr(o, name), default_chunks(o) if name == "virtual_pipeline_size" else 1)
     used = sizes["tensor_parallel_size"] * sizes["pipeline_parallel_size"] * sizes["context_parallel_size"]
     if world % used:
         raise InvalidPlan(

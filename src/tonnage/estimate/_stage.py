@@ -15,7 +15,9 @@ from tonnage.estimate._optimizer import foreach_copies
 from tonnage.estimate._overhead import training_overhead
 from tonnage.estimate._points import Point, by_place, points
 from tonnage.estimate._rank import Stage, layer_count
+from tonnage.estimate._schedule import in_flight
 from tonnage.estimate._states import States
+from tonnage.estimate._waiting import waiting
 from tonnage.formula import Number, maximum
 from tonnage.formulas import memory as f
 from tonnage.tape import TOKEN
@@ -45,10 +47,7 @@ class StageMemory(States):
 
     @cached_property
     def in_flight(self) -> Term:
-        p, v, m = self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size, self.plan.num_microbatches
-        if v > 1:
-            return Term.of("micro-batches in flight", f.interleaved_microbatches_in_flight, p=p, i=self.stage.rank, m=m, v=v)  # fmt: skip
-        return Term.of("micro-batches in flight", f.microbatches_in_flight, p=p, i=self.stage.rank, m=m)
+        return in_flight(self.plan, self.stage.rank)
 
     @cached_property
     def in_flight_later(self) -> Term:
@@ -110,7 +109,12 @@ class StageMemory(States):
         found = self._bases.get(point.place)
         if found is None:
             gradients = self._gradients_total(point)
-            beside = (*self._waiting(point), *self._outside_at(point), *self.tensors.passing(point))
+            beside = (
+                *self._waiting(point),
+                *self._outside_at(point),
+                *self.tensors.passing(point),
+                *waiting(self, point),
+            )
             found = gradients + self.kept_total(point) + sum(term.value for term in beside)
             found = found + self.step.framework.beside(self, point, gradients)
             self._bases[point.place] = found
@@ -263,7 +267,7 @@ class StageMemory(States):
 
     def _activations(self, point: Point) -> list[Term]:
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
-        parts += self.tensors.passing(point)
+        parts += [*self.tensors.passing(point), *waiting(self, point)]
         live = self.sizes.account(point.live, "activation")
         name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
         parts += self._outside_at(point)

@@ -3,15 +3,19 @@
 The numbers are for searching and may be arrays; `estimate.time` makes trees of them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property, reduce
 
 from tonnage.architectures import Block
+from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._kernel_time import KernelTime
+from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Network, Sending
+from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
+from tonnage.estimate._schedule import Times, bubble
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
 from tonnage.optimizers import optimizer
@@ -48,6 +52,7 @@ class Passes:
         self.kernels: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
         self.sent: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
         self.waits: defaultdict[str, Number] = defaultdict(int)
+        self.weights: Number = 0  # seconds of backward that make gradients of weights
 
     def add(self, other: "Passes", count: Number = 1) -> None:
         """Another's, `count` times."""
@@ -56,6 +61,7 @@ class Passes:
                 mine[key].add(spent.seconds, spent.flops, spent.bytes, count, spent.hidden)
         for when, seconds in other.waits.items():
             self.waits[when] = self.waits[when] + count * seconds
+        self.weights = self.weights + count * other.weights
 
     def computing(self, when: str) -> Number:
         """Seconds of kernels, and of waiting for the host, in a pass."""
@@ -65,10 +71,24 @@ class Passes:
         """Seconds of a pass in which only links work."""
         return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
 
+    def only(self, when: str) -> "Passes":
+        """One of its passes."""
+        made = Passes()
+        for mine, theirs in ((self.kernels, made.kernels), (self.sent, made.sent)):
+            theirs.update({key: spent for key, spent in mine.items() if key[0] == when})
+        made.waits[when] = self.waits[when]
+        return made
+
     @property
     def seconds(self) -> Number:
         """All of it."""
         return sum(self.computing(when) + self.sending(when) for when in WHEN)
+
+    @property
+    def times(self) -> Times:
+        """By what a schedule puts apart; exchanges and what is run again count with the gradients of inputs."""
+        forward = self.computing("forward") + self.sending("forward")
+        return Times(forward, self.seconds - forward - self.weights, self.weights)
 
 
 class StepTime:
@@ -97,7 +117,9 @@ class StepTime:
                 made.sent[work.when, group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
             else:
                 counts[work.when] += 1
-                made.kernels[work.when, work.kind].add(*self.kernels.seconds(work, window))
+                spent = self.kernels.seconds(work, window)
+                made.kernels[work.when, work.kind].add(*spent)
+                made.weights = made.weights + spent[0] if work.wgrad else made.weights
         if self.plan.cuda_graph != FULL_GRAPH:
             self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in layer.work))
         return made
@@ -142,12 +164,21 @@ class StepTime:
     def stage(self, stage: Stage) -> Passes:
         """One micro-batch through a stage."""
         made = Passes()
+        trains = dict(self._trains(stage))
         for block, count in stage.layers:
-            made.add(self._with_gathers(block) if self.gathers else self.layers[block], count)
+            passes, above = self._with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
+            made.add(passes, above)
+            if count > above:  # nothing in or below these trains: they have no backward
+                made.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)
         if loss is not None:
             made.add(self._passes(loss, None))
         return made
+
+    def _trains(self, stage: Stage) -> tuple[tuple[Block, int], ...]:
+        """The layers of a stage that have a backward."""
+        frozen = frozen_below(self.step.model, self.plan)
+        return tuple(Counter(running(stage, frozen)).items()) if frozen else stage.layers
 
     # ---- what is sharded ----
 
@@ -194,10 +225,10 @@ class StepTime:
         """One micro-batch through each stage; stages of the same layers take the same time."""
         known: dict[tuple[object, ...], Passes] = {}
         for stage in self.step.stages:
-            key = stage.layers, stage.after
+            key = stage.layers, self._trains(stage), stage.after
             if key not in known:
                 known[key] = self.stage(stage)
-        return [known[stage.layers, stage.after] for stage in self.step.stages]
+        return [known[stage.layers, self._trains(stage), stage.after] for stage in self.step.stages]
 
     @cached_property
     def between(self) -> tuple[Number, Number]:
@@ -217,9 +248,14 @@ class StepTime:
         return reduce(maximum, (each.seconds for each in self.stages))
 
     @cached_property
+    def waiting(self) -> Term:
+        """What a stage waits while the pipeline fills and drains."""
+        return bubble(self.plan, [each.times for each in self.stages])
+
+    @property
     def bubble(self) -> Number:
-        """What a stage waits while the pipeline fills and drains: 1F1B, interleaved by chunks."""
-        return (sum(each.seconds for each in self.stages) - self.slowest) / self.plan.virtual_pipeline_size
+        """Its seconds."""
+        return self.waiting.value if self.plan.pipeline_parallel_size > 1 else 0
 
     @cached_property
     def data_parallel(self) -> dict[str, tuple[Number, Number]]:
@@ -238,7 +274,7 @@ class StepTime:
                 found["gradients of replicas"] = self._of_replicas()
             return found
         stage = self.fullest
-        held = sum(count * step.trained_held[block].value for block, count in stage.layers)
+        held = sum(count * step.trained_held[block].value for block, count in self._trains(stage))
         first = self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
         sums = self.network.collective(
@@ -258,21 +294,21 @@ class StepTime:
 
     def _of_replicas(self) -> tuple[Sending, Number]:
         plan, step = self.plan, self.step
-        held = sum(count * step.trained_shard[block].value for block, count in self.fullest.layers)
+        held = sum(count * step.trained_shard[block].value for block, count in self._trains(self.fullest))
         stride = plan.tensor_parallel_size * self.shards
         made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
         return made, self.stages[self.fullest.rank].computing("backward")
 
     @cached_property
     def fullest(self) -> Stage:
-        """The stage with most layers."""
-        return max(self.step.stages, key=lambda stage: sum(count for _, count in stage.layers))
+        """The stage with most layers that train."""
+        return max(self.step.stages, key=lambda stage: sum(count for _, count in self._trains(stage)))
 
     @cached_property
     def updated(self) -> Number:
         """Parameters whose states a rank updates."""
         shard = self.step.trained_shard if self.plan.zero_stage else self.step.trained_held
-        return sum(count * shard[block].value for block, count in self.fullest.layers)
+        return sum(count * shard[block].value for block, count in self._trains(self.fullest))
 
     @cached_property
     def optimizer(self) -> Number:

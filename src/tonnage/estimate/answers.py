@@ -1,7 +1,6 @@
 """Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
 
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
 from math import ceil
 from typing import Any
 
@@ -11,18 +10,18 @@ from msgspec.structs import replace
 from tonnage.architectures import Model, needs_family
 from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
+from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
+from tonnage.estimate._counted import Conventions
 from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
+from tonnage.estimate._timed import model_flops, timed, today
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import Bill, BillOptions, bill, disks, usd_per_hour
+from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
-from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
-from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.schedule import StepSeconds
 from tonnage.estimate.serving import serving_memory
@@ -34,7 +33,6 @@ from tonnage.estimate.serving_answer import (
     warn_of_blocks,
     warn_of_gguf,
 )
-from tonnage.estimate.time import Timing
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
@@ -133,9 +131,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)
         if self.run:
-            document["run"] = {
-                name: figure(value) if isinstance(value, Term) else value for name, value in self.run.items()
-            }
+            document["run"] = {name: _shown(value, figure) for name, value in self.run.items()}
         if self.host is not None:
             document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
             if self.host.storage is not None:
@@ -171,7 +167,6 @@ def train(
     usable = _usable(cluster, reserve_bytes, question)
     made = training_memory(model, plan, cluster)
     fullest = made.fullest
-    tokens = plan.global_batch_size * plan.sequence_length
     _warn_of_towers(model, question)
     warn_of_training(model, plan, made, question)
     host = host_memory(model, plan, cluster, made)
@@ -183,13 +178,13 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, checkpoint = training_flops(model, tokens, plan.sequence_length), checkpoint_bytes(model, plan)
-    timing, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, money, question)
+    flops, checkpoint = model_flops(model, plan, made), checkpoint_bytes(model, plan)
+    timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None
     if lasts is not None:
         of = "the run" if "seconds" in figures else "a step"
-        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=_today())
+        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=today())
     room = disks(model, plan, cluster, checkpoint, money, question, figures.get("tokens"))
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
@@ -204,45 +199,10 @@ def train(
     )  # fmt: skip
 
 
-def _timed(
-    model: Model,
-    plan: TrainingPlan,
-    cluster: Cluster,
-    made: TrainingMemory,
-    flops: Term,
-    checkpoint: Term,
-    options: RunOptions,
-    money: BillOptions,
-    question: Question,
-) -> tuple[Timing | None, dict[str, Any]]:
-    """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
-    try:
-        timing = Timing(model, plan, cluster, made.fullest.stage.step)
-        figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
-    except MissingDatum as error:
-        question.warn(str(error))
-        return None, {}
-    if not timing.walk.kernels.is_measured:
-        chip = cluster.accelerator
-        question.warn(
-            f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
-        )
-    if band := timing.band:
-        figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
-    if options.asked:
-        whole = run_of(
-            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=_today(),
-            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size),
-            price=_price(cluster, options, money),
-        )  # fmt: skip
-        figures |= whole.terms
-        if whole.deadline_met is not None:
-            figures["deadline_met"] = whole.deadline_met
-    return timing, figures
-
-
-def _today() -> date:
-    return datetime.now().astimezone().date()
+def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
+    if isinstance(value, Conventions):
+        return value.document(figure)
+    return figure(value) if isinstance(value, Term) else value
 
 
 def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
@@ -254,37 +214,6 @@ def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, A
             name: figure(value) if isinstance(value, Term) else value for name, value in made.ownership.items()
         }
     return document
-
-
-def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:
-    """Seconds of a step of the same global batch on so many replicas, on as many nodes as they need."""
-    wider, other = _wider(plan, cluster, size)
-    return Timing(model, other, wider).term
-
-
-def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> bool:
-    """Does the plan fit on so many replicas, with the high end of the error band?"""
-    wider, other = _wider(plan, cluster, size)
-    needed = training_memory(model, other, wider).memory.value
-    band = training_band(other, wider)
-    return bool((band.around(needed)[1] if band else needed) <= cluster.accelerator.memory.usable_bytes)
-
-
-def _wider(plan: TrainingPlan, cluster: Cluster, size: int) -> tuple[Cluster, TrainingPlan]:
-    """The same plan on so many replicas, and nodes for it."""
-    micro = plan.global_batch_size // (plan.micro_batch_size * size)
-    other = replace(plan, data_parallel_size=size, num_microbatches=micro)
-    ranks, per_node = other.world_size, cluster.accelerators_per_node
-    if cluster.num_nodes == 1 and ranks <= cluster.size:
-        per_node = ranks
-    return replace(cluster, num_nodes=max(1, ceil(ranks / per_node)), accelerators_per_node=per_node), other
-
-
-def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float | None:
-    """USD per accelerator-hour that a budget buys at, where the user gave no price."""
-    if options.budget is None or options.price_per_accelerator_hour is not None:
-        return None
-    return usd_per_hour(cluster, money)
 
 
 def serve(

@@ -22,11 +22,53 @@ def forward_flops(model: Model, tokens: Number, sequence_length: Number) -> Term
     return Term.sum("forward", *parts, *loose, unit="FLOP")
 
 
-def training_flops(model: Model, tokens: Number, sequence_length: Number) -> Term:
-    """FLOP of one step forward and backward, without recomputation: what MFU counts."""
+def training_flops(
+    model: Model,
+    tokens: Number,
+    sequence_length: Number,
+    *,
+    method: str = "full",
+    trainable_layers: int | None = None,
+    adapters: Number = 0,
+) -> Term:
+    """FLOP of one step forward and backward, without recomputation: what MFU counts.
+
+    Where not all weights train (`method` lora, dora or freeze) backward does no more than it must: gradients of what is frozen are not
+    made, those of inputs not below the first layer that trains. Its own first products are left out of them as well, though
+    some frameworks make these: at most half a layer's. `trainable_layers`: of freeze, from the last; `adapters`: parameters that a token
+    passes through, of all layers.
+    """
     forward = forward_flops(model, tokens, sequence_length)
-    passes = Term.of("forward, and backward of twice that", f.passes, x=3)
-    return Term.product("model FLOPs of one step", "FLOP", passes, forward)
+    if method == "full":
+        passes = Term.of("forward, and backward of twice that", f.passes, x=3)
+        return Term.product("model FLOPs of one step", "FLOP", passes, forward)
+    layers = model.decoder.num_layers
+    first = layers - trainable_layers if method == "freeze" and trainable_layers is not None else 0
+    above = _between(model, first + 1, layers, tokens, sequence_length)
+    head = [term for op in model.decoder.after for term in _op(op, 1, tokens, sequence_length)]
+    parts = [forward, Term.sum("gradients of inputs", *_products(above), *head, unit="FLOP")]
+    mixing = above  # what layers do besides products with weights has two derivatives for each
+    if method == "freeze":
+        mixing = _between(model, first, layers, tokens, sequence_length)
+        parts.append(Term.sum("gradients of weights", *_products(mixing), unit="FLOP"))
+    else:
+        once = Term.of("adapters", f.matrix_flops, Na=adapters, T=tokens)
+        parts.append(Term.product("adapters, forward and backward", "FLOP", Term.of("passes", f.passes, x=3), once))
+    others = Term.sum("others", *(term for term in mixing if term.formula is not f.matrix_flops), unit="FLOP")
+    parts.append(Term.product("derivatives of attention", "FLOP", Term.of("passes", f.passes, x=2), others))
+    return Term.sum("model FLOPs of one step", *parts)
+
+
+def _between(model: Model, first: int, end: int, tokens: Number, length: Number) -> list[Term]:
+    """Forward passes of the layers from `first` on, to before `end`."""
+    main = model.decoder
+    counts = main.counts(first, end) if first < end else [0] * len(main.blocks)
+    return [term for block, count in zip(main.blocks, counts, strict=True) if count
+            for op in block.ops for term in _op(op, count, tokens, length)]  # fmt: skip
+
+
+def _products(terms: list[Term]) -> list[Term]:
+    return [term for term in terms if term.formula is f.matrix_flops]
 
 
 def _layers(block: Block, count: int, tokens: Number, length: Number) -> Term:

@@ -20,6 +20,7 @@ from tonnage.estimate._parallel import check_parallel, parallel_sizes
 from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
+from tonnage.estimate._schedule import pipeline_schedule
 from tonnage.estimate._training_method import check_base, training_method, usual_precision
 from tonnage.estimate._trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate._zero_options import zero_options
@@ -50,6 +51,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     sequence_parallel: bool | None = None
     pipeline_parallel_size: int | None = None
     virtual_pipeline_size: int | None = None
+    pipeline_schedule: str | None = None
     context_parallel_size: int | None = None
     expert_parallel_size: int | None = None
     expert_tensor_parallel_size: int | None = None
@@ -143,6 +145,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     if length % sizes["context_parallel_size"]:
         raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
     micro, count = _batch(sizes, o, q)
+    schedule = pipeline_schedule(runtime, sizes, count, o, q)
     stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
@@ -162,7 +165,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     method = training_method(model, runtime, o, q)
     check_base(runtime, recipe, method.get("base_weights", ""))
     return TrainingPlan(
-        sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, **sizes,
+        sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, pipeline_schedule=schedule, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
         recompute=_recompute(runtime, model_code, o, q),

@@ -7,6 +7,7 @@ from typing import Any
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
+from tonnage.estimate._counted import Conventions
 from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
@@ -48,16 +49,7 @@ class Timing:
         count = Term.of("micro-batches of a step", f.microbatches, m=plan.num_microbatches)
         parts = [Term.product("micro-batches of the slowest stage", "seconds", count, self._one)]
         if plan.pipeline_parallel_size > 1:
-            through = sum(each.seconds for each in walk.stages)
-            parts.append(
-                Term.of(
-                    "pipeline bubble",
-                    f.bubble_seconds,
-                    tau=through,
-                    tau_step=walk.slowest,
-                    v=plan.virtual_pipeline_size,
-                )
-            )
+            parts.append(walk.waiting)
         parts += [
             self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
         ]
@@ -262,6 +254,9 @@ class Timing:
             "mfu": self.utilization(model_flops),
             "hfu": self.hardware_utilization,
             "tokens_per_second": self.tokens_per_second,
+            "conventions": Conventions(
+                self.model, self.plan, self._peaks["tau"], self.walk.kernels.chip.peak(self.walk.kernels.wide)
+            ),
         }
 
 

@@ -45,3 +45,9 @@ def token_flops(y, L, T):
 def passes(x):
     """Forward passes that a step's arithmetic amounts to: 3 without recomputation."""
     return x
+
+
+@formula(unit="FLOP", source="Chowdhery2022, app. B", assumes="as one convention counts them, which the source names")
+def counted_flops(y, T):
+    """Training arithmetic of T tokens, forward and backward, at y FLOP for each."""
+    return y * T

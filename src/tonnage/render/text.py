@@ -25,6 +25,7 @@ def answer_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool = 
     lines += _inputs(document["question"])
     lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
     lines += _figures(document)
+    lines += _conventions(document) if formulas else []
     if document["advice"]:
         lines += ["", "next moves, each estimated again:"]
         lines += [_advice(move) for move in document["advice"]]
@@ -145,6 +146,19 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
         lines.append(_host(document["host"]))
         lines += _room(document["host"])
     lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
+    return lines
+
+
+def _conventions(document: Mapping[str, Any]) -> list[str]:
+    """FLOPs of a step and their share of the peak, by the names of those who count so."""
+    rows = document.get("run", {}).get("conventions") or []
+    if not rows:
+        return []
+    lines = ["", "FLOPs of a step as others count them:"]
+    for row in rows:
+        word = "HFU" if row["recomputes"] else "MFU"
+        share = f"{word} {100 * row['utilization']['value']:.1f} %"
+        lines.append(f"  {row['name']:<20} {human(row['flops']['value'], 'FLOP'):>16}  {share}  {row['text']}; leaves out {row['leaves_out']}   [{row['source']}]")  # fmt: skip
     return lines
 
 

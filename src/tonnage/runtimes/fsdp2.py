@@ -41,6 +41,14 @@ NEWEST = TrainingRuntime(
     compiles=True,
     float8=("none", "tensorwise", "rowwise"),
     split="ends weigh",
+    schedules=(
+        "1f1b",
+        "gpipe",
+        "interleaved-1f1b",
+        "interleaved-zero-bubble",
+        "zbv",
+        "dualpipev",
+    ),  # torch.distributed.pipelining
 )
 V02 = replace(
     NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), losses=("full",), loss_chunks=0,

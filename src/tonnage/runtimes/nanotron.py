@@ -27,6 +27,7 @@ TRAINING_RUNTIMES.add(
         own=Nanotron(),
         logits_split=True,
         split="cost",
+        schedules=("1f1b", "gpipe", "interleaved-1f1b"),  # pp_engine: 1f1b, afab
         expert_parallel=False,
     ),
 )

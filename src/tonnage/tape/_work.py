@@ -115,7 +115,9 @@ class Worked:
         )
         self.done.append(made)
         if records and not self.is_first:
-            self.done += [made._replace(when="backward")] * (1 + trains)
+            self.done.append(made._replace(when="backward"))
+            if trains:
+                self.done.append(made._replace(when="backward", wgrad=True))
 
     def scan(self, name: str, flops: float, *, pairs: bool, records: bool) -> None:
         """Arithmetic that no weight does: of each token, or of each pair of tokens."""

@@ -72,10 +72,15 @@ def eight_bit(text: str) -> str | None:
 def schedule(text: str) -> str | None:
     if not text:
         return None
+    if re.search(r"interleaved.?zero.?bubble", text):
+        return "interleaved-zero-bubble"
+    for word in ("zbv", "dualpipev", "dualpipe"):
+        if word in text:
+            return word
+    if re.search(r"zero.?bubble|zb1p|zb-?h1", text):
+        return "zb-h1"
     if "interleaved" in text:
         return "interleaved-1f1b"
-    if re.search(r"zero.?bubble|zbv|zb1p|dualpipe", text):
-        return "zero-bubble"
     return "gpipe" if "gpipe" in text else "1f1b" if "1f1b" in text else None
 
 

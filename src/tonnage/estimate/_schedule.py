@@ -1,0 +1,241 @@
+"""Schedules of a pipeline: which there are, what they ask of a plan, where their stages lie, what they keep and what they wait for.
+
+Closed forms are in formulas/pipeline.py. tests/test_schedules.py runs the orders that PyTorch makes, and 1F1B's, with times of their own.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from tonnage.breakdown import Term
+from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.estimate._question import Question
+from tonnage.estimate._rank import Stage
+from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas import memory as g
+from tonnage.formulas import pipeline as f
+from tonnage.formulas.time import bubble_seconds
+from tonnage.ops import Embedding
+from tonnage.registry import unknown
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.spec import TrainingPlan
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plans import TrainingOptions
+
+
+class Schedule(Struct, frozen=True):
+    """`chunks`: on each rank, (least, most); `splits`: backward makes gradients of inputs first and of weights later; `v_shaped`: the
+    second chunks of the ranks come in the opposite order, so that the first rank has both ends."""
+
+    name: str
+    chunks: tuple[int, int]
+    splits: bool = False
+    v_shaped: bool = False
+
+
+MANY = 2**40
+SCHEDULES = {
+    made.name: made
+    for made in (
+        Schedule("gpipe", (1, 1)),
+        Schedule("1f1b", (1, MANY)),  # interleaved from two chunks on, as Megatron has it
+        Schedule("interleaved-1f1b", (2, MANY)),
+        Schedule("interleaved-zero-bubble", (2, MANY), splits=True),
+        Schedule("zbv", (2, 2), splits=True, v_shaped=True),
+        Schedule("dualpipev", (2, 2), splits=True, v_shaped=True),
+        Schedule("zb-h1", (1, 1), splits=True),
+        Schedule("dualpipe", (1, 1), splits=True),
+    )
+}
+# Other spellings, without signs between words: those of torch.distributed.pipelining, torchtitan and nanotron.
+ALSO = {"afab": "gpipe", "zbvzerobubble": "zbv", "zb1p": "zb-h1"}
+
+
+def schedule_named(text: str) -> Schedule:
+    """A schedule by our name or by that of a framework: zbv, ZBVZeroBubble, Interleaved1F1B."""
+    plain = text.lower().replace("-", "").replace("_", "").replace(" ", "").removeprefix("schedule")
+    for name, made in SCHEDULES.items():
+        if plain == name.replace("-", "") or ALSO.get(plain) == name:
+            return made
+    raise unknown("pipeline schedule", text, SCHEDULES)
+
+
+def schedule_of(plan: TrainingPlan) -> Schedule:
+    """That of a plan; 1F1B with several chunks on a rank is interleaved."""
+    name = plan.pipeline_schedule
+    return SCHEDULES["interleaved-1f1b" if name == "1f1b" and plan.virtual_pipeline_size > 1 else name]
+
+
+def default_chunks(o: "TrainingOptions") -> int:
+    """Chunks on each rank where nobody says: torchtitan's are two where a schedule has several (distributed/pipeline_parallel.py)."""
+    return schedule_named(o.pipeline_schedule).chunks[0] if o.pipeline_schedule else 1
+
+
+def pipeline_schedule(
+    runtime: TrainingRuntime, sizes: dict[str, Any], microbatches: int, o: "TrainingOptions", q: Question
+) -> str:
+    """The schedule of a plan, checked; it is noted where there is a pipeline."""
+    p, v, said = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"], o.pipeline_schedule
+    if p == 1:
+        if said and schedule_named(said).name != "1f1b":
+            raise InvalidPlan(f"pipeline_schedule {said} needs pipeline_parallel_size above 1. Got 1.")
+        return "1f1b"
+    usual = "interleaved-1f1b" if v > 1 else "1f1b"
+    chosen = schedule_named(said) if said else SCHEDULES[usual]
+    if chosen.name == "1f1b":
+        chosen = SCHEDULES[usual]
+    if chosen.name not in runtime.schedules:
+        able = [name for name in TRAINING if chosen.name in training_runtime(name).schedules]
+        hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime here has it."
+        raise InvalidPlan(f"runtime {runtime.name} has no pipeline_schedule {chosen.name}: it must be {' or '.join(runtime.schedules)}. {hint}")  # fmt: skip
+    least, most = chosen.chunks
+    if not least <= v <= most:
+        right = f"{least}" if least == most else f"at least {least}"
+        raise InvalidPlan(f"virtual_pipeline_size must be {right} with pipeline_schedule {chosen.name}. Got {v}.")
+    _check_torch(chosen, runtime, p, microbatches, o)
+    q.put("pipeline_schedule", chosen.name, "given" if said else "runtime", "" if said else f"{runtime.name}'s own")
+    return chosen.name
+
+
+def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatches: int, o: "TrainingOptions") -> None:
+    """What torch/distributed/pipelining/schedules.py refuses, and what nobody knows."""
+    if chosen.name == "dualpipev" and microbatches < 2 * p:
+        raise InvalidPlan(f"pipeline_schedule dualpipev needs a micro-batch for each of its {2 * p} stages: num_microbatches must be at least {2 * p}. Got {microbatches}.")  # fmt: skip
+    rounds = max(1, microbatches // p)
+    if chosen.name == "interleaved-zero-bubble" and microbatches % rounds:
+        raise InvalidPlan(f"pipeline_schedule {chosen.name} needs num_microbatches that {rounds} rounds of {p} stages divide. Got {microbatches}. Nearest: {rounds * p} or {(rounds + 1) * p}.")  # fmt: skip
+    if chosen.splits and o.compile:
+        raise InvalidPlan(f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: compile must be off.")  # fmt: skip
+    if chosen.v_shaped and o.method == "freeze":
+        raise MissingDatum(f"method freeze under pipeline_schedule {chosen.name} is not estimated: the layers that train are in the midst of ranks.")  # fmt: skip
+    if chosen.splits and o.recompute not in (None, "none"):
+        raise MissingDatum(f"what layers keep between their two backward passes when they are recomputed is not known: with pipeline_schedule "
+                           f"{chosen.name} recompute must be none. Got {o.recompute}.")  # fmt: skip
+
+
+# ---- where stages lie ----
+
+
+def folded(chunks: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The ranks of a V: each has one of the first half of `chunks`, and the one that is as far from the end."""
+    half = len(chunks) // 2
+    return tuple(_joined(rank, chunks[rank], chunks[-1 - rank]) for rank in range(half))
+
+
+def _joined(rank: int, first: Stage, second: Stage) -> Stage:
+    counts: dict[Any, int] = {}
+    for block, count in first.layers + second.layers:
+        counts[block] = counts.get(block, 0) + count
+    after, table = second.after, second.table
+    if rank == 0 and any(isinstance(op, Embedding) for op in after):  # the tied head has its table here: no copy
+        after = tuple(op for op in after if not isinstance(op, Embedding))
+        table = tuple(op for op in first.before if isinstance(op, Embedding))
+    return Stage(rank, tuple(counts.items()), first.before, after, table, first.towers, first.tower_ops, second.is_last,
+                 first.order + second.order, first.first_layer)  # fmt: skip
+
+
+# ---- what a stage holds ----
+
+
+def in_flight(plan: TrainingPlan, rank: int) -> Term:
+    """Micro-batches' worth of a rank's layers that wait for backward, of a split one for its second half."""
+    p, v, m, schedule = (
+        plan.pipeline_parallel_size,
+        plan.virtual_pipeline_size,
+        plan.num_microbatches,
+        schedule_of(plan),
+    )
+    name = "micro-batches in flight"
+    if schedule.name == "gpipe":
+        return Term.of(name, f.gpipe_microbatches_in_flight, m=m)
+    if schedule.name == "dualpipev":
+        return Term.of(name, f.dualpipev_microbatches_in_flight, p=p)
+    if schedule.splits:
+        return Term.of(name, f.zero_bubble_microbatches_in_flight, p=p, m=m)
+    if v > 1:
+        return Term.of(name, g.interleaved_microbatches_in_flight, p=p, i=rank, m=m, v=v)
+    return Term.of(name, g.microbatches_in_flight, p=p, i=rank, m=m)
+
+
+def waiting_for_weights(plan: TrainingPlan, rank: int) -> Term | None:
+    """Micro-batches' worth of a rank's layers that keep the gradients of their products' results, from which those of weights are made
+    later; None where backward is in one piece."""
+    schedule, name = schedule_of(plan), "waiting for weight gradients"
+    if not schedule.splits:
+        return None
+    if schedule.name == "zbv":
+        return Term.of(name, f.zbv_weight_gradients_waiting, i=rank)
+    if schedule.name == "dualpipev":
+        return Term.of(name, f.one_chunk_of_two, x=1)
+    return Term.of(name, f.weight_gradients_waiting, i=rank, v=plan.virtual_pipeline_size)
+
+
+# ---- what a stage waits for ----
+
+
+class Times(Struct, frozen=True):
+    """Seconds of one micro-batch on a rank: forward, gradients of inputs with what runs again, gradients of weights."""
+
+    forward: Number
+    inputs: Number
+    weights: Number
+
+    @property
+    def all(self) -> Number:
+        return self.forward + self.inputs + self.weights
+
+
+def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
+    """Seconds of a step in which the slowest rank has no micro-batch to run."""
+    name, m, schedule = "pipeline bubble", plan.num_microbatches, schedule_of(plan)
+    through, slowest = sum(each.all for each in stages), _most([each.all for each in stages])
+    if schedule.name == "gpipe":
+        return Term.of(name, f.gpipe_bubble_seconds, tau=through, tau_f=_most([each.forward for each in stages]),
+                       tau_b=_most([each.inputs + each.weights for each in stages]), tau_step=slowest, m=m)  # fmt: skip
+    if schedule.splits:
+        parts = {"tau_f": _others([each.forward for each in stages]), "tau_b": _others([each.inputs for each in stages]),
+                 "tau_w": _others([each.weights for each in stages])}  # fmt: skip
+        if schedule.name == "zbv":
+            return Term.of(name, f.zbv_bubble_seconds, **parts)
+        if schedule.name == "dualpipev":
+            return Term.of(name, f.dualpipev_bubble_seconds, **parts)
+        return Term.of(name, f.zero_bubble_seconds, v=plan.virtual_pipeline_size, **parts)
+    even = Term.of(name, bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
+    if schedule.name == "interleaved-1f1b":
+        return even
+    uneven = Term.of(name, f.pipeline_wait_seconds, tau=one_forward_one_backward(stages, m), tau_step=slowest, m=m)
+    alike = not hasattr(uneven.value, "ndim") and abs(uneven.value - even.value) <= 1e-9 * even.value
+    return even if alike else uneven
+
+
+def one_forward_one_backward(stages: Sequence[Times], m: Number) -> Number:
+    """Seconds of m micro-batches under 1F1B: the longest that any stage takes with what it waits for.
+
+    A stage begins when those before it have passed on the first micro-batch, and ends before they end. The stages after it return a
+    gradient once a micro-batch has been through them; meanwhile it has n more micro-batches to run forward, and at the end n to run
+    backward. Exact where the slowest stage is the first or the last one and the others are alike; else a lower bound, short by a few percent.
+    """
+    p, total = len(stages), sum(each.all for each in stages)
+    before: Number = 0
+    found: list[Number] = []
+    for rank, each in enumerate(stages):
+        after, n = total - before - each.all, minimum(p - 1 - rank, m - 1)
+        at_first = maximum(after - n * each.forward, 0)
+        at_last = maximum(after - n * (each.inputs + each.weights), 0)
+        together = maximum(minimum(m - (p - 1 - rank), 1), 0)  # 0: all forward passes come before the first gradient
+        waits = together * (at_first + at_last) + (1 - together) * maximum(at_first, at_last)
+        found.append(before + m * each.all + waits)
+        before = before + each.all
+    return _most(found)
+
+
+def _most(values: Sequence[Number]) -> Number:
+    return reduce(maximum, values)
+
+
+def _others(values: Sequence[Number]) -> Number:
+    """Of all ranks but the slowest."""
+    return sum(values) - _most(values)

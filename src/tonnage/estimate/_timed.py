@@ -1,0 +1,102 @@
+"""How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer replicas."""
+
+from datetime import date, datetime
+from math import ceil
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.breakdown import Term
+from tonnage.errors import MissingDatum
+from tonnage.estimate._method import adapter_parameters
+from tonnage.estimate._question import Question
+from tonnage.estimate.bands import training_band
+from tonnage.estimate.bill import BillOptions, usd_per_hour
+from tonnage.estimate.flops import training_flops
+from tonnage.estimate.run import run as run_of
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.time import Timing
+from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.spec import Cluster, TrainingPlan
+
+
+def timed(
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    made: TrainingMemory,
+    flops: Term,
+    checkpoint: Term,
+    options: RunOptions,
+    money: BillOptions,
+    question: Question,
+) -> tuple[Timing | None, dict[str, Any]]:
+    """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
+    try:
+        timing = Timing(model, plan, cluster, made.fullest.stage.step)
+        figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
+    except MissingDatum as error:
+        question.warn(str(error))
+        return None, {}
+    if not timing.walk.kernels.is_measured:
+        chip = cluster.accelerator
+        question.warn(
+            f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
+        )
+    if band := timing.band:
+        figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
+    if options.asked:
+        whole = run_of(
+            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=today(),
+            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size),
+            price=_price(cluster, options, money),
+        )  # fmt: skip
+        figures |= whole.terms
+        if whole.deadline_met is not None:
+            figures["deadline_met"] = whole.deadline_met
+    return timing, figures
+
+
+def model_flops(model: Model, plan: TrainingPlan, made: TrainingMemory) -> Term:
+    """What the method of this plan must compute."""
+    adapters = adapter_parameters(made.fullest.stage.step) if plan.method in ("lora", "dora") else 0
+    return training_flops(
+        model, plan.global_batch_size * plan.sequence_length, plan.sequence_length,
+        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
+    )  # fmt: skip
+
+
+def today() -> date:
+    return datetime.now().astimezone().date()
+
+
+def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:
+    """Seconds of a step of the same global batch on so many replicas, on as many nodes as they need."""
+    wider, other = _wider(plan, cluster, size)
+    return Timing(model, other, wider).term
+
+
+def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> bool:
+    """Does the plan fit on so many replicas, with the high end of the error band?"""
+    wider, other = _wider(plan, cluster, size)
+    needed = training_memory(model, other, wider).memory.value
+    band = training_band(other, wider)
+    return bool((band.around(needed)[1] if band else needed) <= cluster.accelerator.memory.usable_bytes)
+
+
+def _wider(plan: TrainingPlan, cluster: Cluster, size: int) -> tuple[Cluster, TrainingPlan]:
+    """The same plan on so many replicas, and nodes for it."""
+    micro = plan.global_batch_size // (plan.micro_batch_size * size)
+    other = replace(plan, data_parallel_size=size, num_microbatches=micro)
+    ranks, per_node = other.world_size, cluster.accelerators_per_node
+    if cluster.num_nodes == 1 and ranks <= cluster.size:
+        per_node = ranks
+    return replace(cluster, num_nodes=max(1, ceil(ranks / per_node)), accelerators_per_node=per_node), other
+
+
+def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float | None:
+    """USD per accelerator-hour that a budget buys at, where the user gave no price."""
+    if options.budget is None or options.price_per_accelerator_hour is not None:
+        return None
+    return usd_per_hour(cluster, money)
