@@ -43,6 +43,8 @@ def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[st
     if runtime not in TRAINING:
         raise MissingDatum(f"runtime {runtime} is not built yet")
     able = training_runtime(runtime)
+    if wanted.get("pipeline_parallel_size", 1) == 1:
+        wanted.pop("pipeline_schedule", None)  # of the other rows of its table
     lacks = {name for name, ability in ABILITIES.items() if not getattr(able, ability)}
     lacks |= {"float8", "async_tensor_parallel", "float8_all_gather"} if len(able.float8) == 1 else set()
     known = set(TrainingOptions.__struct_fields__) - lacks
