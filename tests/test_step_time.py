@@ -301,3 +301,16 @@ def test_a_budget_buys_at_the_price_of_the_bill():
 def test_what_is_said_of_a_run_without_a_length_is_refused():
     with pytest.raises(InvalidInput, match="deadline is of a whole run"):
         tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", deadline="30d")
+
+
+def test_formulas_open_the_time_of_a_step_the_run_and_the_bill():
+    text = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", tokens="1B").text(formulas=True)
+    for formula in (
+        "compute_seconds",
+        "model_flops_utilization",
+        "rent_usd",
+        "energy_joules",
+        "traffic_in_a_step",
+        "accelerator_hours",
+    ):
+        assert f"; {formula};" in text

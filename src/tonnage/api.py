@@ -32,7 +32,9 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
         """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
         from tonnage.render.text import answer_lines
 
-        return "\n".join(answer_lines(self.summary(), self.memory, formulas=formulas))
+        return "\n".join(
+            answer_lines(self.summary(), self.memory, formulas=formulas, others=self.others if formulas else ())
+        )
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write its pictures, as --plot: a page of HTML that needs no network, or a .png or .svg. Needs the extra `plot`."""

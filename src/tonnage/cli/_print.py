@@ -40,7 +40,9 @@ def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
         return
     from tonnage.render.text import answer_lines
 
-    print_lines(answer_lines(answer.summary(), answer.memory, formulas=formulas))
+    print_lines(
+        answer_lines(answer.summary(), answer.memory, formulas=formulas, others=answer.others if formulas else ())
+    )
 
 
 def write(text: str) -> None:

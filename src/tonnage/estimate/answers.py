@@ -109,6 +109,22 @@ class Answer(Struct, frozen=True, kw_only=True):
             trees["phases"] = [phase.to_dict() for phase in self.phases]
         return self._document(trees, Term.to_dict)
 
+    @property
+    def others(self) -> tuple[Term, ...]:
+        """Every breakdown but that of memory."""
+        bill = (self.bill.cost, self.bill.energy, self.bill.carbon, *self.bill.ownership.values()) if self.bill else ()
+        found = (
+            self.step_time,
+            self.flops,
+            self.traffic,
+            *self.run.values(),
+            self.checkpoint,
+            *bill,
+            *self.disks.values(),
+            *self.serving.values(),
+        )
+        return tuple(term for term in found if isinstance(term, Term))
+
     def summary(self) -> dict[str, Any]:
         """The document without its breakdowns, and without the cost of their texts."""
         return self._document({}, lambda term: {"name": term.name, "value": term.value, "unit": term.unit})

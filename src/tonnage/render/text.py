@@ -19,13 +19,18 @@ SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
-def answer_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool = False) -> list[str]:
-    """The verdict, the inputs that decided it, the breakdown, the next best move."""
+def answer_lines(
+    document: Mapping[str, Any], memory: Term, *, formulas: bool = False, others: Iterable[Term] = ()
+) -> list[str]:
+    """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas` opens too."""
     lines = [verdict_line(document), ""]
     lines += _inputs(document["question"])
     lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
     lines += _figures(document)
-    lines += _conventions(document) if formulas else []
+    if formulas:
+        lines += _conventions(document)
+        for term in others:
+            lines += ["", *tree_lines(term, depth=99, formulas=True)]
     if document["advice"]:
         lines += ["", "next moves, each estimated again:"]
         lines += [_advice(move) for move in document["advice"]]
