@@ -42,7 +42,7 @@ class KernelTime:
         """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
         moved = self.moved(work)
         if work.kind == "move":
-            return moved / self.bandwidth + self.rates.launch, 0, moved
+            return moved / self.bandwidth + work.kernels * self.rates.launch, 0, moved
         flops = work.flops * self.sizes.factor(work.per)
         if work.kind == "scan":
             return flops / (self.chip.peak(self.wide) * self.rates.scan), flops, moved

@@ -116,7 +116,7 @@ class StepTime:
                 seconds = sending.seconds * (1 - beside)
                 made.sent[work.when, group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
             else:
-                counts[work.when] += 1
+                counts[work.when] += work.kernels
                 spent = self.kernels.seconds(work, window)
                 made.kernels[work.when, work.kind].add(*spent)
                 made.weights = made.weights + spent[0] if work.wgrad else made.weights

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tonnage.tape._code import Code
 from tonnage.tape._tape import TOKEN, Account, Extent, Key, Slot, Tensor
-from tonnage.tape._work import Work
+from tonnage.tape._work import Work, together
 
 
 class Kept(Struct, frozen=True):
@@ -62,7 +62,7 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     if slot is not None:
         code.backward([(slot, _first(code, shape))])
     trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
-    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained, tuple(code.worked.done))
+    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained, together(code.worked.done))
 
 
 def _first(code: Code, shape: tuple[float, float, Extent]) -> Tensor:

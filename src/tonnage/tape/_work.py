@@ -29,6 +29,7 @@ class Work(NamedTuple):
 
     `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `inner` and `outer` are the
     columns and rows of the weight, `cut` names which of them ranks share; `quantised`: its operands may be narrower than 16 bit.
+    `kernels`: how many this stands for.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Work(NamedTuple):
     cut: str = ""
     quantised: bool = False
     wgrad: bool = False
+    kernels: int = 1
 
 
 class Worked:
@@ -188,6 +190,17 @@ class Worked:
         made = Work(node.name, "move", "backward", bytes=_sum(self.written.items(), read, saved))
         self.done.append(_times(made, node.repeats))
         self.written.clear()
+
+
+def together(done: Sequence[Work]) -> tuple[Work, ...]:
+    """The same work, with all that only reads and writes in one for each pass: its time is the sum of its bytes."""
+    moves: dict[Pass, list[Work]] = {}
+    for each in done:
+        if each.kind == "move":
+            moves.setdefault(each.when, []).append(each)
+    summed = [Work("reads and writes", "move", when, bytes=_sum(*(each.bytes.items() for each in many)), kernels=len(many))
+              for when, many in moves.items()]  # fmt: skip
+    return (*(each for each in done if each.kind != "move"), *summed)
 
 
 def exchange(scope: str, name: str, when: Pass, whole: "Tensor") -> Work:
