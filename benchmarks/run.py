@@ -18,9 +18,11 @@ import numpy as np
 import tonnage
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
-from tonnage.estimate.batch import needed_bytes
+from tonnage.estimate.answers import train
+from tonnage.estimate.batch import bytes_and_seconds, needed_bytes
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
 from tonnage.spec import ServingPlan, TrainingPlan
 
@@ -79,6 +81,14 @@ def breakdowns(name: str, on: str, note: Note) -> None:
     note(
         f"breakdown of {name} on {on}, in-process", best(lambda: training_memory(model, plan, machine).memory, 200), "s"
     )
+
+    def both() -> None:
+        made = training_memory(model, plan, machine)
+        timing = Timing(model, plan, machine, made.ranks[0].stage.step)
+        _ = made.memory, timing.term, timing.bound_by, timing.figures(1e15), timing.traffic
+
+    note(f"breakdown of memory and time of {name} on {on}, in-process", best(both, 100), "s")
+    note(f"answer of {name} on {on} with its next moves, in-process", best(lambda: train(model, machine), 20), "s")
     serving = ServingPlan(context=8192, tensor_parallel_size=8)
     note(
         f"serving breakdown of {name}, in-process",
@@ -94,6 +104,9 @@ def arrays(name: str, note: Note) -> None:
     taken = best(lambda: needed_bytes(model, sizes, **names), 3)
     note(f"{PLANS} training plans of {name} as arrays, one core", taken, "s")
     note(f"training plans of {name} as arrays, one core", PLANS / taken, "plans/s")
+    machine = cluster("128x8xH100-SXM-80GB")
+    taken = best(lambda: bytes_and_seconds(model, sizes, machine, **names), 3)
+    note(f"training plans of {name} as arrays, memory and time, one core", PLANS / taken, "plans/s")
     plans = [
         TrainingPlan(**{key: int(values[i]) for key, values in sizes.items()}, **names) for i in range(0, PLANS, 500)
     ]

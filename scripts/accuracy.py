@@ -14,10 +14,12 @@ from tonnage.errors import TonnageError
 from tonnage.estimate._bands import TRAIN_MEMORY
 from tonnage.estimate.bands import Band
 from tonnage.validation import read, references_of, validate
+from tonnage.validation._collectives import source_of as log_of
 from tonnage.validation.training import Asked, asked, source_of
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "train_memory.yaml"
+COLLECTIVES = ROOT / "validation" / "collectives.yaml"
 PAGE = ROOT / "docs" / "accuracy.md"
 WORST = 15
 HEADER = ("rows", "predicted", "mean", "median", "p90", "bias", "in band", "agree")
@@ -125,11 +127,36 @@ def page(path: Path = CORPUS) -> str:
             "",
             *_table("source", lines.grouped(lines.indicative, lambda line: [source_of(lines.rows[line["id"]])])),
             *_skipped(lines.indicative),
+            *_collectives(),
             "## Error bands",
             "",
             *_bands(),
         ]
     )
+
+
+def _collectives(path: Path = COLLECTIVES) -> list[str]:
+    """Bandwidth and time of collectives, by source."""
+    rows = {row.id: row for row in read([str(path)])}
+    lines: list[Line] = [line for line in validate(list(rows.values()))["rows"] if line["main"]]
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(log_of(rows[line["id"]]), []).append(line)
+    tables = [line for line in lines if log_of(rows[line["id"]]).startswith("aiconfigurator")]
+    logs = [line for line in lines if line not in tables]
+    return [
+        "## Collectives",
+        "",
+        "From [validation/collectives.yaml](../validation/collectives.yaml). The constants of links are fitted to these rows; `scripts/fit_links.py",
+        "--check` prints the errors of each source by the constants of the others. The DGX H100 log is mis-tuned below 2 GiB (8 MiB take 2 ms); the logs of issue",
+        "#175 and #78 are of reporters who ask why it is slow; those of the Ultra-Scale Playbook do not say whether bandwidth is busbw.",
+        "",
+        *_table("kind of source", {"published logs": logs, "tables of aiconfigurator-core": tables}),
+        *_table("source", dict(sorted(groups.items()))),
+        "### Collectives skipped",
+        "",
+        *_skipped(lines),
+    ]
 
 
 def _table(what: str, groups: Mapping[str, Sequence[Line]]) -> list[str]:

@@ -239,3 +239,38 @@ def test_moves_say_how_long_a_step_takes_then():
         tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", sequence_length=16384, recompute="full").step_time.value
     )
     assert again["step_seconds"] > made.step_time.value
+
+
+def test_offloaded_activations_take_the_host_link_and_hide_beside_the_passes():
+    base, moved = (timing(sequence_length=8192, offload_activations=place) for place in ("none", "cpu"))
+    link = 2 * 44 * 2**30 / 63e9  # what 8192 tokens keep, out and back over PCIe at its datasheet
+    assert base.seconds + 0.2 * link < moved.seconds < base.seconds + 1.5 * link
+    assert moved.term.value == pytest.approx(moved.seconds)
+
+
+def test_an_optimizer_on_the_host_has_no_time_that_anybody_knows():
+    made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", offload_optimizer="cpu", runtime="deepspeed")
+    assert made.step_time is None and any("runs on the host" in each for each in made.warnings)
+
+
+def test_what_ranks_send_is_part_of_the_answer_and_one_accelerator_sends_nothing():
+    assert tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB").traffic.value > 2 * 7 / 8 * 2 * 8e9
+    assert tonnage.train("llama-3.2-1b", "H100-SXM-80GB").traffic is None
+
+
+def test_columns_of_plans_give_bytes_and_seconds_of_each():
+    import numpy as np
+
+    from tonnage.estimate.batch import bytes_and_seconds
+    from tonnage.estimate.training import training_memory
+    from tonnage.spec import TrainingPlan
+
+    model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
+    columns = {"tensor_parallel_size": np.array([1, 2, 8, 1]), "pipeline_parallel_size": np.array([1, 2, 1, 4]), "data_parallel_size": np.array([32, 8, 4, 8]),
+               "num_microbatches": np.array([4, 16, 32, 16]), "sequence_length": 4096}  # fmt: skip
+    names = {"runtime": "megatron", "zero_stage": 1}
+    needed, taken = bytes_and_seconds(model, columns, where, **names)
+    for i in range(4):
+        plan = TrainingPlan(**{name: int(np.broadcast_to(values, 4)[i]) for name, values in columns.items()}, **names)
+        assert needed[i] == pytest.approx(training_memory(model, plan, where).needed)
+        assert taken[i] == pytest.approx(Timing(model, plan, where).seconds)

@@ -156,7 +156,7 @@ def test_a_kind_that_no_row_has_is_refused_with_those_that_they_have(
     ("rows", "says"),
     [
         ([], "holds no rows"),
-        ([row(kind="collective")], "none of the 1 rows could be compared: kind 'collective' is not predicted yet"),
+        ([row(kind="serve_speed")], "none of the 1 rows could be compared: kind 'serve_speed' is not predicted yet"),
         ([row(model={"name": "no-such-model-anywhere"})], "none of the 1 rows could be compared: no model is called"),
         ([row(measured={"metric": "parameters", "value": 0})], "no row has a value to compare with"),
     ],

@@ -82,6 +82,7 @@ class AnswerDocument(Struct, kw_only=True):
     phases: list[TermDocument] = []
     flops: TermDocument | None = None
     step_time: TermDocument | None = None
+    traffic: TermDocument | None = None
     run: RunDocument | None = None
     cost: TermDocument | None = None
     energy: TermDocument | None = None

@@ -8,6 +8,7 @@ from functools import cache
 from math import ceil
 from math import exp as _exp
 from math import expm1 as _expm1
+from math import log2 as _log2
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -62,6 +63,15 @@ def exp(x: Number) -> Number:
     import numpy as np
 
     return np.exp(np.minimum(x, _LARGEST_POWER))
+
+
+def log2(x: Number) -> Number:
+    """The logarithm to base 2 of what is positive."""
+    if type(x) in _SCALARS:
+        return _log2(x)
+    import numpy as np
+
+    return np.log2(x)
 
 
 def expm1(x: Number) -> Number:

@@ -84,6 +84,15 @@ SYMBOLS: dict[str, Symbol] = {
             "W_out", "bandwidth_between_nodes", "bytes/s", "bytes a second that each accelerator sends to other nodes"
         ),
         Symbol("nodes", "num_nodes", "nodes", "nodes that a group of ranks spans"),
+        Symbol("W_copy", "copy_bandwidth", "bytes/s", "bytes a second that an accelerator copies in its own memory"),
+        Symbol("n_pass", "passes", "passes", "times that a message goes round a ring"),
+        Symbol("lat", "latency", "seconds", "time until the first byte of a message arrives"),
+        Symbol("lat_in", "step_inside", "seconds", "latency of one step inside of a node"),
+        Symbol("lat_out", "step_between_nodes", "seconds", "latency of one step between nodes"),
+        Symbol("lat_gap", "message_gap", "seconds", "time that one more message takes, however short it is"),
+        Symbol("kappa", "pipelining", "", "share of a latency that each chunk of a long message pays again"),
+        Symbol("tau_in", "seconds_inside", "seconds", "time that the links inside of a node need"),
+        Symbol("tau_out", "seconds_between_nodes", "seconds", "time that the links between nodes need"),
         Symbol("tau", "duration", "seconds", "time available or taken"),
         Symbol("rho", "overhead_factor", "", "what a rule adds on top, as a factor"),
         # a whole run

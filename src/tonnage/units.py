@@ -25,10 +25,10 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "FLOP": tuple((scale, f"{prefix}FLOP") for scale, prefix in _SI),
     "FLOP/s": tuple((scale, f"{prefix}FLOP/s") for scale, prefix in _SI),
     "watts": ((1e6, "MW"), (1e3, "kW"), (1, "W")),
-    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (1, "J")),
+    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (3600, "Wh"), (1, "J")),
     "gCO2e": ((1e6, "tCO2e"), (1e3, "kgCO2e"), (1, "gCO2e")),
 }
-_COUNTED = frozenset({"parameters", "tokens", "accelerator-hours"})
+_COUNTED = frozenset({"parameters", "tokens", "tokens/s", "accelerator-hours"})
 
 # How people write sizes. Chinese: qian, wan, yi (10^3, 10^4, 10^8), and shi, bai in front of them.
 _DECIMAL = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "p": 10**15}
@@ -66,7 +66,7 @@ def human(value: float, unit: str) -> str:
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
     if unit == "USD":
-        return f"{value:,.2f} USD"
+        return f"{value:,.2f} USD" if abs(value) >= 0.1 or not value else f"{value:.2g} USD"
     if isinstance(value, int) or float(value).is_integer():
         return counted(value, unit)
     return f"{value:.4g} {unit}".rstrip()

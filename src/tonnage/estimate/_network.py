@@ -1,16 +1,21 @@
-"""Seconds of collectives over a hierarchy of links. All numbers may be arrays."""
+"""Seconds of collectives over links of two levels. All numbers may be arrays."""
 
+from functools import reduce
 from typing import Literal, NamedTuple
 
 from tonnage.errors import MissingDatum
+from tonnage.estimate._links import LinkKind, Links, links
 from tonnage.estimate._rates import Rates
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import network as f
+from tonnage.formulas.time import link_seconds
 from tonnage.spec import Cluster, Link
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
+Algorithm = Literal["ring", "tree", "in_network"]
 PASSES = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "all_to_all": 1}
-NOWHERE = float("inf")
+FAST = 1e30  # bytes a second of a link that is not used: finite, so that nothing times it is a number
+IN_NETWORK = "SHARP"  # what the topology of a network names whose switches sum
 
 
 class Sending(NamedTuple):
@@ -20,58 +25,135 @@ class Sending(NamedTuple):
     sent: Number
 
 
+class Level:
+    """One level of links: bytes a second of each rank, by what is sent, and what kind of link it is."""
+
+    def __init__(self, link: Link | None, kind: LinkKind):
+        self.link, self.kind = link, kind
+        rate = link.bytes_per_second if link else FAST
+        self.ring, self.direct = rate * kind.share, rate * kind.direct
+        self.in_network = rate * kind.in_network
+        self.plain = rate
+
+
+class Spread:
+    """How a group of ranks lies on nodes: `here` in each, on `nodes`; `spans` is 1 where these are several, else 0."""
+
+    def __init__(self, group: Number, stride: Number, per_node: int):
+        self.group = group
+        self.here = minimum(maximum(per_node / stride, 1), group)
+        self.nodes = group / self.here
+        self.spans = (self.nodes > 1) * 1.0
+
+
 class Network:
     """The links of a cluster for each accelerator: inside of a node, and between nodes."""
 
-    def __init__(self, cluster: Cluster, rates: Rates):
+    def __init__(self, cluster: Cluster, rates: Rates | None = None, constants: Links | None = None):
         self.cluster, self.rates = cluster, rates
+        self.constants = constants or links()
         node, chip = cluster.node, cluster.accelerator
         self.per_node = cluster.accelerators_per_node
-        self.inside = self._rate(
-            (node and node.inside) or chip.scale_up or chip.host_link,
-            "inside of a node",
-            rates.inside,
-            self.per_node > 1,
-        )
-        self.outside = self._rate(node.outside if node else None, "between nodes", rates.outside, cluster.num_nodes > 1)
+        within = (node.inside if node else None) or chip.scale_up or chip.host_link
+        self.inside = self._level(within, "inside of a node", True, self.per_node > 1)
+        self.outside = self._level(node.outside if node else None, "between nodes", False, cluster.num_nodes > 1)
+        self.waits = (rates.latency_inside, rates.latency_outside) if rates else (0.0, 0.0)
 
-    def _rate(self, link: Link | None, where: str, share: float, is_used: bool) -> float:
+    def _level(self, link: Link | None, where: str, inside: bool, is_used: bool) -> Level:
+        unknown = self.constants.inside if inside else self.constants.outside
         if not is_used:
-            return NOWHERE
+            return Level(None, unknown)
         if link is None:
             raise MissingDatum(
                 f"no source gives the link {where} of {self.cluster.name}: the time of a step needs it. Name a node that has one, such as "
                 "16xdgx-h100."
             )
-        return link.bytes_per_second * share
+        return Level(link, self.constants.of(link, inside=inside))
 
-    def collective(self, kind: Collective, size: Number, group: Number, stride: Number = 1) -> Sending:
-        """`size` bytes in all among `group` ranks that are `stride` ranks apart.
+    def collective(
+        self,
+        kind: Collective,
+        size: Number,
+        group: Number,
+        stride: Number = 1,
+        algorithm: Algorithm | None = None,
+    ) -> Sending:
+        """`size` bytes in all among `group` ranks that are `stride` ranks apart, by the fastest algorithm or the one that is named.
 
-        A ring enters and leaves each node through the links of all its members there, so that the slower of the two levels sets its
-        pace; in an all-to-all every rank sends what is for other nodes through its own link.
+        `size` counts as nccl-tests does: what an all-gather has gathered, what one rank has for all others in an all-to-all.
         """
-        here = minimum(maximum(self.per_node / stride, 1), group)
-        nodes = group / here
-        several, spans = (group > 1) * 1.0, (nodes > 1) * 1.0
-        passes = PASSES[kind]
-        sent = f.ring_bytes.evaluate(M=passes * size, n=group)
+        spread = Spread(group, stride, self.per_node)
         if kind == "all_to_all":
-            seconds = f.hierarchical_exchange_seconds.evaluate(
-                M=size, n=here, nodes=nodes, W=self.inside, W_out=self.outside
-            )
+            seconds = self._exchange(size, spread)
+        elif kind == "all_reduce":
+            seconds = self._all_reduce(size, spread, algorithm)
         else:
-            rate = minimum(self.inside, self.outside * here + (1 - spans) * self._huge)
-            seconds = sent / rate
-        start = passes * (self.rates.latency_inside + spans * self.rates.latency_outside * nodes**0.5)
-        return Sending(several * (seconds + start), sent)
+            seconds = self._ring(PASSES[kind], size, spread)
+        several = (group > 1) * 1.0
+        many = spread.spans * f.messages_seconds.evaluate(n=group, lat_gap=self.outside.kind.gap)
+        sent = f.ring_bytes.evaluate(M=PASSES[kind] * size, n=group)
+        return Sending(several * (seconds + many + self._wait(PASSES[kind], spread)), sent)
 
-    @property
-    def _huge(self) -> float:
-        return 1e30
+    def _wait(self, passes: int, spread: Spread) -> Number:
+        """What ranks of a training step wait for each other, beyond what a collective takes alone."""
+        return passes * (self.waits[0] + spread.spans * self.waits[1] * spread.nodes**0.5)
+
+    def _all_reduce(self, size: Number, spread: Spread, algorithm: Algorithm | None) -> Number:
+        ways = {"ring": lambda: self._ring(2, size, spread), "tree": lambda: self._tree(size, spread, False)}
+        if self.inside.kind.in_network and self.inside.link:
+            ways["in_network"] = lambda: self._tree(size, spread, True)
+        if algorithm in ways:
+            return ways[algorithm]()
+        return reduce(minimum, (way() for way in ways.values()))
+
+    def _ring(self, passes: int, size: Number, spread: Spread) -> Number:
+        """A ring enters and leaves each node through the links of all its members there: the slower level sets its pace."""
+        between = self.outside.ring * spread.here + (1 - spread.spans) * FAST
+        rate = minimum(self.inside.ring, between)
+        passing = f.ring_bytes.evaluate(M=passes * size, n=spread.group)
+        wire = link_seconds.evaluate(M=passing, W=rate) + self._own_part(size, spread)
+        steps = f.ring_latency.evaluate(n_pass=passes, n=spread.group, nodes=spread.nodes, lat_in=self.inside.kind.step, lat_out=self.outside.kind.step)  # fmt: skip
+        return self._pipelined(steps, wire)
+
+    def _tree(self, size: Number, spread: Spread, in_network: bool) -> Number:
+        """Summed in each node, then over a tree of nodes, where the links of all members of a node share the load."""
+        inside, outside, here = self.inside, self.outside, spread.here
+        if in_network:
+            within = link_seconds.evaluate(M=f.in_network_bytes.evaluate(M=size, n=here), W=inside.in_network)
+        else:
+            passing = f.ring_bytes.evaluate(M=2 * size, n=here)
+            within = link_seconds.evaluate(M=passing, W=inside.ring) + self._own_part(size, spread)
+        lat_in, lat_out = inside.kind.step, outside.kind.step
+        sums = outside.link and IN_NETWORK in outside.link.topology
+        between = size / here if sums else f.tree_bytes.evaluate(M=size, n=here, nodes=spread.nodes)
+        latency = f.in_network_latency if sums else f.tree_latency
+        steps = latency.evaluate(n=here, lat_in=lat_in, lat_out=lat_out, **({} if sums else {"nodes": spread.nodes}))
+        wire = f.overlapped_seconds.evaluate(
+            tau_in=within, tau_out=link_seconds.evaluate(M=between, W=outside.ring) * spread.spans
+        )
+        return self._pipelined(steps, wire)
+
+    def _exchange(self, size: Number, spread: Spread) -> Number:
+        """In an all-to-all every rank sends what is for other nodes through its own link."""
+        wire = f.hierarchical_exchange_seconds.evaluate(
+            M=size, n=spread.here, nodes=spread.nodes, W=self.inside.ring, W_out=self.outside.ring
+        )
+        steps = f.messages_seconds.evaluate(n=spread.group, lat_gap=self.constants.peer)
+        steps = steps + self.inside.kind.step + spread.spans * self.outside.kind.step
+        return self._pipelined(steps, wire + self._own_part(size, spread))
+
+    def _own_part(self, size: Number, spread: Spread) -> Number:
+        rate = self.constants.copy * self.inside.plain
+        return f.own_part_seconds.evaluate(M=size, n=spread.group, W_copy=rate)
+
+    def _pipelined(self, steps: Number, wire: Number) -> Number:
+        constants = self.constants
+        return f.pipelined_seconds.evaluate(lat=constants.start + steps, tau=wire, kappa=constants.pipelining)
 
     def send(self, size: Number, stride: Number) -> Number:
         """From one rank to another that is `stride` ranks away."""
         away = (stride >= self.per_node) * 1.0
-        rate = self.outside if self.per_node == 1 else away * min(self.outside, 1e30) + (1 - away) * self.inside
-        return size / rate + self.rates.latency_inside
+        rate = away * self.outside.direct + (1 - away) * self.inside.direct
+        step = away * self.outside.kind.step + (1 - away) * self.inside.kind.step
+        wire = link_seconds.evaluate(M=size, W=rate)
+        return self._pipelined(step, wire) + self.waits[0]

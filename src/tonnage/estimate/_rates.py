@@ -36,8 +36,8 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `memory`: share of the memory's bandwidth. `launch`: seconds between two kernels; `host`: seconds that the host takes to ask
     for one; `router_kernels`: kernels of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks.
     `half_depth`, `half_side`: columns and rows of a product at which half of the share is lost. `cast`: how often
-    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `inside`, `outside`: of links;
-    `latency_inside`, `latency_outside`: seconds of a collective's start. `hidden`: what of communication that can run beside
+    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `inside`, `outside`: nothing any more, links.toml has shares of links;
+    `latency_inside`, `latency_outside`: seconds that ranks wait for each other at a collective, beyond what it takes alone. `hidden`: what of communication that can run beside
     compute does. `step`: seconds a step besides; `optimizer_bytes`: read and written for each parameter that is updated.
     `newer_experts`: from core 0.18 on. `frameworks`: step times over those of Megatron. `bands`: by kind of row.
     """
@@ -55,13 +55,13 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     half_side: float
     cast: float
     scan: float
-    inside: float
-    outside: float
-    latency_inside: float
-    latency_outside: float
     hidden: float
     step: float
     optimizer_bytes: float
+    inside: float = 1.0
+    outside: float = 1.0
+    latency_inside: float = 0.0
+    latency_outside: float = 0.0
     frameworks: Mapping[str, float] = {}
     bands: Mapping[str, Band] = {}
     fitted: str = ""

@@ -11,7 +11,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._kernel_time import KernelTime
 from tonnage.estimate._method import frozen_below
-from tonnage.estimate._network import Collective, Network
+from tonnage.estimate._network import Collective, Network, Sending
 from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
@@ -28,18 +28,20 @@ FULL_GRAPH = "full"  # the host replays a whole step
 class Spent:
     """Seconds of kernels of one kind, with their FLOP and the bytes that they move."""
 
-    __slots__ = ("bytes", "flops", "seconds")
+    __slots__ = ("bytes", "flops", "hidden", "seconds")
 
     def __init__(self) -> None:
         self.seconds: Number = 0
         self.flops: Number = 0
         self.bytes: Number = 0
+        self.hidden: Number = 0
 
-    def add(self, seconds: Number, flops: Number, moved: Number, count: Number = 1) -> None:
-        """More of it."""
+    def add(self, seconds: Number, flops: Number, moved: Number, count: Number = 1, hidden: Number = 0) -> None:
+        """More of it; `hidden`: seconds of links that run beside kernels, and are not in `seconds`."""
         self.seconds = self.seconds + count * seconds
         self.flops = self.flops + count * flops
         self.bytes = self.bytes + count * moved
+        self.hidden = self.hidden + count * hidden
 
 
 class Passes:
@@ -56,7 +58,7 @@ class Passes:
         """Another's, `count` times."""
         for mine, theirs in ((self.kernels, other.kernels), (self.sent, other.sent)):
             for key, spent in theirs.items():
-                mine[key].add(spent.seconds, spent.flops, spent.bytes, count)
+                mine[key].add(spent.seconds, spent.flops, spent.bytes, count, spent.hidden)
         for when, seconds in other.waits.items():
             self.waits[when] = self.waits[when] + count * seconds
         self.weights = self.weights + count * other.weights
@@ -110,8 +112,9 @@ class StepTime:
         counts: defaultdict[str, int] = defaultdict(int)
         for work in layer.work:
             if work.kind == "exchange":
-                group, seconds, size = self._exchange(work)
-                made.sent[work.when, group].add(seconds, 0, size)
+                group, beside, sending = self._exchange(work)
+                seconds = sending.seconds * (1 - beside)
+                made.sent[work.when, group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
             else:
                 counts[work.when] += 1
                 spent = self.kernels.seconds(work, window)
@@ -130,8 +133,8 @@ class StepTime:
         for when, count in counts.items():
             made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
 
-    def _exchange(self, work: Work) -> tuple[str, Number, Number]:
-        """The group that talks, exposed seconds, and bytes that a rank sends."""
+    def _exchange(self, work: Work) -> tuple[str, float, Sending]:
+        """The group that talks, the share of it that runs beside compute, seconds and bytes of a rank."""
         plan, name = self.plan, work.name.rpartition(".")[2].rpartition(":")[2]
         size = sum(size * self.step.sizes.factor(extent) for extent, size in work.bytes.items())
         extent = next(iter(work.bytes))
@@ -146,7 +149,7 @@ class StepTime:
         elif extent.split == "whole" and self.step.sizes.sequence_parallel:
             size = size * ranks
         made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
-        return group, made.seconds * (1 - self._beside(group, name)), made.sent
+        return group, self._beside(group, name), made
 
     def _beside(self, group: str, name: str) -> float:
         """The share of an exchange that runs beside compute."""
@@ -204,7 +207,8 @@ class StepTime:
             ("backward", again * gather.seconds + scatter.seconds, again * gather.sent + scatter.sent),
         ):
             running = sum(plain.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
-            made.sent[when, "sharded states"].add(self.exposed(seconds, running), 0, size)
+            exposed = self.exposed(seconds, running)
+            made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
         return made
 
     def exposed(self, sending: Number, running: Number) -> Number:
@@ -253,8 +257,15 @@ class StepTime:
     @cached_property
     def data_parallel(self) -> dict[str, tuple[Number, Number]]:
         """Gradients summed and weights gathered once a step, beside the last micro-batch: exposed seconds and bytes of each."""
+        return {
+            name: (self.exposed(made.seconds, running), made.sent) for name, (made, running) in self.once_a_step.items()
+        }
+
+    @cached_property
+    def once_a_step(self) -> dict[str, tuple[Sending, Number]]:
+        """What data-parallel ranks send once a step, and the seconds of kernels that it can run beside."""
         plan, step = self.plan, self.step
-        found: dict[str, tuple[Number, Number]] = {}
+        found: dict[str, tuple[Sending, Number]] = {}
         if self.gathers:
             if self.has_replicas:
                 found["gradients of replicas"] = self._of_replicas()
@@ -266,24 +277,24 @@ class StepTime:
         sums = self.network.collective(
             kind, held * step.recipe.main_gradient_bytes, self.shards, plan.tensor_parallel_size
         )
-        found["gradients"] = self.exposed(sums.seconds, first.computing("backward")), sums.sent
+        found["gradients"] = sums, first.computing("backward")
         if plan.zero_stage:
             gather = self.network.collective(
                 "all_gather", held * step.recipe.compute_bytes, self.shards, plan.tensor_parallel_size
             )
-            found["weights"] = self.exposed(gather.seconds, first.computing("forward")), gather.sent
+            found["weights"] = gather, first.computing("forward")
         return found
 
     @property
     def has_replicas(self) -> bool:
         return bool(hasattr(self.plan.replicate_size, "ndim") or self.plan.replicate_size > 1)
 
-    def _of_replicas(self) -> tuple[Number, Number]:
+    def _of_replicas(self) -> tuple[Sending, Number]:
         plan, step = self.plan, self.step
         held = sum(count * step.trained_shard[block].value for block, count in self._trains(self.fullest))
         stride = plan.tensor_parallel_size * self.shards
         made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
-        return self.exposed(made.seconds, self.stages[self.fullest.rank].computing("backward")), made.sent
+        return made, self.stages[self.fullest.rank].computing("backward")
 
     @cached_property
     def fullest(self) -> Stage:

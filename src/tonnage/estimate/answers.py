@@ -15,14 +15,13 @@ from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._counted import Conventions
 from tonnage.estimate._host import HostMemory, host_memory
-from tonnage.estimate._method import adapter_parameters
+from tonnage.estimate._method import model_flops
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
-from tonnage.estimate.flops import training_flops
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
@@ -68,6 +67,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     flops: Term | None = None
     step_time: Term | None = None
     run: Mapping[str, Any] = {}
+    traffic: Term | None = None
     bill: Bill | None = None
     disks: Mapping[str, Term] = {}
     checkpoint: Term | None = None
@@ -128,7 +128,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             **trees,
             "slopes": dict(self.slopes),
         }
-        for key in ("flops", "step_time", "checkpoint"):
+        for key in ("flops", "step_time", "traffic", "checkpoint"):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)
         if self.run:
@@ -175,8 +175,8 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, checkpoint = _model_flops(model, plan, made), checkpoint_bytes(model, plan)
-    step_time, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
+    flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
+    step_time, sent, figures = _timed(model, plan, cluster, made, flops, checkpoint, run, question)
     lasts = figures.get("seconds", step_time)
     billed = None
     if lasts is not None:
@@ -187,7 +187,7 @@ def train(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, run=figures, bill=billed, disks=room,
+        slopes=_training_slopes(model, plan, cluster, made), flops=flops, step_time=step_time, traffic=sent, run=figures, bill=billed, disks=room,
         checkpoint=checkpoint, host=host,
         advice=tuple(advice), warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
@@ -203,16 +203,17 @@ def _timed(
     checkpoint: Term,
     options: RunOptions,
     question: Question,
-) -> tuple[Term | None, dict[str, Any]]:
+) -> tuple[Term | None, Term | None, dict[str, Any]]:
     """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
     try:
         timing = Timing(model, plan, cluster, made.fullest.stage.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
+        sent = timing.traffic if cluster.size > 1 else None
     except MissingDatum as error:
         if options.asked:
             raise
         question.warn(str(error))
-        return None, {}
+        return None, None, {}
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
@@ -223,16 +224,7 @@ def _timed(
         figures |= whole.terms
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
-    return timing.term, figures
-
-
-def _model_flops(model: Model, plan: TrainingPlan, made: TrainingMemory) -> Term:
-    """What the method of this plan must compute."""
-    adapters = adapter_parameters(made.fullest.stage.step) if plan.method in ("lora", "dora") else 0
-    return training_flops(
-        model, plan.global_batch_size * plan.sequence_length, plan.sequence_length,
-        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
-    )  # fmt: skip
+    return timing.term, sent, figures
 
 
 def _today() -> date:

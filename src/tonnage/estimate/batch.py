@@ -1,6 +1,6 @@
 """Many plans at once: columns of arrays in, bytes of each plan out, by the same walk as a single answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._layers import window_of
+from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
@@ -28,6 +29,34 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
     `columns` has sizes, each a number or an array of shape (plans,); `names` the choices that hold for all plans
     (recompute, zero_stage, optimizer, ...). Plans are taken as valid: check them before (estimate.plans).
     """
+    needed = np.empty(0)
+    for part, plan, count in _walked(model, columns, names):
+        needed = needed if len(needed) else np.empty(count)
+        needed[part] = training_memory(model, plan, cluster).needed
+    return needed
+
+
+def bytes_and_seconds(
+    model: Model, columns: Mapping[str, Any], cluster: Cluster, **names: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Peak bytes of the fullest rank, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as above.
+
+    MissingDatum where no time of such plans is known (estimate.time).
+    """
+    needed = seconds = np.empty(0)
+    for part, plan, count in _walked(model, columns, names):
+        if not len(needed):
+            needed, seconds = np.empty(count), np.empty(count)
+        made = training_memory(model, plan, cluster)
+        needed[part] = made.needed
+        seconds[part] = Timing(model, plan, cluster, made.ranks[0].stage.step).seconds
+    return needed, seconds
+
+
+def _walked(
+    model: Model, columns: Mapping[str, Any], names: Mapping[str, Any]
+) -> Iterator[tuple[np.ndarray, TrainingPlan, int]]:
+    """Which plans, as one plan of arrays, and how many there are in all."""
     for name in columns:
         if name not in COLUMNS:
             raise InvalidPlan(f"a column of plans is one of {', '.join(COLUMNS)}. Got {name!r}.")
@@ -36,7 +65,6 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
     alike = _alike(model, plans)
     stages, chunks = (plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
                       for name in ("pipeline_parallel_size", "virtual_pipeline_size"))  # fmt: skip
-    needed = np.empty(stages.shape)
     # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked together.
     keys = (alike * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
     for key in np.unique(keys):
@@ -49,8 +77,7 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
                 virtual_pipeline_size=int(chunks[chosen[0]]),
                 **names,
             )
-            needed[part] = training_memory(model, plan, cluster).needed
-    return needed
+            yield part, plan, stages.size
 
 
 def _alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:

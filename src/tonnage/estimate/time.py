@@ -10,10 +10,13 @@ from tonnage.estimate._counted import Conventions
 from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
+from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
+from tonnage.estimate.storage import drives_of
+from tonnage.estimate.traffic import traffic
 from tonnage.estimate.training import Step
-from tonnage.formula import Number
+from tonnage.formula import Number, maximum
 from tonnage.formulas import time as f
-from tonnage.spec import Cluster, TrainingPlan
+from tonnage.spec import Cluster, Link, TrainingPlan
 
 PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
 SCRIPT = "scripts/fit_rates.py"
@@ -48,6 +51,8 @@ class Timing:
         parts += [
             self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
         ]
+        if self.plan.offload_activations != "none":
+            parts.append(self._moving)
         parts.append(self._optimizer)
         parts.append(
             self._fitted(
@@ -108,6 +113,34 @@ class Timing:
                        procedure="latency and bandwidth over the links of a group of ranks, less what runs beside compute",
                        bytes=size, hidden=self.rates.hidden)  # fmt: skip
 
+    @cached_property
+    def _moving(self) -> Term:
+        """What of moving activations out and back does not hide beside the passes that make and need them."""
+        walk = self.walk
+        stage = walk.step.walk().ranks[walk.fullest.rank].stage
+        node = self.cluster.node
+        drives = drives_of(node) if node else None
+        disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
+        moved = offload_traffic(stage)
+        taken = offload_seconds(moved, self.cluster, disks)
+        running = self.plan.num_microbatches * sum(walk.stages[walk.fullest.rank].computing(when) for when in WHEN)
+        exposed = walk.exposed(maximum(taken.link, taken.storage), running)
+        return self._sent(
+            "activations to the host and back, not hidden", exposed, moved.to_host.value + moved.from_host.value
+        )
+
+    @cached_property
+    def seconds(self) -> Number:
+        """Of a step; an array if the plan's sizes are arrays."""
+        if self.plan.offload_activations == "none":
+            return self.walk.seconds()
+        return self.walk.seconds() + self.walk.framework * self._moving.value
+
+    @cached_property
+    def traffic(self) -> Term:
+        """Bytes that an accelerator of the fullest stage sends in a step."""
+        return traffic(self.walk)
+
     @property
     def _optimizer(self) -> Term:
         walk = self.walk
@@ -160,6 +193,8 @@ class Timing:
                 "links between stages" if name.startswith("to the next") else f"links, {name}"
             )
             add(resource, count * part.value)
+        if self.plan.offload_activations != "none":
+            add("links, to the host", self._moving.value)
         add("memory bandwidth", self.walk.optimizer)
         for name, (seconds, _) in self.walk.data_parallel.items():
             add(f"links, {name}", seconds)
@@ -198,7 +233,7 @@ class Timing:
 def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | None:
     """Seconds of a step; None where nobody knows."""
     try:
-        return float(Timing(model, plan, cluster).walk.seconds())
+        return float(Timing(model, plan, cluster).seconds)
     except MissingDatum:
         return None
 
@@ -210,9 +245,7 @@ def _check(plan: TrainingPlan) -> None:
         )
     if plan.runtime == "unsloth":
         raise MissingDatum("the time of runtime unsloth is not estimated: nobody published how fast its kernels are.")
-    if "none" not in (plan.offload_optimizer, plan.offload_parameters) or {
-        plan.offload_optimizer,
-        plan.offload_parameters,
-        plan.offload_activations,
-    } != {"none"}:
-        raise MissingDatum("the time of a step with offloaded states is not estimated yet.")
+    if (plan.offload_optimizer, plan.offload_parameters) != ("none", "none"):
+        raise MissingDatum(
+            "the time of a step whose optimizer runs on the host is not estimated: no source says how fast processors update."
+        )

@@ -27,3 +27,9 @@ def tensor_parallel_recompute_traffic(L, s, b, h, w, t, m):
 def link_rate(W):
     """Bytes a second that a link moves in one direction."""
     return W
+
+
+@formula(unit="bytes", source="Narayanan2021, sec. 3.2: of each micro-batch")
+def traffic_in_a_step(M, m):
+    """What a rank sends in m micro-batches, M bytes in each."""
+    return M * m

@@ -1,12 +1,32 @@
-"""What collectives send, and how long it takes over links of two levels."""
+"""What collectives send, and how long it takes over links of two levels: inside of a node, and between nodes."""
 
-from tonnage.formula import formula
+from tonnage.formula import formula, log2
 
 
 @formula(unit="bytes", source="Thakur2005, sec. 4.1 and 4.4; nccl-tests, doc/PERFORMANCE.md")
 def ring_bytes(M, n):
     """What one of n ranks sends of M bytes that pass round a ring."""
     return M * (n - 1) / n
+
+
+@formula(
+    unit="bytes",
+    source="nccl-tests, doc/PERFORMANCE.md: an all-reduce in the network has (n+1)/(n-1) times the bandwidth of one without",
+    assumes="a switch that adds and multicasts: each rank sends all of it, and gets back what others send to its share",
+)
+def in_network_bytes(M, n):
+    """What one link carries of an all-reduce of M bytes that the switch of n ranks sums."""
+    return M * (n + 1) / n
+
+
+@formula(
+    unit="bytes",
+    source="NCCL, src/graph/tuning.cc: a double binary tree; Thakur2005, sec. 4.4",
+    assumes="n ranks of each node have a link each to other nodes and share the load evenly",
+)
+def tree_bytes(M, n, nodes):
+    """What one rank sends to other nodes of an all-reduce of M bytes among all nodes."""
+    return 2 * M * (nodes - 1) / nodes / n
 
 
 @formula(
@@ -17,3 +37,65 @@ def ring_bytes(M, n):
 def hierarchical_exchange_seconds(M, n, nodes, W, W_out):
     """Time of an all-to-all in which a rank has M bytes for all ranks together."""
     return M / nodes * (n - 1) / n / W + M * (nodes - 1) / nodes / W_out
+
+
+@formula(
+    unit="seconds",
+    source="nccl-tests, src/all_gather.cu: out of place, so that a rank copies its own part",
+    assumes="while it copies, a rank does not send",
+)
+def own_part_seconds(M, n, W_copy):
+    """Time in which a rank puts its own part of M bytes in its place."""
+    return M / n / W_copy
+
+
+@formula(unit="seconds", source="NCCL, src/graph/tuning.cc: steps inside and between nodes")
+def ring_latency(n_pass, n, nodes, lat_in, lat_out):
+    """Time of the steps round a ring of n ranks on some nodes, whatever is sent."""
+    return n_pass * ((n - nodes) * lat_in + (nodes - 1) * lat_out)
+
+
+@formula(
+    unit="seconds",
+    source="NCCL, src/graph/tuning.cc: a chain inside each node, a tree between nodes",
+    assumes="n ranks in each node",
+)
+def tree_latency(n, nodes, lat_in, lat_out):
+    """Time of the steps up and down a tree, whatever is sent."""
+    return 2 * ((n - 1) * lat_in + log2(nodes) * lat_out)
+
+
+@formula(
+    unit="seconds",
+    source="NCCL, src/graph/tuning.cc: up to the root and down again",
+    assumes="n ranks in each node, whose network sums",
+)
+def in_network_latency(n, lat_in, lat_out):
+    """Time of the steps of an all-reduce that switches of both levels sum."""
+    return 2 * ((n - 1) * lat_in + lat_out)
+
+
+@formula(unit="seconds", source="Thakur2005: each message pays alpha", assumes="one rank's messages leave one by one")
+def messages_seconds(n, lat_gap):
+    """Time that a rank's messages to or from n - 1 others take for being many."""
+    return (n - 1) * lat_gap
+
+
+@formula(
+    unit="seconds",
+    source="Thakur2005: alpha + n beta, with the number of chunks that makes the sum least",
+    assumes="a message travels in chunks, each of which pays a share of the latency again",
+)
+def pipelined_seconds(lat, tau, kappa):
+    """Time of a message that takes tau on the wire behind a latency."""
+    return lat + tau + 2 * (kappa * lat * tau) ** 0.5
+
+
+@formula(
+    unit="seconds",
+    source="nccl-tests, logs of 16 GPUs in validation/collectives.yaml: the fourth power, between the sum and the larger of the two",
+    assumes="both levels work at once on different parts of a message and get in each other's way where they need as long",
+)
+def overlapped_seconds(tau_in, tau_out):
+    """Time of a message that passes two levels of links at once."""
+    return (tau_in**4 + tau_out**4) ** 0.25

@@ -134,7 +134,7 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
         ("request", "of its context") if "serving" in document else ("sequence in the micro-batch", "in each sequence")
     )
     lines = ["", f"one more {more[0]} adds {sequence}, one more token {more[1]} {token}, on the fullest accelerator"]
-    for key in ("flops", "step_time", "checkpoint"):
+    for key in ("flops", "step_time", "traffic", "checkpoint"):
         if key in document:
             lines.append(
                 f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}{_speed(document, key)}"

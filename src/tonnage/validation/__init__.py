@@ -18,10 +18,17 @@ def _train_memory(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     return _training.predict(row, references)
 
 
+def _collective(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
+    from tonnage.validation import _collectives
+
+    return _collectives.predict(row, references)
+
+
 # A row -> a prediction for its own metric, then one for each under `also`.
 PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] = {
     "params": _params.predict,
     "train_memory": _train_memory,
+    "collective": _collective,
 }
 
 

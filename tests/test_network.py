@@ -1,0 +1,155 @@
+"""Collectives over links of two levels: what they send, how long they take, and what can never be."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tonnage.catalogue import cluster
+from tonnage.errors import MissingDatum
+from tonnage.estimate._links import links
+from tonnage.estimate._network import PASSES, Network
+from tonnage.spec import Link
+
+KINDS = sorted(PASSES)
+NAMES = ("8xH100-SXM-80GB", "16xdgx-h100", "8xdgx-a100", "4xp5.48xlarge", "2xgb200-nvl72")
+NETWORKS = {name: Network(cluster(name)) for name in NAMES}
+GB, MIB = 10**9, 1 << 20
+
+sizes = st.integers(1, 1 << 36)
+kinds = st.sampled_from(KINDS)
+networks = st.sampled_from(NAMES).map(NETWORKS.__getitem__)
+groups = st.sampled_from((2, 4, 8, 16, 32))
+
+
+def busbw(name: str, kind: str, size: int, group: int, algorithm=None) -> float:
+    """GB/s as nccl-tests counts them."""
+    made = NETWORKS[name].collective(kind, size, group, algorithm=algorithm)
+    return made.sent / made.seconds / GB
+
+
+@pytest.mark.parametrize("group", [2, 4, 8, 16, 128])
+def test_a_rank_sends_twice_n_less_one_over_n_of_an_all_reduce_and_half_of_that_of_the_others(group):
+    network = NETWORKS["16xdgx-h100"]
+    assert network.collective("all_reduce", GB, group).sent == pytest.approx(2 * (group - 1) / group * GB)
+    for kind in ("all_gather", "reduce_scatter", "all_to_all"):
+        assert network.collective(kind, GB, group).sent == pytest.approx((group - 1) / group * GB)
+
+
+@given(kinds, networks, sizes)
+def test_one_rank_alone_sends_nothing_and_takes_no_time(kind, network, size):
+    assert network.collective(kind, size, 1) == (0, 0)
+
+
+@given(kinds, networks, sizes, sizes, groups)
+def test_more_bytes_are_never_faster(kind, network, size, more, group):
+    assert network.collective(kind, size + more, group).seconds >= network.collective(kind, size, group).seconds
+
+
+@given(kinds, networks, sizes, groups)
+def test_bytes_are_never_faster_than_the_links_of_the_datasheet(kind, network, size, group):
+    """But for a switch that sums, where a rank sends less than round a ring: at most twice as fast."""
+    made = network.collective(kind, size, min(group, network.cluster.size))
+    limit = network.inside.plain * (2 if kind == "all_reduce" else 1)
+    assert made.sent / made.seconds <= limit
+
+
+@given(kinds, networks, sizes)
+def test_more_nodes_are_never_faster(kind, network, size):
+    per_node = network.per_node
+    counts = [nodes for nodes in (1, 2, 4, 8, 16) if nodes <= network.cluster.num_nodes]
+    times = [network.collective(kind, size, nodes * per_node).seconds for nodes in counts]
+    assert times == sorted(times)
+
+
+@given(kinds, networks, st.lists(sizes, min_size=1, max_size=4), groups, st.sampled_from((1, 2, 8, 64)))
+def test_an_array_of_messages_takes_what_each_takes(kind, network, many, group, stride):
+    at_once = network.collective(kind, np.array(many, float), np.full(len(many), group), np.full(len(many), stride))
+    for index, size in enumerate(many):
+        alone = network.collective(kind, size, group, stride)
+        assert at_once.seconds[index] == pytest.approx(alone.seconds, rel=1e-9)
+        assert at_once.sent[index] == pytest.approx(alone.sent, rel=1e-9)
+
+
+@given(networks, sizes, sizes, st.sampled_from((1, 2, 8, 64)))
+def test_a_message_between_two_ranks_takes_longer_for_more_bytes_and_for_another_node(network, size, more, stride):
+    assert network.send(size + more, stride) >= network.send(size, stride)
+    assert network.send(size, network.per_node) >= network.send(size, 1) or network.cluster.num_nodes == 1
+    array = network.send(np.array([size, more], float), np.array([stride, 1]))
+    assert array[0] == pytest.approx(network.send(size, stride))
+
+
+@given(networks, sizes, groups)
+def test_the_fastest_algorithm_is_taken(network, size, group):
+    best = network.collective("all_reduce", size, group).seconds
+    named = [
+        network.collective("all_reduce", size, group, algorithm=each).seconds for each in ("ring", "tree", "in_network")
+    ]
+    assert best == pytest.approx(min(named))
+
+
+def test_a_switch_that_sums_beats_a_ring_among_eight_and_not_among_two():
+    assert busbw("8xH100-SXM-80GB", "all_reduce", 8 << 30, 8) > 1.2 * busbw(
+        "8xH100-SXM-80GB", "all_reduce", 8 << 30, 8, "ring"
+    )
+    assert busbw("8xH100-SXM-80GB", "all_reduce", 8 << 30, 2) == busbw(
+        "8xH100-SXM-80GB", "all_reduce", 8 << 30, 2, "ring"
+    )
+
+
+def test_a_tree_beats_a_ring_for_short_messages_among_many_nodes():
+    ring, tree = (
+        NETWORKS["8xdgx-a100"].collective("all_reduce", MIB, 64, algorithm=each).seconds for each in ("ring", "tree")
+    )
+    assert tree < ring
+
+
+def test_a_network_whose_switches_sum_sends_half_between_nodes():
+    machine = cluster("16xdgx-a100")
+    sums = Link(
+        name="InfiniBand HDR", bytes_per_second=machine.node.outside.bytes_per_second, topology="fat tree, SHARP"
+    )
+    summing = Network(replace(machine, node=replace(machine.node, outside=sums)))
+    plain = Network(machine)
+    # one rank in each node: nothing is sent inside
+    assert (
+        summing.collective("all_reduce", GB, 16, stride=8).seconds
+        < 0.6 * plain.collective("all_reduce", GB, 16, stride=8).seconds
+    )
+
+
+def test_ranks_a_node_apart_share_no_links_inside_and_those_beside_each_other_use_no_network():
+    network = NETWORKS["16xdgx-h100"]
+    apart, beside = (network.collective("all_gather", GB, 8, stride).seconds for stride in (8, 1))
+    assert apart > 5 * beside
+    assert beside == pytest.approx(NETWORKS["8xH100-SXM-80GB"].collective("all_gather", GB, 8).seconds)
+
+
+def test_large_messages_reach_what_machines_were_measured_at():
+    """validation/collectives.yaml has the sources."""
+    assert busbw("8xH100-SXM-80GB", "all_reduce", 8 << 30, 8) == pytest.approx(476, rel=0.05)
+    assert busbw("8xH100-SXM-80GB", "all_gather", 16 << 30, 8) == pytest.approx(361.4, rel=0.05)
+    assert busbw("16xdgx-h100", "all_reduce", 16 << 30, 16) == pytest.approx(472, rel=0.05)
+    assert busbw("8xdgx-a100", "all_reduce", 8 << 30, 16) == pytest.approx(238, rel=0.05)
+
+
+def test_a_cluster_without_a_link_is_refused_with_what_to_name():
+    machine = cluster("2x8xH100-SXM-80GB")
+    with pytest.raises(MissingDatum, match="16xdgx-h100"):
+        Network(replace(machine, node=None))
+
+
+def test_a_link_is_of_the_longest_kind_that_begins_its_name_and_others_are_not_measured():
+    constants = links()
+    assert constants.of(Link(name="NVLink 4", bytes_per_second=1), inside=True) is constants.kinds["NVLink 4"]
+    assert constants.of(Link(name="EFA 3200 Gb/s", bytes_per_second=1), inside=False).gap > 0
+    unknown = constants.of(Link(name="NVLink 45", bytes_per_second=1), inside=True)
+    assert unknown is constants.inside and not unknown.is_measured
+
+
+def test_no_link_is_faster_than_its_datasheet():
+    constants = links()
+    for kind in (*constants.kinds.values(), constants.inside, constants.outside):
+        assert 0 < kind.share <= 1 and 0 < kind.direct <= 1 and 0 <= kind.in_network <= 1
+        assert 1e-7 < kind.step < 1e-4 and kind.gap < 1e-4

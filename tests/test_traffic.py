@@ -1,0 +1,93 @@
+"""What each parallel dimension sends in a step: by formula, over which link, and how much of it is hidden."""
+
+import pytest
+
+from tonnage.catalogue import cluster
+from tonnage.estimate._question import Question
+from tonnage.estimate._rates import rates
+from tonnage.estimate._step_time import StepTime
+from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.traffic import sendings, traffic
+from tonnage.estimate.training import Step
+from tonnage.formulas import communication as f
+from tonnage.models import read
+
+
+def step_time(on: str = "2xdgx-h100", model: str = "llama-3.1-8b", **options) -> StepTime:
+    said, machine = read(model, offline=True), cluster(on)
+    plan = training_plan(said, machine, TrainingOptions(**options), Question())
+    return StepTime(Step(said, plan, machine), rates())
+
+
+def megatron(**options) -> StepTime:
+    return step_time(
+        **{"runtime": "megatron", "tensor_parallel_size": 8, "sequence_length": 4096, "zero_stage": 0} | options
+    )
+
+
+def sent(made: StepTime, group: str) -> float:
+    return sum(each.term.value for each in sendings(made) if each.group == group)
+
+
+SIZES = {"L": 32, "s": 4096, "b": 1, "h": 4096, "w": 2, "t": 8}
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_megatron_sends_four_all_reduces_a_layer_and_six_where_all_is_recomputed(micro_batches):
+    """Document B10."""
+    options = {"sequence_parallel": False, "num_microbatches": micro_batches}
+    plain, again = megatron(**options), megatron(**options, recompute="full")
+    assert sent(plain, "tensor parallel") == f.tensor_parallel_traffic(**SIZES, m=micro_batches)
+    assert sent(again, "tensor parallel") == f.tensor_parallel_recompute_traffic(**SIZES, m=micro_batches)
+
+
+def test_sequence_parallelism_gathers_once_more_in_backward():
+    """Each all-reduce is a reduce-scatter and an all-gather, of which backward makes one in four again for the gradients of weights."""
+    plain, split = megatron(sequence_parallel=False), megatron(sequence_parallel=True)
+    assert sent(split, "tensor parallel") == 1.25 * sent(plain, "tensor parallel")
+
+
+def test_gradients_of_data_parallel_ranks_are_one_all_reduce_of_what_a_rank_holds():
+    made = megatron()
+    held = sum(count * made.step.trained_held[block].value for block, count in made.fullest.layers)
+    width = made.step.recipe.main_gradient_bytes
+    assert sent(made, "data parallel") == pytest.approx(2 * (2 - 1) / 2 * held * width)
+
+
+def test_zero_3_gathers_weights_twice_and_scatters_gradients_in_every_micro_batch():
+    made = step_time(runtime="fsdp2", sequence_length=4096, zero_stage=3)
+    layers = sum(count * made.step.held[block].value for block, count in made.fullest.layers)
+    share = 15 / 16
+    expected = share * layers * (2 * made.step.recipe.compute_bytes + made.step.recipe.reduce_bytes)
+    assert sent(made, "sharded states") == pytest.approx(expected, rel=0.01)
+
+
+def test_the_whole_is_the_sum_of_its_parts_and_every_leaf_has_a_formula():
+    whole = traffic(megatron(pipeline_parallel_size=2, num_microbatches=4))
+    assert whole.unit == "bytes" and whole.value == sum(child.value for child in whole.children)
+    for _, term in whole.walk():
+        assert term.combine == "sum" or (term.formula is f.traffic_in_a_step and term.source)
+
+
+def test_groups_say_over_which_link_they_talk():
+    links = {each.group: each.link for each in sendings(megatron(pipeline_parallel_size=2, num_microbatches=4))}
+    assert links["tensor parallel"] == "NVLink 4" and links["pipeline parallel"].startswith("InfiniBand")
+    across = {each.group: each.link for each in sendings(step_time(runtime="fsdp2", sequence_length=4096))}
+    assert across["sharded states"] == "NVLink 4 and InfiniBand NDR 8 x 400 Gb/s"
+
+
+def test_one_accelerator_sends_nothing():
+    assert traffic(step_time("1xH100-SXM-80GB", "qwen3-0.6b", runtime="fsdp2", sequence_length=2048)).value == 0
+
+
+def test_the_hidden_share_is_a_share_and_what_is_exposed_is_what_the_step_waits_for():
+    made = megatron(tp_comm_overlap=True) if "tp_comm_overlap" in TrainingOptions.__struct_fields__ else megatron()
+    for each in sendings(made):
+        assert 0 <= each.hidden <= 1
+    exposed = sum(each.seconds * (1 - each.hidden) for each in sendings(made) if each.group == "data parallel")
+    assert exposed == pytest.approx(sum(seconds for seconds, _ in made.data_parallel.values()))
+
+
+def test_sharded_states_travel_partly_beside_the_layers():
+    made = step_time(runtime="fsdp2", sequence_length=8192)
+    assert all(0 < each.hidden < 1 for each in sendings(made) if each.group == "sharded states")
