@@ -157,7 +157,7 @@ def test_no_arguments_say_what_to_try_first(run):
         ([*SERVE, "--tp", "2"], 64, "the cluster's 1 accelerator."), ([*SERVE, "--context", "1e18"], 64, "context must be from 1 to 1,099,511,627,776"),
         (["train", "llama-3.1-8b", "--on", "./nothere.toml"], 64, "there is no file './nothere.toml'"),
         ([*TRAIN, "--runtime", "ddp", "--tp", "2"], 64, "has no tensor_parallel_size"), ([*TRAIN, "--mikro", "2"], 64, "Did you mean"),
-        (["train", "llama-3.1-8b", "--on", "0xh100"], 64, "at least one"), ([*TRAIN, "--reserve", "lots"], 64, "--reserve"), ([*TRAIN, "--vpp", "7", "--pp", "2"], 64, "virtual"),
+        (["train", "llama-3.1-8b", "--on", "0xh100"], 64, "at least one"), ([*TRAIN, "--reserve", "lots"], 64, "--reserve"), ([*TRAIN, "--vpp", "7", "--pp", "2", "--runtime", "megatron"], 64, "virtual"),
         (["rules", "Z9"], 64, "Did you mean"), (["rules", "Z"], 64, "Known: A, B, C, D, E"), (["rules", "--like", "zzzz"], 64, "speaks of 'zzzz'"),
         (["rules", "--like", " "], 64, "needs words"), (["explain", "kv_cash_bytes"], 64, "kv_cache_bytes"), (["validate", "nowhere.yaml"], 64, "nowhere.yaml"),
         (["accelerators", "h1000"], 64, "Did you mean"), (["models", "lama"], 64, "Did you mean"), (["serve", "llama-3.1-8b", "--on", "h100", "--context", "0"], 64, "context"),
