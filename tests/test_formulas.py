@@ -13,7 +13,7 @@ NAMES = list(FORMULAS)
 PLANS = 200
 # What a letter may be where integers up to 4096 make no sense of the formula.
 BETWEEN = {"alpha": (0.1, 0.9), "beta": (0.1, 0.9), "u": (0.1, 0.95), "rho": (0.05, 0.9), "USD_buy": (1e4, 1e6), "USD_rent": (1.0, 9.0), "USD_run": (0.01, 0.9), "fx": (0.5, 9.0), "share_net": (0.01, 0.9), "years": (1.0, 9.0),
-           "pw": (100.0, 900.0), "pue": (1.0, 2.0), "USD_kwh": (0.01, 0.9), "C": (1e15, 1e25), "P": (1e12, 1e16), "eta": (0.1, 1.0)}  # fmt: skip
+           "pw": (100.0, 900.0), "pue": (1.0, 2.0), "USD_kwh": (0.01, 0.9), "C": (1e15, 1e25), "P": (1e12, 1e16), "eta": (0.1, 1.0), "q_slow": (0.0, 0.9), "kappa": (1.0, 3.0)}  # fmt: skip
 
 
 def _columns(chosen):
@@ -59,6 +59,7 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
         "goodput",
         "gradients_carried",
         "gradients_fresh",
+        "straggler_factor",
         "several_ranks",
         "model_flops_utilization",
         "hardware_flops_utilization",

@@ -237,6 +237,12 @@ def test_recomputation_under_a_split_backward_is_not_known():
         of(pipeline_schedule="zbv", recompute="full")
 
 
+@pytest.mark.parametrize("name", ["zbv", "interleaved-1f1b"])
+def test_frozen_layers_between_chunks_are_not_estimated(name):
+    with pytest.raises(MissingDatum, match="in the midst"):
+        of(pipeline_schedule=name, method="freeze", trainable_layers=4)
+
+
 def test_the_first_rank_of_a_v_has_both_ends_of_the_model():
     model, plan, where = of(pipeline_schedule="zbv")
     stages = Step(model, plan, where).stages
@@ -247,6 +253,15 @@ def test_the_first_rank_of_a_v_has_both_ends_of_the_model():
     assert sum(count for stage in stages for _, count in stage.layers) == model.num_layers
     held = {stage.rank: sum(count for _, count in stage.layers) for stage in stages}
     assert held[0] <= min(held.values())
+
+
+def test_chunks_of_torchtitan_need_not_divide_the_layers_and_ends_weigh_one_each():
+    """34 of 32 layers, table and head over 12 chunks: 3 for the first ten, 2 for the others, less the ends."""
+    model, plan, where = of(pipeline_schedule="Interleaved1F1B", virtual_pipeline_size=3)
+    held = [sum(count for _, count in stage.layers) for stage in Step(model, plan, where).stages]
+    assert sum(held) == model.num_layers and held == [8, 9, 8, 7]
+    with pytest.raises(InvalidPlan, match="must divide"):
+        of(runtime="megatron", virtual_pipeline_size=3)
 
 
 def test_a_tied_table_of_a_v_is_there_once():

@@ -75,6 +75,9 @@ def train(
     - recompute_modules [names]: with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts
     - context_parallel_method [name]: how megatron's ranks share a sequence: p2p, a2a or allgather
     - expert_capacity_factor [factor]: tokens an expert has room for, over the mean; megatron pads to it and drops the rest
+    - expert_imbalance [factor]: tokens of the fullest expert rank over the mean (megatron, several expert ranks)
+    - straggler_slowdown [factor]: how many times longer a slow node takes for a step (time alone); large jobs on a shared cluster were delayed 1.34 times on average (Wu2024)
+    - straggler_share [share]: share of nodes that are slow: the more nodes, the likelier one of them is
     - cuda_graph [kind]: megatron: full where graphs replay a whole step, so that kernels do not wait for the host (time alone)
     - tp_comm_overlap [switch]: megatron: tensor ranks send while they compute (time alone)
     - overlap_moe_expert_parallel_comm [switch]: megatron: expert ranks send while they compute (time alone)

@@ -141,7 +141,9 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
     that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
-    `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with several chunks is interleaved.
+    `expert_imbalance`: tokens of the fullest expert rank over the mean. `straggler_slowdown`: how many times longer a slow node takes,
+    `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with
+    several chunks is interleaved.
     `packing`: a row has several sequences, which do not see each other. `chunk_layers`: of each virtual stage, in the order in which a token
     passes them; empty: as even as can be. `cuda_graph` and the three after it change time alone.
     """
@@ -184,6 +186,9 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     chunk_layers: tuple[int, ...] = ()
     recompute_modules: str = ""
     expert_capacity_factor: float | None = None
+    expert_imbalance: Number = 1
+    straggler_slowdown: Number = 1
+    straggler_share: Number = 1
     mtp_layers: int = 0
     context_parallel_method: str = ""
     runtime_version: str = ""

@@ -117,7 +117,7 @@ class Megatron(Framework):
         tokens = tokens / plan.tensor_parallel_size if self._setting.sequence_parallel else tokens
         factor = plan.expert_capacity_factor
         if factor is None:
-            return tokens * mixture.top_k * plan.expert_tensor_parallel_size
+            return tokens * mixture.top_k * plan.expert_tensor_parallel_size * plan.expert_imbalance
         return (
             -(-tokens * mixture.top_k * factor // mixture.num_experts)
             * mixture.num_experts

@@ -9,6 +9,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, op_parameters, share
 from tonnage.estimate._releases import release_of
+from tonnage.estimate.flops import training_flops
 from tonnage.ops import Head, MoE, Weight
 from tonnage.precisions import Recipe, precision
 from tonnage.spec import TrainingPlan
@@ -35,6 +36,15 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
     """Parameters of one layer that train, on one rank."""
     groups = (Group(extent.split, extent.heads, round(count)) for extent, count in trained.items())
     return Term.sum("one layer's trained", *(share(group, shares) for group in groups), unit="parameters")
+
+
+def model_flops(model: Model, plan: TrainingPlan, step: "Step") -> Term:
+    """FLOP of one step that the method of this plan must do: what MFU counts."""
+    adapters = adapter_parameters(step) if plan.method in ("lora", "dora") else 0
+    return training_flops(
+        model, plan.global_batch_size * plan.sequence_length, plan.sequence_length,
+        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
+    )  # fmt: skip
 
 
 def adapter_parameters(step: "Step") -> float:

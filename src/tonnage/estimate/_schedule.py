@@ -109,8 +109,8 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatche
         raise InvalidPlan(f"pipeline_schedule {chosen.name} needs num_microbatches that {rounds} rounds of {p} stages divide. Got {microbatches}. Nearest: {rounds * p} or {(rounds + 1) * p}.")  # fmt: skip
     if chosen.splits and o.compile:
         raise InvalidPlan(f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: compile must be off.")  # fmt: skip
-    if chosen.v_shaped and o.method == "freeze":
-        raise MissingDatum(f"method freeze under pipeline_schedule {chosen.name} is not estimated: the layers that train are in the midst of ranks.")  # fmt: skip
+    if chosen.chunks[0] > 1 and deals_chunks(runtime) and o.method == "freeze":
+        raise MissingDatum(f"method freeze under pipeline_schedule {chosen.name} of {runtime.name} is not estimated: the layers that train are in the midst of ranks.")  # fmt: skip
     if chosen.splits and o.recompute not in (None, "none"):
         raise MissingDatum(f"what layers keep between their two backward passes when they are recomputed is not known: with pipeline_schedule "
                            f"{chosen.name} recompute must be none. Got {o.recompute}.")  # fmt: skip
@@ -119,21 +119,29 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatche
 # ---- where stages lie ----
 
 
-def folded(chunks: Sequence[Stage]) -> tuple[Stage, ...]:
-    """The ranks of a V: each has one of the first half of `chunks`, and the one that is as far from the end."""
-    half = len(chunks) // 2
-    return tuple(_joined(rank, chunks[rank], chunks[-1 - rank]) for rank in range(half))
+def deals_chunks(runtime: TrainingRuntime) -> bool:
+    """torchtitan splits a model into all of its chunks, not into ranks (distributed/pipeline_parallel.py): they may be of unequal size."""
+    return runtime.split == "ends weigh"
 
 
-def _joined(rank: int, first: Stage, second: Stage) -> Stage:
+def dealt(chunks: Sequence[Stage], ranks: int, *, v_shaped: bool) -> tuple[Stage, ...]:
+    """The ranks: each has every so-manyth of `chunks`; of a V one of the first half, and the one as far from the end."""
+    made = []
+    for rank in range(ranks):
+        own = (chunks[rank], chunks[-1 - rank]) if v_shaped else chunks[rank::ranks]
+        made.append(reduce(_joined, own))
+    return tuple(made)
+
+
+def _joined(first: Stage, second: Stage) -> Stage:
     counts: dict[Any, int] = {}
     for block, count in first.layers + second.layers:
         counts[block] = counts.get(block, 0) + count
     after, table = second.after, second.table
-    if rank == 0 and any(isinstance(op, Embedding) for op in after):  # the tied head has its table here: no copy
+    if first.rank == 0 and any(isinstance(op, Embedding) for op in after):  # the tied head has its table here: no copy
         after = tuple(op for op in after if not isinstance(op, Embedding))
         table = tuple(op for op in first.before if isinstance(op, Embedding))
-    return Stage(rank, tuple(counts.items()), first.before, after, table, first.towers, first.tower_ops, second.is_last,
+    return Stage(first.rank, tuple(counts.items()), first.before, after, table, first.towers, first.tower_ops, second.is_last,
                  first.order + second.order, first.first_layer)  # fmt: skip
 
 

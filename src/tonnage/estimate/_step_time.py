@@ -18,6 +18,7 @@ from tonnage.estimate._rates import Rates
 from tonnage.estimate._schedule import Times, bubble
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
 from tonnage.tape import Layer, Work
 
@@ -334,7 +335,14 @@ class StepTime:
         """One step."""
         exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
         pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
-        return self.framework * (pipeline + exposed + self.optimizer + self.rates.step)
+        return self.framework * self.stragglers.value * (pipeline + exposed + self.optimizer + self.rates.step)
+
+    @cached_property
+    def stragglers(self) -> Term:
+        """The factor by which slow nodes hold up the step; 1 where nobody said that there are any."""
+        plan, cluster = self.plan, self.step.cluster
+        assert cluster is not None
+        return Term.of("stragglers", straggler_factor, kappa=plan.straggler_slowdown, q_slow=plan.straggler_share, nodes=cluster.num_nodes)  # fmt: skip
 
 
 COLLECTIVES: dict[str, Collective] = {

@@ -9,11 +9,9 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
-from tonnage.estimate._method import adapter_parameters
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import BillOptions, usd_per_hour
-from tonnage.estimate.flops import training_flops
 from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.time import Timing
@@ -56,15 +54,6 @@ def timed(
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing, figures
-
-
-def model_flops(model: Model, plan: TrainingPlan, made: TrainingMemory) -> Term:
-    """What the method of this plan must compute."""
-    adapters = adapter_parameters(made.fullest.stage.step) if plan.method in ("lora", "dora") else 0
-    return training_flops(
-        model, plan.global_batch_size * plan.sequence_length, plan.sequence_length,
-        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
-    )  # fmt: skip
 
 
 def today() -> date:

@@ -14,10 +14,11 @@ from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._counted import Conventions
 from tonnage.estimate._host import HostMemory, host_memory
+from tonnage.estimate._method import model_flops
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
-from tonnage.estimate._timed import model_flops, timed, today
+from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
@@ -194,7 +195,7 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, checkpoint = model_flops(model, plan, made), checkpoint_bytes(model, plan)
+    flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None

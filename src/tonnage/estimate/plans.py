@@ -23,6 +23,7 @@ from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._schedule import pipeline_schedule
 from tonnage.estimate._training_method import check_base, training_method, usual_precision
 from tonnage.estimate._trl_losses import KINDS, LOGITS, TOKENS
+from tonnage.estimate._uneven import uneven_ranks
 from tonnage.estimate._zero_options import zero_options
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
@@ -92,6 +93,9 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     recompute_modules: str | None = None
     context_parallel_method: str | None = None
     expert_capacity_factor: float | None = None
+    expert_imbalance: float | None = None
+    straggler_slowdown: float | None = None
+    straggler_share: float | None = None
     mtp_layers: int | None = None
     runtime_version: str | None = None
     offload_optimizer: str | None = None
@@ -176,6 +180,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
         chunk_layers=chunk_layers(model, runtime, sizes, o),
+        **uneven_ranks(model, runtime, sizes, o, q),
         **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
         **method, **objective_of(model, runtime, method.get("method", "full"), o, q),
         **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),

@@ -65,12 +65,13 @@ class Timing:
             )
         )
         step = Term.sum("step", *parts)
-        if walk.framework == 1:
-            return step.named("time of a step")
-        factor = self._fitted(
-            f"runtime {plan.runtime}", walk.framework, "", "of its published runs over those of Megatron"
-        )
-        return Term.product("time of a step", "seconds", factor, step)
+        factors = []
+        if walk.framework != 1:
+            what = "of its published runs over those of Megatron"
+            factors.append(self._fitted(f"runtime {plan.runtime}", walk.framework, "", what))
+        if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
+            factors.append(walk.stragglers)
+        return Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
 
     def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:
         return Term.by(name, value, unit, basis="analytic", source=f"fitted: {SCRIPT}", version="1", procedure=what)
@@ -161,7 +162,11 @@ class Timing:
         """HFU: of what all ranks did, run again or not."""
         plan = self.plan
         ranks = plan.world_size / plan.pipeline_parallel_size
-        done = sum(spent.flops for stage in self.walk.stages for spent in stage.kernels.values())
+        done = sum(  # the fullest expert rank is walked; the mean one counts
+            spent.flops / (plan.expert_imbalance if kind == "experts" else 1)
+            for stage in self.walk.stages
+            for (_, kind), spent in stage.kernels.items()
+        )
         return Term.of("HFU", f.hardware_flops_utilization, C=done * plan.num_microbatches * ranks, **self._peaks)
 
     @property
@@ -197,6 +202,8 @@ class Timing:
             add(f"links, {name}", seconds)
         add("pipeline bubble", self.walk.bubble)
         add("fixed costs of a step", self.walk.rates.step)
+        if (factor := self.walk.stragglers.value) > 1:
+            add("the slowest node", (factor - 1) * sum(found.values()))
         return found
 
     @property

@@ -75,3 +75,13 @@ def tokens_per_second(D, tau):
 def microbatches(m):
     """Micro-batches that pass through each stage in one step."""
     return m
+
+
+@formula(
+    unit="",
+    source="Wu2024, abstract: slow nodes delay whole jobs",
+    assumes="a step waits for its slowest node; nodes are slow independently of each other, all by as much; what is slow stays in the step's critical path",
+)
+def straggler_factor(kappa, q_slow, nodes):
+    """How many times longer a step takes on average when each node is slow with probability q_slow."""
+    return 1 + (kappa - 1) * (1 - (1 - q_slow) ** nodes)

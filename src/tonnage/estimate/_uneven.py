@@ -1,0 +1,59 @@
+"""Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers. Nothing of it unless it is said."""
+
+from typing import TYPE_CHECKING, Any
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._question import Question
+from tonnage.runtimes import TrainingRuntime
+
+if TYPE_CHECKING:
+    from tonnage.estimate.plans import TrainingOptions
+
+SLOWEST = 1000  # times
+
+
+def uneven_ranks(
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question
+) -> dict[str, Any]:
+    """The fields of a plan that say so."""
+    return _imbalance(model, runtime, sizes["expert_parallel_size"], o, q) | _stragglers(o, q)
+
+
+def _imbalance(
+    model: Model, runtime: TrainingRuntime, ranks: int, o: "TrainingOptions", q: Question
+) -> dict[str, float]:
+    """Tokens of the fullest expert rank over the mean: from balanced to all of them."""
+    said = o.expert_imbalance
+    if runtime.name != "megatron" or not expert_counts(model) or ranks == 1 or o.expert_capacity_factor is not None:
+        if said not in (None, 1):
+            raise InvalidPlan(
+                f"expert_imbalance needs experts that several ranks of megatron share, without expert_capacity_factor: it must be 1. Got {said:g}."
+            )
+        return {}
+    if said is not None and not 1 <= said <= ranks:
+        raise InvalidPlan(
+            f"expert_imbalance must be from 1 (balanced) to the {ranks} ranks that share the experts. Got {said:g}."
+        )
+    why = "assumed: every rank's experts are sent equally many tokens"
+    return {"expert_imbalance": q.take("expert_imbalance", said, 1, "default", why)}
+
+
+def _stragglers(o: "TrainingOptions", q: Question) -> dict[str, float]:
+    slow, share = o.straggler_slowdown, o.straggler_share
+    if slow is None:
+        if share is not None:
+            raise InvalidPlan(f"straggler_share belongs to straggler_slowdown, which is not said. Got {share:g}.")
+        return {}
+    if not 1 <= slow <= SLOWEST:
+        raise InvalidPlan(
+            f"straggler_slowdown must be from 1 to {SLOWEST:,}: how many times longer a slow node takes. Got {slow:g}."
+        )
+    if share is not None and not 0 <= share <= 1:
+        raise InvalidPlan(f"straggler_share must be from 0 to 1: the share of nodes that are slow. Got {share:g}.")
+    why = "a slow node is there in any case"
+    return {
+        "straggler_slowdown": q.take("straggler_slowdown", slow),
+        "straggler_share": q.take("straggler_share", share, 1, "default", why),
+    }
