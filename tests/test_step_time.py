@@ -314,3 +314,13 @@ def test_formulas_open_the_time_of_a_step_the_run_and_the_bill():
         "accelerator_hours",
     ):
         assert f"; {formula};" in text
+
+
+def test_a_narrow_recipe_that_nothing_is_timed_in_says_so():
+    assert any(
+        "timed in fp8" in each for each in tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", precision="fp8-te").warnings
+    )
+    assert not any(
+        "timed in fp8" in each
+        for each in tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", precision="fp8-te", runtime="megatron").warnings
+    )

@@ -51,7 +51,7 @@ class KernelTime:
         else:
             rate = self._product(work)
         seconds = maximum(flops / rate, moved / self.bandwidth) + self.rates.launch
-        if self._is_narrow(work):
+        if self.is_narrow(work):
             seconds = seconds + self.rates.cast * self.moved(work, but="parameter") / self.bandwidth
         return seconds, flops, moved
 
@@ -63,12 +63,13 @@ class KernelTime:
                 total = total + size * self.sizes.factor(extent)
         return total
 
-    def _is_narrow(self, work: Work) -> bool:
+    def is_narrow(self, work: Work) -> bool:
+        """Whether a product is multiplied in fewer than 16 bit here."""
         return work.quantised and self.narrow in self.chip.dense_flops
 
     def _product(self, work: Work) -> Number:
         """FLOP/s of a product: a short side leaves tiles half empty, a short depth is spent on filling and draining them."""
-        name = self.narrow if self._is_narrow(work) else self.wide
+        name = self.narrow if self.is_narrow(work) else self.wide
         rows, inner, outer = self._shape(work)
         r = self.rates
         kind = "bf16" if name == self.wide else name

@@ -42,6 +42,13 @@ def timed(
         question.warn(
             f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
         )
+    kernels = timing.walk.kernels
+    if kernels.narrow and not any(
+        kernels.is_narrow(work) for layer in made.fullest.stage.step.layers.values() for work in layer.work
+    ):
+        question.warn(
+            f"no product is timed in {kernels.narrow}: {cluster.accelerator.name} has no such peak, or runtime {plan.runtime} is not known to use it."
+        )
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
