@@ -110,7 +110,7 @@ class KernelTime:
             return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"]
         s = self.sizes.s
         reach = s if window is None else minimum(s, window)
-        flops = flops * (reach - reach * (reach - 1) / (2 * s)) / s
+        flops = flops * (reach - reach * (reach - 1) / (2 * s) if work.causal else reach) / s
         share = self.attention_share * (self.rates.attention_backward if work.when == "backward" else 1)
         return flops, self.chip.peak(self.wide) * share
 

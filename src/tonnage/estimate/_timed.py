@@ -43,11 +43,10 @@ def timed(
             f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
         )
     kernels = timing.walk.kernels
-    if kernels.narrow and not any(
-        kernels.is_narrow(work) for layer in made.fullest.stage.step.layers.values() for work in layer.work
-    ):
+    work = [each for layer in made.fullest.stage.step.layers.values() for each in layer.work]
+    if kernels.narrow in cluster.accelerator.dense_flops and not any(kernels.is_narrow(each) for each in work):
         question.warn(
-            f"no product is timed in {kernels.narrow}: {cluster.accelerator.name} has no such peak, or runtime {plan.runtime} is not known to use it."
+            f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
         )
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]

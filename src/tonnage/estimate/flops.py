@@ -10,15 +10,19 @@ from tonnage.ops import Core, Op
 def forward_flops(model: Model, tokens: Number, sequence_length: Number) -> Term:
     """FLOP of `tokens` tokens in sequences of `sequence_length` through the language model, head included.
 
-    Towers run on images and sounds, whose number nobody gave: they are left out.
+    An encoder of text sees as many tokens as its decoder. Towers run on images and sounds, whose number nobody gave: they are left out.
     """
     main = model.decoder
-    parts = [
-        _layers(block, count, tokens, sequence_length)
-        for block, count in zip(main.blocks, main.counts(), strict=True)
-        if count
-    ]
-    loose = [term for op in main.before + main.after for term in _op(op, 1, tokens, sequence_length)]
+    parts, loose = [], []
+    for branch in model.branches:
+        if branch is not main and branch.kind in ("vision", "audio", "draft"):
+            continue
+        parts += [
+            _layers(block, count, tokens, sequence_length)
+            for block, count in zip(branch.blocks, branch.counts(), strict=True)
+            if count
+        ]
+        loose += [term for op in branch.before + branch.after for term in _op(op, 1, tokens, sequence_length)]
     return Term.sum("forward", *parts, *loose, unit="FLOP")
 
 

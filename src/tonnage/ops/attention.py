@@ -180,9 +180,12 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
             if code.style.heads_normed_turned and self.window is not None:  # the layers that see all have no positions
                 q, k = code.rms_norm(q, None, self.heads), code.rms_norm(k, None, self.kv_heads)
             by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
-            return code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
+            code.worked.causal = self.causal and self.memory_width is None
+            made = code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
                                is_masked=self.window is not None and code.masked, sinks=self.sinks,
                                causal=self.causal, cross=self.memory_width is not None)  # fmt: skip
+            code.worked.causal = True
+            return made
 
     def _gated(self, code: Code, x: Tensor, made: Tensor, gate: Tensor | None) -> Tensor:
         if self.gate_name:

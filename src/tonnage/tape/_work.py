@@ -29,7 +29,7 @@ class Work(NamedTuple):
 
     `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `inner` and `outer` are the
     columns and rows of the weight, `cut` names which of them ranks share; `quantised`: its operands may be narrower than 16 bit.
-    `kernels`: how many this stands for.
+    `kernels`: how many this stands for. `causal`: of attention, a token sees none after it.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Work(NamedTuple):
     quantised: bool = False
     wgrad: bool = False
     kernels: int = 1
+    causal: bool = True
 
 
 class Worked:
@@ -55,6 +56,7 @@ class Worked:
         self.written: defaultdict[Extent, float] = defaultdict(float)
         self.when: Pass = "forward"
         self.copies = 1.0
+        self.causal = True  # the attention at work
         self.is_first = False  # selective recomputation by operation: a first run, whose derivatives are not used
         self.repeats = 1.0  # parts of the sequence that pass one after the other
         self.is_known = False  # the result is there already: the operation is skipped, its derivative is not
@@ -155,7 +157,13 @@ class Worked:
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
         if name == "attention":
             made = Work(
-                scope, "attention", self.when, 2 * (given[0].elements + out.elements), Extent("pair", cut), moved
+                scope,
+                "attention",
+                self.when,
+                2 * (given[0].elements + out.elements),
+                Extent("pair", cut),
+                moved,
+                causal=self.causal,
             )
             return self._noted(made, ATTENTION_BACKWARD)
         inner = given[0].elements if out.extent.unit == "pair" else out.elements

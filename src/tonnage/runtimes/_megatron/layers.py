@@ -69,7 +69,9 @@ def attention(code: MegatronCode, op: Attention, x: Tensor) -> Tensor:
             k = code.normed(code.copy(k), kind, op.held(k_norm), op.kv_heads if each else 1)
         if op.qk_norm or code.style.rotary:
             q, k, v = code.rotary(q, op.head_dim), code.rotary(k, op.head_dim), code.copy(v)
+        code.worked.causal = op.causal
         made = code.attend(q, k, v, op.heads, op.out_width)
+        code.worked.causal = True
         del q, k, v
         return _projected(code, op, f"{op.name}.{op.names[3]}", made) if op.out else made
 
