@@ -48,7 +48,6 @@ FIXED = (
     Fixed("narrow_half_depth", 500.0, f"{AICONF}, gemm_perf: fp8 452 on Hopper, 600 on Blackwell"),
     Fixed("experts_half_depth", 500.0, f"{AICONF}, moe_perf: 422 to 500 on Hopper and Blackwell"),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
-    Fixed("optimizer_bytes", 30.0, "reads of gradient, master and two moments, and writes of all but the gradient, 4 bytes each, and a 16-bit weight"),
 )  # fmt: skip
 FITTED = (
     Fitted("bf16.Hopper", 0.70, 0.1, 0.45, 0.80, "large bf16 products on Hopper"),
@@ -66,8 +65,8 @@ FITTED = (
     Fitted("memory", 0.80, 0.1, 0.60, 0.93, "of the memory's bandwidth"),
     Fitted("host", 6e-6, 0.15, 3e-6, 9e-6, "seconds to ask for a kernel"),
     Fitted("router_kernels", 60, 0.5, 10, 400, "kernels of a router and its dispatcher"),
-    Fitted("alltoall", 2, 0.5, 0.5, 10, "times that, where sizes come from other ranks"),
-    Fitted("newer_experts", 1.3, 0.3, 0.8, 2.5, "experts' products from core 0.18 on: fused with their casts"),
+    Fitted("alltoall", 2, 0.5, 0.5, 4, "times that, where sizes come from other ranks"),
+    Fitted("newer_around_experts", 0.5, 0.5, 0.05, 1.0, "of the time around experts' products, from core 0.18 on"),
     Fitted("half_side", 60, 0.5, 5, 800, "rows or columns at which a product reaches half of its share"),
     Fitted("cast", 0.5, 0.5, 0.02, 4, "passes over a narrow product's operands"),
     Fitted("scan", 0.1, 1.0, 0.0005, 0.5, "of the 16-bit peak, recurrences"),

@@ -331,3 +331,32 @@ def test_a_narrow_recipe_that_nothing_is_timed_in_says_so():
 def test_encoders_see_all_of_their_sequence(model):
     made = tonnage.train(model, "8xH100-SXM-80GB", sequence_length=512)
     assert made.run["mfu"].value <= made.run["hfu"].value * 1.001
+
+
+PEAKS = {"bf16-mixed": "bf16", "fp8-te-primary": "fp8"}
+
+
+@pytest.mark.parametrize("precision", PEAKS)
+@pytest.mark.parametrize(
+    "machine", ["8x8xA100-SXM-80GB", "8x8xH100-SXM-80GB", "8x8xB200-SXM-180GB", "8x8xB300-SXM-288GB"]
+)
+@pytest.mark.parametrize("model", ["mixtral-8x22b", "llama-3.1-405b", "dbrx-base"])
+def test_no_product_is_faster_than_the_peak_it_is_multiplied_at_however_large(model, machine, precision):
+    experts = {"expert_parallel_size": 8} if model != "llama-3.1-405b" else {}
+    made = timing(
+        model,
+        machine,
+        runtime="megatron",
+        micro_batch_size=64,
+        sequence_length=4096,
+        precision=precision,
+        cuda_graph="full",
+        **experts,
+    )
+    chip = made.cluster.accelerator
+    peak = chip.dense_flops.get(PEAKS[precision], chip.dense_flops["bf16"])
+    for (_, kind), spent in made.walk.stages[0].kernels.items():
+        if kind in ("product", "experts", "attention"):
+            assert spent.flops <= 0.9 * peak * spent.seconds
+    done = training_flops(made.model, made.plan.global_batch_size * 4096, 4096).value
+    assert made.utilization(done).value < 0.9 * peak / chip.dense_flops["bf16"]

@@ -88,8 +88,8 @@ class Framework:
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher)  # fmt: skip
 
     @property
-    def runs_experts_faster(self) -> bool:
-        """Whether products of experts are of Megatron-core's newest kind."""
+    def fuses_around_experts(self) -> bool:
+        """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's newest."""
         return False
 
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:

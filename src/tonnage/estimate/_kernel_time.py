@@ -34,7 +34,7 @@ class KernelTime:
         self.experts = mixture.num_experts / step.plan.expert_parallel_size if mixture is not None else 1  # type: ignore[attr-defined]
         self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
-        self.newer = step.framework.runs_experts_faster
+        self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1
         self.own = rates.chips.get(self.chip.name, {})
         self.attention_share = self._attention_share(step)
 
@@ -42,7 +42,8 @@ class KernelTime:
         """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
         moved = self.moved(work)
         if work.kind == "move":
-            return moved / self.bandwidth + work.kernels * self.rates.launch, 0, moved
+            slow = moved - (1 - self.around_experts) * self.moved(work, of="row")
+            return slow / self.bandwidth + work.kernels * self.rates.launch, 0, moved
         flops = work.flops * self.sizes.factor(work.per)
         if work.kind == "scan":
             return flops / (self.chip.peak(self.wide) * self.rates.scan), flops, moved
@@ -52,14 +53,15 @@ class KernelTime:
             rate = self._product(work)
         seconds = maximum(flops / rate, moved / self.bandwidth) + self.rates.launch
         if self.is_narrow(work):
-            seconds = seconds + self.rates.cast * self.moved(work, but="parameter") / self.bandwidth
+            casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
+            seconds = seconds + casts * (moved - self.moved(work, of="parameter")) / self.bandwidth
         return seconds, flops, moved
 
-    def moved(self, work: Work, but: str = "") -> Number:
-        """Bytes read and written; `but`: without those of this unit."""
+    def moved(self, work: Work, of: str = "") -> Number:
+        """Bytes read and written; `of`: what grows with this unit alone."""
         total: Number = 0
         for extent, size in work.bytes.items():
-            if extent.unit != but:
+            if of in ("", extent.unit):
                 total = total + size * self.sizes.factor(extent)
         return total
 
@@ -83,7 +85,7 @@ class KernelTime:
         )
         share = share / ((1 + depth / inner) * (1 + r.half_side / outer) * (1 + r.half_side / rows))
         if work.kind == "experts":
-            share = share * r.experts * (r.newer_experts if self.newer else 1)
+            share = share * r.experts
         return self.chip.peak(name) * share
 
     def _shape(self, work: Work) -> tuple[Number, Number, Number]:

@@ -62,7 +62,7 @@ class Megatron(Framework):
         return (int(found[1]), int(found[2])) if found else newest
 
     @property
-    def runs_experts_faster(self) -> bool:
+    def fuses_around_experts(self) -> bool:
         """From core 0.18, or NVIDIA's container of June 2026, on."""
         container = re.search(r"container (\d+)\.(\d+)", self.plan.runtime_version)
         if container:

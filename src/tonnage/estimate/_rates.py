@@ -41,8 +41,8 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `experts_half_depth` of 8- and 4-bit products and of experts. `chips`: shares of an accelerator over its generation's. `cast`: how often
     a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `latency_inside`, `latency_outside`: seconds that ranks
     wait for each other at a collective, beyond what it takes alone (links.toml). `hidden`: what of communication that can run beside
-    compute does. `step`: seconds a step besides; `optimizer_bytes`: read and written for each parameter that is updated.
-    `newer_experts`: of experts' products from core 0.18 on. `frameworks`: step times over those of NVIDIA's containers of Megatron. `bands`: by kind of row.
+    compute does. `step`: seconds a step besides.
+    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations, casts. `frameworks`: step times over those of NVIDIA's containers of Megatron. `bands`: by kind of row.
     """
 
     generations: Mapping[str, Generation]
@@ -52,7 +52,7 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     experts_half_depth: float = 90
     chips: Mapping[str, Mapping[str, float]] = {}
     experts: float
-    newer_experts: float
+    newer_around_experts: float
     memory: float
     launch: float
     host: float
@@ -64,7 +64,6 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     scan: float
     hidden: float
     step: float
-    optimizer_bytes: float
     latency_inside: float = 0.0
     latency_outside: float = 0.0
     frameworks: Mapping[str, float] = {}

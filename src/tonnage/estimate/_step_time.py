@@ -128,9 +128,8 @@ class StepTime:
     def _wait(self, made: Passes, counts: dict[str, int], routes: bool) -> None:
         """Kernels start no faster than the host asks for them; a router asks for many small ones."""
         r = self.rates
-        more = (
-            r.router_kernels * (r.alltoall if self.plan.moe_token_dispatcher_type == "alltoall" else 1) if routes else 0
-        )
+        waits = r.alltoall if self.plan.moe_token_dispatcher_type == "alltoall" else 1
+        more = r.router_kernels * waits * self.kernels.around_experts if routes else 0
         for when, count in counts.items():
             made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
 
