@@ -125,6 +125,12 @@ def test_words_that_no_file_can_be_called_are_refused(words):
     assert status == 64 and err.startswith("error: ")
 
 
+@pytest.mark.parametrize("words", [["measure", "--attention=--"], ["train", "gpt2", "--on", "h100", "--tokens=--"], ["rules", "--like=--"], ["explain", "A1", "-a=--"]])  # fmt: skip
+def test_two_dashes_are_no_value(words):
+    status, _, err = _run(words)
+    assert status == 64 and err.startswith("error: argument -") and "expected one argument" in err
+
+
 def test_this_test_would_see_a_traceback(monkeypatch):
     """The net has no hole: an error that is no user's fault does get through."""
     monkeypatch.setattr("tonnage.cli._run", lambda given: sys.exit("not a TonnageError"))

@@ -86,7 +86,11 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Options of other tools that mean the same are read as ours, and underscores as dashes."""
-        found, extra = self.parse_known_args(ours(args, self._option_string_actions, self._verb), namespace)
+        words = ours(args, self._option_string_actions, self._verb)
+        for word in words[: words.index("--")] if "--" in words else words:
+            if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
+                self.error(f"argument {word.removesuffix('=--')}: expected one argument")
+        found, extra = self.parse_known_args(words, namespace)
         if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
         return found
