@@ -145,7 +145,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with
     several chunks is interleaved.
     `packing`: a row has several sequences, which do not see each other. `chunk_layers`: of each virtual stage, in the order in which a token
-    passes them; empty: as even as can be. `cuda_graph` and the three after it change time alone.
+    passes them; empty: as the runtime splits them. `cuda_graph` and the three after it change time alone.
     """
 
     sequence_length: Number
