@@ -12,7 +12,7 @@ from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
 from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
-from tonnage.estimate.schedule import StageSeconds, StepSeconds, Work
+from tonnage.estimate.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.storage import drives_of
 from tonnage.estimate.traffic import traffic
 from tonnage.estimate.training import Step
