@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.estimate.pipeline_boxes import AGAIN, BACKWARD, FORWARD, SENDING, StageSeconds, StepSeconds, pipeline_boxes
-from tonnage.formulas.time import bubble_seconds
+from tonnage.formulas.pipeline import bubble_seconds
 
 STAGE = StageSeconds(1.0, 0.5, 1.75, forward_sent=0.125, backward_sent=0.25)
 EVERY = 10**9  # micro-batches to show: all

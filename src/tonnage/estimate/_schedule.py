@@ -15,7 +15,6 @@ from tonnage.estimate._question import Question
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import memory as g
 from tonnage.formulas import pipeline as f
-from tonnage.formulas.time import bubble_seconds
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import TrainingPlan
@@ -180,7 +179,7 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
         if schedule.name == "dualpipev":
             return Term.of(name, f.dualpipev_bubble_seconds, **parts)
         return Term.of(name, f.zero_bubble_seconds, v=plan.virtual_pipeline_size, **parts)
-    even = Term.of(name, bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
+    even = Term.of(name, f.bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
     if schedule.name == "interleaved-1f1b":
         return even
     uneven = Term.of(name, f.pipeline_wait_seconds, tau=one_forward_one_backward(stages, m), tau_step=slowest, m=m)

@@ -43,16 +43,6 @@ def memory_seconds(M, W, u):
     return M / (W * u)
 
 
-@formula(
-    unit="seconds",
-    source="Narayanan2021, sec. 2.2: (p - 1) / v stages' worth of a micro-batch",
-    assumes="1F1B, interleaved by v chunks; tau: a micro-batch through all stages, tau_step: through the slowest one",
-)
-def bubble_seconds(tau, tau_step, v):
-    """What a stage waits while the pipeline fills and drains."""
-    return (tau - tau_step) / v
-
-
 @formula(unit="", source="Chowdhery2022, app. B: without what is run again")
 def model_flops_utilization(C, tau, n, P):
     """MFU: FLOP of the model over what n accelerators could do in the time."""
