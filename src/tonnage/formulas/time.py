@@ -43,15 +43,9 @@ def memory_seconds(M, W, u):
     return M / (W * u)
 
 
-@formula(unit="", source="Chowdhery2022, app. B: without what is run again")
-def model_flops_utilization(C, tau, n, P):
-    """MFU: FLOP of the model over what n accelerators could do in the time."""
-    return C / (tau * n * P)
-
-
-@formula(unit="", source="Chowdhery2022, app. B: with what is run again")
-def hardware_flops_utilization(C, tau, n, P):
-    """HFU: FLOP that were done over what n accelerators could do in the time."""
+@formula(unit="", source="Chowdhery2022, app. B: MFU without what is run again, HFU with it")
+def flops_utilization(C, tau, n, P):
+    """MFU of the model's FLOP, HFU of all that were done: their share of what n accelerators could do in the time."""
     return C / (tau * n * P)
 
 
