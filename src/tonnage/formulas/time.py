@@ -9,9 +9,13 @@ def compute_seconds(C, n, P, u):
     return C / (n * P * u)
 
 
-@formula(unit="seconds", source="Thakur2005: a message of n bytes takes alpha + n beta", assumes="latency left out")
-def link_seconds(M, W):
-    """Time to send M bytes over a link of W bytes a second."""
+@formula(
+    unit="seconds",
+    source="Thakur2005: a message of n bytes takes alpha + n beta; DocumentB, section on the communication bottleneck",
+    assumes="latency left out",
+)
+def transfer_seconds(M, W):
+    """Time to send M bytes over a link, or to write or read them, at W bytes a second."""
     return M / W
 
 
