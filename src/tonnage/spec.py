@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tonnage.errors import MissingDatum
 from tonnage.formula import Number
+from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -228,11 +229,17 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> Number:
-        return (self.tensor_parallel_size * self.pipeline_parallel_size * self.context_parallel_size * self.data_parallel_size)  # fmt: skip
+        return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size,
+                                             c=self.context_parallel_size, d=self.data_parallel_size)  # fmt: skip
 
     @property
     def global_batch_size(self) -> Number:
         return self.micro_batch_size * self.num_microbatches * self.data_parallel_size
+
+    @property
+    def tokens_per_step(self) -> Number:
+        return tokens_per_step.evaluate(s=self.sequence_length, b=self.micro_batch_size, m=self.num_microbatches,
+                                        d=self.data_parallel_size)  # fmt: skip
 
 
 class ServingPlan(Struct, frozen=True, kw_only=True):
@@ -257,4 +264,5 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> Number:
-        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+        return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size, c=1,
+                                             d=self.data_parallel_size)  # fmt: skip

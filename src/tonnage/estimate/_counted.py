@@ -58,7 +58,7 @@ class Conventions:
 
     def __iter__(self) -> Iterator[Counted]:
         plan = self.plan
-        tokens = plan.global_batch_size * plan.sequence_length
+        tokens = plan.tokens_per_step
         for name in CONVENTIONS:
             made = CONVENTIONS[name]
             each = flops_per_token(self.model, plan.sequence_length, name)
