@@ -307,7 +307,7 @@ def test_formulas_open_the_time_of_a_step_the_run_and_the_bill():
     text = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", tokens="1B").text(formulas=True)
     for formula in (
         "compute_seconds",
-        "model_flops_utilization",
+        "flops_utilization",
         "rent_usd",
         "energy_joules",
         "traffic_in_a_step",

@@ -22,9 +22,9 @@ from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.pipeline_boxes import StepSeconds
 from tonnage.estimate.plans import TrainingOptions, training_plan
 from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.schedule import StepSeconds
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
     ServingOptions,

@@ -12,7 +12,7 @@ from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number
 from tonnage.formulas import communication as f
 from tonnage.formulas import memory
-from tonnage.formulas.time import link_seconds
+from tonnage.formulas.time import transfer_seconds
 from tonnage.spec import Cluster, Link
 
 
@@ -55,7 +55,7 @@ def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | Non
                 f"no source gives the host link of {cluster.accelerator.name}: the time of offloading needs it."
             )
         share = (constants or links()).of(host, inside=True).direct
-        seconds = link_seconds.evaluate(M=through, W=host.bytes_per_second * share)
+        seconds = transfer_seconds.evaluate(M=through, W=host.bytes_per_second * share)
     if not _is_any(stored):
         return OffloadSeconds(seconds, 0)
     if disks is None:
@@ -63,7 +63,7 @@ def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | Non
             f"no source gives the bytes a second of the disks of {cluster.name}: the time of offloading to NVMe needs them."
         )
     each = disks.bytes_per_second / cluster.accelerators_per_node
-    return OffloadSeconds(seconds, link_seconds.evaluate(M=stored, W=each))
+    return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=each))
 
 
 def _is_any(size: Number) -> bool:

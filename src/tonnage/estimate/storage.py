@@ -10,6 +10,7 @@ from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.formula import Number
 from tonnage.formulas import host as h
 from tonnage.formulas import storage as s
+from tonnage.formulas.time import transfer_seconds
 from tonnage.spec import Cluster, Node
 from tonnage.units import GB, TB
 
@@ -87,8 +88,8 @@ def checkpoint_times(
     reading = _rate("read_rate", read_rate, cluster, writes=False)
     return Checkpoints(
         one=checkpoint,
-        write=Term.of("time to write a checkpoint", s.transfer_seconds, basis=writing.basis, source=writing.source, M=checkpoint.value, W=writing.value),
-        read=Term.of("time to read a checkpoint", s.transfer_seconds, basis=reading.basis, source=reading.source, M=checkpoint.value, W=reading.value),
+        write=Term.of("time to write a checkpoint", transfer_seconds, basis=writing.basis, source=writing.source, M=checkpoint.value, W=writing.value),
+        read=Term.of("time to read a checkpoint", transfer_seconds, basis=reading.basis, source=reading.source, M=checkpoint.value, W=reading.value),
         kept=Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=keep),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
 from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
-from tonnage.estimate.schedule import StageSeconds, StepSeconds, Work
+from tonnage.estimate.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.storage import drives_of
 from tonnage.estimate.traffic import traffic
 from tonnage.estimate.training import Step
@@ -155,7 +155,7 @@ class Timing:
 
     def utilization(self, model_flops: Number) -> Term:
         """MFU of this many FLOP of the model a step."""
-        return Term.of("MFU", f.model_flops_utilization, C=model_flops, **self._peaks)
+        return Term.of("MFU", f.flops_utilization, C=model_flops, **self._peaks)
 
     @cached_property
     def hardware_utilization(self) -> Term:
@@ -167,7 +167,7 @@ class Timing:
             for stage in self.walk.stages
             for (_, kind), spent in stage.kernels.items()
         )
-        return Term.of("HFU", f.hardware_flops_utilization, C=done * plan.num_microbatches * ranks, **self._peaks)
+        return Term.of("HFU", f.flops_utilization, C=done * plan.num_microbatches * ranks, **self._peaks)
 
     @property
     def _peaks(self) -> dict[str, Number]:

@@ -3,12 +3,6 @@
 from tonnage.formula import ceil_div, formula
 
 
-@formula(unit="seconds", source="DocumentB, section on the communication bottleneck", assumes="latency left out")
-def transfer_seconds(M, W):
-    """Time to write or read M bytes at W bytes a second."""
-    return M / W
-
-
 @formula(unit="bytes/s", source="Samsung2020, PM9A3, U.2", assumes="data is spread over all drives")
 def drives_rate(drives, W):
     """Bytes a second of drives that each move W."""

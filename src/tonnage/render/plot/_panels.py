@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.breakdown import Term
-from tonnage.estimate.schedule import schedule
+from tonnage.estimate.pipeline_boxes import pipeline_boxes
 from tonnage.render.plot._memory import memory_by_phase, memory_by_rank
 from tonnage.render.plot._money import buy_or_rent
 from tonnage.render.plot._panel import Panel
@@ -23,7 +23,7 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
     if answer.pieces is not None:
         seconds = float(answer.step_time.value)
         work = work_of_step(answer.pieces, seconds)
-        made += [pipeline_picture(answer.pieces, schedule(answer.pieces), seconds), replace(work, wide=not owned)]
+        made += [pipeline_picture(answer.pieces, pipeline_boxes(answer.pieces), seconds), replace(work, wide=not owned)]
     if owned:
         made.append(buy_or_rent(owned))
     return verdict_line(answer.summary()), made

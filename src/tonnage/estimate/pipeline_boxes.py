@@ -1,7 +1,7 @@
 """When each stage of a pipeline works on which micro-batch: 1F1B, interleaved by chunks, in the order of Megatron-LM.
 
 A pure function from seconds to boxes. With stages of equal time it ends when the closed form of `estimate.time` says
-(Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which `Schedule` says beside it.
+(Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which `PipelineBoxes` says beside it.
 """
 
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ class Box(Struct, frozen=True):
         return self.start + self.seconds
 
 
-class Schedule(Struct, frozen=True, kw_only=True):
+class PipelineBoxes(Struct, frozen=True, kw_only=True):
     """`boxes` at their true times. `skipped` micro-batches are left out of them: `gap` seconds from `cut` on.
 
     `pipeline`: seconds until the last backward ends; `seconds`: of the whole step.
@@ -87,7 +87,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     gap: float = 0.0
 
 
-def schedule(step: StepSeconds, shown: int | None = None) -> Schedule:
+def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes:
     """The boxes of a step, with at least `shown` micro-batches of them (None: as many as it takes to see the pipeline fill and drain).
 
     In the middle of a step all stages do the same for each micro-batch, or for each p of them if interleaved: such periods are left out.
@@ -109,7 +109,7 @@ def schedule(step: StepSeconds, shown: int | None = None) -> Schedule:
         for name, start, seconds in zip(names, starts, lengths, strict=False)
         if seconds
     ]
-    return Schedule(boxes=tuple(made), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
+    return PipelineBoxes(boxes=tuple(made), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
 
 
 def _later(box: Box, skipped: int, gap: float) -> Box:
