@@ -158,6 +158,15 @@ def test_what_overlaps_is_mostly_hidden():
     assert overlapped < plain
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"runtime": "deepspeed", "straggler_slowdown": 1.5, "straggler_share": 0.1},
+    {"runtime": "megatron", "pipeline_parallel_size": 4, "tensor_parallel_size": 2, "global_batch_size": 32}], ids=str)  # fmt: skip
+def test_what_a_step_waits_for_adds_up_to_it(options):
+    made = timing(**options)
+    assert sum(made.spent.values()) == pytest.approx(made.seconds)
+    assert made.bound_by in made.spent and all(seconds > 0 for seconds in made.spent.values())
+
+
 def test_a_switch_that_has_nothing_to_overlap_is_refused():
     with pytest.raises(InvalidPlan, match="tensor_parallel_size above 1"):
         timing(runtime="megatron", tp_comm_overlap=True)

@@ -1,5 +1,6 @@
 """The time of a training step as a tree: micro-batches by pass and kind of work, bubble, replicas, optimizer; and what follows from it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -22,11 +23,8 @@ from tonnage.spec import Cluster, Link, TrainingPlan
 
 PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
 SCRIPT = "scripts/fit_rates.py"
-# What a step waits for: the kinds of work that each stands for.
-RESOURCES = {
-    "matrix products": "compute", "products of experts": "compute", "attention": "compute", "recurrences": "compute",
-    "reads and writes": "memory bandwidth", "waiting for the host": "the host", "optimizer": "memory bandwidth",
-}  # fmt: skip
+# What kinds of kernels wait for.
+RESOURCES = {"product": "compute", "experts": "compute", "attention": "compute", "scan": "compute", "move": "memory bandwidth"}  # fmt: skip
 
 
 class Timing:
@@ -77,9 +75,13 @@ class Timing:
         return Term.by(name, value, unit, basis="analytic", source=f"fitted: {SCRIPT}", version="1", procedure=what)
 
     @cached_property
+    def _slowest(self) -> Passes:
+        """One micro-batch on the stage that takes longest."""
+        return max(self.walk.stages, key=lambda each: each.seconds)
+
+    @cached_property
     def _one(self) -> Term:
-        passes = max(self.walk.stages, key=lambda each: each.seconds)
-        parts = [self._pass(passes, when) for when in WHEN if passes.computing(when)]
+        parts = [self._pass(self._slowest, when) for when in WHEN if self._slowest.computing(when)]
         seconds, size = self.walk.between
         if self.plan.pipeline_parallel_size > 1:
             parts.append(self._sent("to the next stage and back", seconds, size))
@@ -182,29 +184,27 @@ class Timing:
 
     @cached_property
     def spent(self) -> dict[str, Number]:
-        """Seconds of a step by what it waits for."""
-        found: dict[str, Number] = {}
-
-        def add(name: str, seconds: Number) -> None:
-            found[name] = found.get(name, 0) + seconds
-
-        count = self.plan.num_microbatches
-        for part in (leaf for child in self._one.children for leaf in (child.children or (child,))):
-            name = part.name.removesuffix(", not hidden")
-            resource = RESOURCES.get(name) or (
-                "links between stages" if name.startswith("to the next") else f"links, {name}"
-            )
-            add(resource, count * part.value)
+        """Seconds of a step by what it waits for: together they are the step."""
+        walk, count = self.walk, self.plan.num_microbatches
+        passes = self._slowest
+        found: defaultdict[str, Number] = defaultdict(int)
+        for (_, kind), spent in passes.kernels.items():
+            found[RESOURCES[kind]] += count * spent.seconds
+        for (_, group), spent in passes.sent.items():
+            found[f"links, {group}"] += count * spent.seconds
+        found["the host"] += count * sum(passes.waits.values())
+        found["links between stages"] += count * walk.between[0]
         if self.plan.offload_activations != "none":
-            add("links, to the host", self._moving.value)
-        add("memory bandwidth", self.walk.optimizer)
-        for name, (seconds, _) in self.walk.data_parallel.items():
-            add(f"links, {name}", seconds)
-        add("pipeline bubble", self.walk.bubble)
-        add("fixed costs of a step", self.walk.rates.step)
-        if (factor := self.walk.stragglers.value) > 1:
-            add("the slowest node", (factor - 1) * sum(found.values()))
-        return found
+            found["links, to the host"] += self._moving.value
+        found["memory bandwidth"] += walk.optimizer
+        for name, (seconds, _) in walk.data_parallel.items():
+            found[f"links, {name}"] += seconds
+        found["pipeline bubble"] += walk.bubble
+        found["fixed costs of a step"] += walk.rates.step
+        made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
+        if (slow := walk.stragglers.value) > 1:
+            made["the slowest node"] = (slow - 1) * sum(made.values())
+        return made
 
     @property
     def bound_by(self) -> str:
