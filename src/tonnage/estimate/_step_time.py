@@ -16,10 +16,14 @@ from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
 from tonnage.estimate._schedule import Times, bubble
+from tonnage.estimate._stage import StageMemory
+from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
+from tonnage.estimate.storage import drives_of
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
+from tonnage.spec import Link
 from tonnage.tape import Exchange, Extent, Layer, Work
 
 WHEN = ("forward", "again", "backward")
@@ -333,6 +337,21 @@ class StepTime:
         return float(recipe.main_gradient_bytes + 2 * recipe.update_bytes + 2 * held + copied)
 
     @cached_property
+    def moving(self) -> tuple[Number, Number]:
+        """Activations that leave and come back in a step: seconds that do not hide beside the passes that make and need them, and bytes."""
+        step, plan = self.step, self.plan
+        if plan.offload_activations == "none":
+            return 0, 0
+        assert step.cluster is not None
+        drives = drives_of(step.cluster.node) if step.cluster.node else None
+        disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
+        moved = offload_traffic(StageMemory(step, self.fullest))
+        taken = offload_seconds(moved, step.cluster, disks)
+        running = plan.num_microbatches * sum(self.stages[self.fullest.rank].computing(when) for when in WHEN)
+        exposed = self.exposed(maximum(taken.link, taken.storage), running)
+        return exposed, moved.to_host.value + moved.from_host.value
+
+    @cached_property
     def framework(self) -> float:
         """What this runtime takes beyond the kernels that are counted, as a factor."""
         name = self.plan.runtime + (" container" if "container" in self.plan.runtime_version else "")
@@ -342,7 +361,12 @@ class StepTime:
         """One step."""
         exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
         pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
-        return self.framework * self.stragglers.value * (pipeline + exposed + self.optimizer + self.rates.step)
+        return self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
+
+    @property
+    def factor(self) -> Number:
+        """By which all of a step takes longer than its kernels and links say."""
+        return self.framework * self.stragglers.value
 
     @cached_property
     def stragglers(self) -> Term:
