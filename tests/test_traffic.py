@@ -68,6 +68,13 @@ def test_what_expert_ranks_send_is_the_same_whatever_context_ranks_send(method):
     assert sent(both, "expert parallel") == pytest.approx(sent(alone, "expert parallel") / 4)
 
 
+def test_expert_tensor_ranks_gather_whole_rows_and_scatter_whole_sums():
+    """Both ways of both passes: 8192 rows of 4096 numbers in 16 bit, and in one direction what the router gave each."""
+    made = megatron(model="mixtral-8x7b", tensor_parallel_size=4, expert_parallel_size=2, expert_tensor_parallel_size=4)
+    rows, numbers = 2 * 4096, 2 * 4096 + 1
+    assert sent(made, "expert tensor parallel") == pytest.approx(2 * 32 * 3 / 4 * rows * numbers * 2)
+
+
 def test_only_a_ring_runs_beside_attention():
     hidden = {
         method: sum(each.hidden for each in sendings(megatron(context_parallel_size=2, context_parallel_method=method))

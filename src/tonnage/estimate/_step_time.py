@@ -164,6 +164,8 @@ class StepTime:
         """Whether the bytes of an exchange are of what one rank has, not of all that the group has."""
         if exchange.group == "context parallel":
             return exchange.collective != "all_to_all"
+        if exchange.group == "expert tensor parallel":
+            return extent.split == "expert"
         return exchange.group == "tensor parallel" and extent.split == "whole" and self.step.sizes.sequence_parallel
 
     def _beside(self, exchange: Exchange) -> float:

@@ -126,7 +126,14 @@ def _gathered(code: MegatronCode, x: Tensor, back: bool = False) -> Tensor:
         return x
     out = code.new(x.elements, x.width, CUT_ROW if back else ROW)
     shape = x.elements, x.width, x.extent
-    code.note("gather", [out], [x], [], lambda _: [code.new(*shape)], Exchange("expert tensor parallel", "all_gather"))
+    code.note(
+        "gather",
+        [out],
+        [x],
+        [],
+        lambda _: [code.new(*shape)],
+        Exchange("expert tensor parallel", "reduce_scatter" if back else "all_gather"),
+    )
     return out
 
 
