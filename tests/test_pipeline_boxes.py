@@ -112,6 +112,7 @@ def test_a_long_step_shows_few_boxes_and_keeps_its_time():
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"runtime": "deepspeed"}),
         ("llama-3.1-8b", "4x8xH100-SXM-80GB", {"runtime": "megatron", "pipeline_parallel_size": 4, "global_batch_size": 64}),
         ("mixtral-8x7b", "4x8xH100-SXM-80GB", {"runtime": "megatron", "pipeline_parallel_size": 2, "expert_parallel_size": 4, "virtual_pipeline_size": 2, "global_batch_size": 128}),
+        ("llama-3.1-8b", "8xH100-SXM-80GB", {"sequence_length": 8192, "offload_activations": "cpu", "straggler_slowdown": 1.25, "straggler_share": 0.5}),
     ],
     ids=str,
 )  # fmt: skip
@@ -120,3 +121,12 @@ def test_the_pieces_of_an_answer_add_up_to_its_time(model, on, options):
     seconds = answer.step_time.value
     assert sum(work.seconds for work in answer.pieces.work) == pytest.approx(seconds)
     assert pipeline_boxes(answer.pieces).seconds == pytest.approx(seconds, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["gpipe", "interleaved-zero-bubble", "zbv", "dualpipev"])
+def test_the_pieces_of_a_step_whose_schedule_is_not_drawn_add_up_to_its_time(name):
+    answer = tonnage.train(
+        "llama-3.1-8b", "8xH100-SXM-80GB", pipeline_parallel_size=4, num_microbatches=16, pipeline_schedule=name
+    )
+    assert sum(work.seconds for work in answer.pieces.work) == pytest.approx(answer.step_time.value)
+    assert answer.pieces.schedule == name

@@ -158,6 +158,15 @@ def test_what_overlaps_is_mostly_hidden():
     assert overlapped < plain
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"runtime": "deepspeed", "straggler_slowdown": 1.5, "straggler_share": 0.1},
+    {"runtime": "megatron", "pipeline_parallel_size": 4, "tensor_parallel_size": 2, "global_batch_size": 32}], ids=str)  # fmt: skip
+def test_what_a_step_waits_for_adds_up_to_it(options):
+    made = timing(**options)
+    assert sum(made.spent.values()) == pytest.approx(made.seconds)
+    assert made.bound_by in made.spent and all(seconds > 0 for seconds in made.spent.values())
+
+
 def test_a_switch_that_has_nothing_to_overlap_is_refused():
     with pytest.raises(InvalidPlan, match="tensor_parallel_size above 1"):
         timing(runtime="megatron", tp_comm_overlap=True)
@@ -246,6 +255,37 @@ def test_offloaded_activations_take_the_host_link_and_hide_beside_the_passes():
     link = 2 * 44 * 2**30 / 63e9  # what 8192 tokens keep, out and back over PCIe at its datasheet
     assert base.seconds + 0.2 * link < moved.seconds < base.seconds + 1.5 * link
     assert moved.term.value == pytest.approx(moved.seconds)
+
+
+OFFLOADED = {"offload_activations": "cpu", "straggler_slowdown": 1.25, "straggler_share": 0.5}
+
+
+@pytest.mark.parametrize("options", [{}, {"runtime": "megatron", "pipeline_parallel_size": 2}], ids=str)
+def test_a_step_with_offloading_and_stragglers_is_the_sum_of_its_tree(options):
+    made = timing(sequence_length=8192, machine="2x8xH100-SXM-80GB", **OFFLOADED, **options)
+    exposed, moved = made.walk.moving
+    assert exposed > 0 and moved > 0 and made.walk.stragglers.value > 1
+    assert made.term.value == pytest.approx(made.seconds) == pytest.approx(sum(made.spent.values()))
+    slowed = made.walk.framework * made.walk.stragglers.value
+    rest = replace(made.plan, offload_activations="none")
+    assert made.seconds == pytest.approx(Timing(made.model, rest, made.cluster).seconds + slowed * exposed)
+
+
+def test_columns_of_plans_that_offload_give_the_seconds_of_each():
+    import numpy as np
+
+    from tonnage.estimate.batch import bytes_and_seconds
+    from tonnage.spec import TrainingPlan
+
+    model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
+    columns = {"tensor_parallel_size": np.array([1, 2, 2, 1]), "pipeline_parallel_size": np.array([1, 2, 1, 4]), "data_parallel_size": np.array([32, 8, 16, 8]),
+               "num_microbatches": np.array([4, 16, 32, 16]), "sequence_length": np.array([4096, 8192, 8192, 2048])}  # fmt: skip
+    names = {"runtime": "fsdp2", "zero_stage": 3, **OFFLOADED}
+    _, taken = bytes_and_seconds(model, columns, where, **names)
+    for i in range(4):
+        made = Timing(model, TrainingPlan(**{name: int(values[i]) for name, values in columns.items()}, **names), where)
+        assert made.walk.moving[0] > 0
+        assert taken[i] == pytest.approx(made.seconds) == pytest.approx(made.term.value)
 
 
 def test_an_optimizer_on_the_host_has_no_time_that_anybody_knows():

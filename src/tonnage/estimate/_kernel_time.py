@@ -109,7 +109,7 @@ class KernelTime:
 
     def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
-        if work.name.endswith("of all pairs"):
+        if not work.fused:
             return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"]
         s = self.sizes.s
         every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 # Pieces of a micro-batch on one stage, in the order in which it runs them.
 FORWARD, AGAIN, BACKWARD, SENDING = "forward", "run again", "backward", "exposed communication"
 SHOWN = 12  # micro-batches at least that are drawn before the middle is left out
+DRAWN = ("1f1b", "interleaved-1f1b")  # schedules whose order is known here
 PERIODS = 2  # micro-batches a stage, and one more if interleaved: with fewer no moment is free of filling and draining
 
 
@@ -43,11 +44,13 @@ class Work(Struct, frozen=True):
 
 
 class StepSeconds(Struct, frozen=True, kw_only=True):
-    """A step as seconds. `between`: handing one micro-batch on and its gradient back, all chunks; `after`: what follows the last backward."""
+    """A step as seconds. `between`: handing one micro-batch on and its gradient back, all chunks; `after`: what follows the last backward;
+    `schedule`: the pipeline's, by name."""
 
     stages: tuple[StageSeconds, ...]
     num_microbatches: int
     chunks: int = 1
+    schedule: str = "1f1b"
     between: float = 0.0
     after: tuple[tuple[str, float], ...] = ()
     work: tuple[Work, ...] = ()
