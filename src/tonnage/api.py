@@ -107,6 +107,7 @@ def train(
     - offload_parameters [place]: shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)
     - offload_activations [place]: tensors kept for backward: none, cpu or nvme
     - optimizer_offload_fraction [share]: share of the optimizer states that is offloaded (megatron, deepspeed with ZeRO 3)
+    - host_update_bandwidth [bytes/s]: that the processors of a node read and write while they update (with offload_optimizer, time alone): published runs got 2GB to 54GB
     - offload_modules [names]: modules of megatron whose inputs are offloaded, such as core_attn,moe_act
     - data_loader_workers [processes]: processes of each rank that load data
     - reduce_bucket_size [elements]: DeepSpeed: elements reduced at a time, or auto as the Trainer fills in

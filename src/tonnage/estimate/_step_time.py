@@ -12,6 +12,7 @@ from tonnage.estimate import _layers as tapes
 from tonnage.estimate._kernel_time import KernelTime
 from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Network, Sending
+from tonnage.estimate._offload import offloaded
 from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
@@ -313,7 +314,7 @@ class StepTime:
     @cached_property
     def optimizer(self) -> Number:
         """Reads and writes of the states that a rank holds."""
-        return self.updated * self.updated_bytes / self.kernels.bandwidth
+        return self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer")) / self.kernels.bandwidth
 
     @cached_property
     def updated_bytes(self) -> float:

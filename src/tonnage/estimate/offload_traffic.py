@@ -15,6 +15,9 @@ from tonnage.formulas import memory
 from tonnage.formulas.time import link_seconds
 from tonnage.spec import Cluster, Link
 
+# What the optimizer moves when it updates, by the names of the leaves: over the host link, and to NVMe and from it.
+WEIGHTS, STATES = ("updated weights",), ("states", "gradients", "states and gradients")
+
 
 class OffloadTraffic(NamedTuple):
     """Bytes of one rank in a step, each a sum of leaves: from the accelerator, to it, written to NVMe and read from there."""
@@ -23,6 +26,26 @@ class OffloadTraffic(NamedTuple):
     from_host: Term
     written: Term
     read: Term
+
+    @property
+    def once(self) -> "OffloadTraffic":
+        """What the update at the end of a step moves: nothing is computed on the accelerator beside it."""
+        return self._part(inside=True)
+
+    @property
+    def beside(self) -> "OffloadTraffic":
+        """What is moved while forward and backward run."""
+        return self._part(inside=False)
+
+    def _part(self, *, inside: bool) -> "OffloadTraffic":
+        def part(term: Term, names: tuple[str, ...]) -> Term:
+            return Term.sum(
+                term.name, *(each for each in term.children if (each.name in names) == inside), unit="bytes"
+            )
+
+        return OffloadTraffic(
+            part(self.to_host, ()), part(self.from_host, WEIGHTS), part(self.written, STATES), part(self.read, STATES)
+        )
 
 
 class OffloadSeconds(NamedTuple):

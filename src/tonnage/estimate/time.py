@@ -8,10 +8,12 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
 from tonnage.estimate._counted import Conventions
+from tonnage.estimate._host_update import check_update, update_on_host
 from tonnage.estimate._kernel_time import KINDS
+from tonnage.estimate._offload import offloaded
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
-from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
+from tonnage.estimate.offload_traffic import OffloadTraffic, offload_seconds, offload_traffic
 from tonnage.estimate.schedule import StageSeconds, StepSeconds, Work
 from tonnage.estimate.storage import drives_of
 from tonnage.estimate.traffic import traffic
@@ -53,9 +55,7 @@ class Timing:
         parts += [
             self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
         ]
-        if self.plan.offload_activations != "none":
-            parts.append(self._moving)
-        parts.append(self._optimizer)
+        parts += [*self._moves, self._optimizer]
         parts.append(
             self._fitted(
                 "fixed",
@@ -71,7 +71,8 @@ class Timing:
             factors.append(self._fitted(f"runtime {plan.runtime}", walk.framework, "", what))
         if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
             factors.append(walk.stragglers)
-        return Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        return Term.sum("time of a step", made.named("on accelerators"), self._update) if self._update else made
 
     def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:
         return Term.by(name, value, unit, basis="analytic", source=f"fitted: {SCRIPT}", version="1", procedure=what)
@@ -116,27 +117,50 @@ class Timing:
                        bytes=size, hidden=self.rates.hidden)  # fmt: skip
 
     @cached_property
-    def _moving(self) -> Term:
-        """What of moving activations out and back does not hide beside the passes that make and need them."""
-        walk = self.walk
-        stage = walk.step.walk().ranks[walk.fullest.rank].stage
+    def _moved(self) -> OffloadTraffic:
+        return offload_traffic(self.walk.step.walk().ranks[self.walk.fullest.rank].stage)
+
+    @cached_property
+    def _moves(self) -> list[Term]:
+        """What of moving over the host link does not hide beside the passes that make and need it."""
+        walk, plan = self.walk, self.plan
+        if (plan.offload_activations, plan.offload_optimizer, plan.offload_parameters) == ("none", "none", "none"):
+            return []
+        running = plan.num_microbatches * sum(walk.stages[walk.fullest.rank].computing(when) for when in WHEN)
+        beside = self._moved.beside
+        return [self._over_host("to the host and back, not hidden", beside, walk.exposed(self._taken(beside), running))]
+
+    @cached_property
+    def _update(self) -> Term | None:
+        """The optimizer's time on the host, and of what it moves: nothing runs on the accelerator meanwhile."""
+        if self.plan.offload_optimizer == "none":
+            return None
+        once = self._moved.once
+        update = update_on_host(self.plan, self.cluster, self.walk.updated, self.walk.updated_bytes)
+        return Term.sum(
+            "optimizer on the host",
+            update,
+            self._over_host("states and weights of the update", once, self._taken(once)),
+        )
+
+    def _taken(self, moved: OffloadTraffic) -> Number:
+        """Seconds of the links: the host's, and the node's drives beside it."""
         node = self.cluster.node
         drives = drives_of(node) if node else None
         disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
-        moved = offload_traffic(stage)
         taken = offload_seconds(moved, self.cluster, disks)
-        running = self.plan.num_microbatches * sum(walk.stages[walk.fullest.rank].computing(when) for when in WHEN)
-        exposed = walk.exposed(maximum(taken.link, taken.storage), running)
-        return self._sent(
-            "activations to the host and back, not hidden", exposed, moved.to_host.value + moved.from_host.value
-        )
+        return maximum(taken.link, taken.storage)
+
+    def _over_host(self, name: str, moved: OffloadTraffic, seconds: Number) -> Term:
+        return self._sent(name, seconds, moved.to_host.value + moved.from_host.value)
 
     @cached_property
     def seconds(self) -> Number:
         """Of a step; an array if the plan's sizes are arrays."""
-        if self.plan.offload_activations == "none":
-            return self.walk.seconds()
-        return self.walk.seconds() + self.walk.framework * self._moving.value
+        made = self.walk.seconds()
+        if self._moves:
+            made = made + self.walk.framework * self.walk.stragglers.value * sum(part.value for part in self._moves)
+        return made + self._update.value if self._update else made
 
     @cached_property
     def traffic(self) -> Term:
@@ -146,7 +170,7 @@ class Timing:
     @property
     def _optimizer(self) -> Term:
         walk = self.walk
-        size = walk.updated * walk.updated_bytes
+        size = walk.updated * walk.updated_bytes * (1 - offloaded(self.plan, "optimizer"))
         return Term.of(
             "optimizer", f.memory_seconds, M=size, W=walk.kernels.bandwidth / self.rates.memory, u=self.rates.memory
         )
@@ -195,8 +219,12 @@ class Timing:
                 "links between stages" if name.startswith("to the next") else f"links, {name}"
             )
             add(resource, count * part.value)
-        if self.plan.offload_activations != "none":
-            add("links, to the host", self._moving.value)
+        for part in self._moves:
+            add("links, to the host", part.value)
+        if self._update:
+            update, sent = self._update.children
+            add("the host", update.value)
+            add("links, to the host", sent.value)
         add("memory bandwidth", self.walk.optimizer)
         for name, (seconds, _) in self.walk.data_parallel.items():
             add(f"links, {name}", seconds)
@@ -213,7 +241,9 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """Of the measured step times nearest in kind."""
+        """Of the measured step times nearest in kind; None with an optimizer on the host, of which there are none."""
+        if self._update:
+            return None
         kind = (
             "moe"
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
@@ -233,6 +263,9 @@ class Timing:
                 seen[id(each)] = StageSeconds(there, again, back, sent[0], sent[1] + sent[2])
         once = {f"{name}, once a step": seconds for name, (seconds, _) in walk.data_parallel.items()}
         weights = {name: once.pop(name) for name in list(once) if name.startswith("weights")}
+        once |= {part.name: part.value for part in self._moves}
+        if self._update:
+            once[self._update.name] = self._update.value / factor
         after = {**once, "optimizer": walk.optimizer, **weights, "fixed": walk.rates.step}
         return StepSeconds(
             stages=tuple(seen[id(each)] for each in walk.stages),
@@ -282,7 +315,4 @@ def _check(plan: TrainingPlan) -> None:
         )
     if plan.runtime == "unsloth":
         raise MissingDatum("the time of runtime unsloth is not estimated: nobody published how fast its kernels are.")
-    if (plan.offload_optimizer, plan.offload_parameters) != ("none", "none"):
-        raise MissingDatum(
-            "the time of a step whose optimizer runs on the host is not estimated: no source says how fast processors update."
-        )
+    check_update(plan)
