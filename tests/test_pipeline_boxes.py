@@ -110,6 +110,8 @@ def test_a_long_step_shows_few_boxes_and_keeps_its_time():
     [
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"recompute": "full", "global_batch_size": 32}),
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"runtime": "deepspeed"}),
+        ("llama-3.1-8b", "8xH100-SXM-80GB", {"runtime": "deepspeed", "offload_optimizer": "cpu", "host_update_bandwidth": 30e9}),
+        ("llama-3.1-8b", "8xH100-SXM-80GB", {"offload_activations": "cpu", "sequence_length": 8192}),
         ("llama-3.1-8b", "4x8xH100-SXM-80GB", {"runtime": "megatron", "pipeline_parallel_size": 4, "global_batch_size": 64}),
         ("mixtral-8x7b", "4x8xH100-SXM-80GB", {"runtime": "megatron", "pipeline_parallel_size": 2, "expert_parallel_size": 4, "virtual_pipeline_size": 2, "global_batch_size": 128}),
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"sequence_length": 8192, "offload_activations": "cpu", "straggler_slowdown": 1.25, "straggler_share": 0.5}),

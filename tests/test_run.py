@@ -99,13 +99,12 @@ def test_every_default_is_noted_with_its_reason():
     noted = question.to_dict()
     for name in (
         "accelerator_mtbf",
-        "storage_bandwidth",
         "checkpoint_seconds",
         "restart_seconds",
         "checkpoint_interval",
     ):
         assert noted[name]["from"] != "given" and noted[name]["why"], name
-    assert "assumption" in noted["restart_seconds"]["why"] and "assumption" in noted["storage_bandwidth"]["why"]
+    assert "assumption" in noted["restart_seconds"]["why"]
     assert "Grattafiori2024" in noted["accelerator_mtbf"]["why"]
 
 
@@ -119,7 +118,9 @@ def test_what_is_given_about_failures_is_used():
     )
     found = (made.time_between_failures, made.checkpoint_seconds, made.restart_seconds, made.checkpoint_interval)
     assert [term.value for term in found] == [5000, 20, 120, 900]
-    assert asked(tokens="1B", storage_bandwidth=1e10).checkpoint_seconds.value == 175e9 * 14 / 1e10
+    stored = asked(tokens="1B", storage_bandwidth=1e10, storage_read_bandwidth=2e10)
+    assert stored.checkpoint_seconds.value == 175e9 * 14 / 1e10
+    assert stored.restart_seconds.value == 600 + 175e9 * 14 / 2e10
 
 
 def test_nothing_is_saved_more_often_than_after_each_step():
@@ -274,7 +275,7 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
         ({"budget_accelerator_hours": 1}, "budget_accelerator_hours must buy at least one step"),
         ({"tokens": 1, "checkpoint_seconds": 0.0}, "checkpoint_seconds must"), ({"tokens": 1, "checkpoint_interval": nan}, "checkpoint_interval must"),
         ({"tokens": 1, "restart_seconds": -1.0}, "restart_seconds must"), ({"tokens": 1, "accelerator_mtbf": 0.0}, "accelerator_mtbf must"),
-        ({"tokens": 1, "storage_bandwidth": 0.0}, "storage_bandwidth must"), ({"tokens": 1, "accelerator_mtbf": 1.0}, "leave a goodput of"),
+        ({"tokens": 1, "storage_bandwidth": 0.0}, "storage_bandwidth must"), ({"tokens": 1, "storage_read_bandwidth": inf}, "storage_read_bandwidth must"), ({"tokens": 1, "accelerator_mtbf": 1.0}, "leave a goodput of"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_name(options, says):
@@ -303,7 +304,7 @@ def test_the_command_line_has_every_option_of_a_run_and_python_can_take_it():
 def test_what_the_command_line_reads_is_what_a_run_takes():
     said = {
         "tokens": "15T", "deadline": "2w", "budget": "100k", "price_per_accelerator_hour": "2.5", "checkpoint_seconds": "30s",
-        "checkpoint_interval": "30min", "storage_bandwidth": "20GB", "restart_seconds": "10min", "accelerator_mtbf": "5y",
+        "checkpoint_interval": "30min", "storage_bandwidth": "20GB", "storage_read_bandwidth": "40GB", "restart_seconds": "10min", "accelerator_mtbf": "5y",
     }  # fmt: skip
     readers = {option.name: option.read for option in RUN_OPTIONS}
     made = asked(**{name: readers[name](text, f"--{name}") for name, text in said.items()})

@@ -107,6 +107,7 @@ def train(
     - offload_parameters [place]: shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)
     - offload_activations [place]: tensors kept for backward: none, cpu or nvme
     - optimizer_offload_fraction [share]: share of the optimizer states that is offloaded (megatron, deepspeed with ZeRO 3)
+    - host_update_bandwidth [bytes/s]: that the processors of a node read and write while they update (with offload_optimizer, time alone): published runs got 2GB to 54GB
     - offload_modules [names]: modules of megatron whose inputs are offloaded, such as core_attn,moe_act
     - data_loader_workers [processes]: processes of each rank that load data
     - reduce_bucket_size [elements]: DeepSpeed: elements reduced at a time, or auto as the Trainer fills in
@@ -144,6 +145,7 @@ def train(
     - checkpoint_seconds [time]: time that training stands still for a checkpoint, such as 30s
     - checkpoint_interval [time]: training between two checkpoints, such as 30min
     - storage_bandwidth [bytes/s]: bytes a second that all accelerators together write, such as 20GB
+    - storage_read_bandwidth [bytes/s]: bytes a second that all accelerators together read, such as 40GB
     - restart_seconds [time]: time from a failure until training goes on, such as 10min
     - accelerator_mtbf [time]: mean time between failures of one accelerator with its share of node and network, such as 5y
     - provider [name]: whose machines are rented, such as AWS
@@ -154,10 +156,16 @@ def train(
     - pue [factor]: power of the building for a watt of the machines
     - power_share [0 to 1]: of the machines' rated power that is drawn
     - keep_checkpoints [checkpoints]: checkpoints that lie on disk
+    - text_bytes_per_token [bytes]: plain text that a token of the data set stands for
     - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
     - network_share [share]: switches, cables and racks, as a share of the machines' price
     - staff_usd_per_month [USD]: pay of those who look after all the machines
     - used_share [0 to 1]: of the time that one's own machines are in use
+    - machine_usd [USD]: price of one machine, of as many accelerators as a node
+    - machine_watts [watts]: the most that one machine draws
+    - depreciation_years [years]: over which one's own machines are written off
+    - colocation_usd_per_kw_month [USD]: room in a data centre for a kilowatt and month; 0 in one's own building
+    - edge [accelerator]: a device for sale to compare too, such as jetson-orin-nano-8gb: the same training on it alone
 
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
     """

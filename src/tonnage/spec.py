@@ -197,6 +197,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     offload_parameters: str = "none"
     offload_activations: str = "none"
     optimizer_offload_fraction: Number = 1
+    host_update_bandwidth: Number | None = None
     offload_modules: str = ""
     data_loader_workers: Number = 0
     reduce_bucket_size: Number = 500_000_000

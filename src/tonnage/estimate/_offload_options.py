@@ -12,6 +12,7 @@ from tonnage.runtimes._megatron.offload import MODULES
 if TYPE_CHECKING:
     from tonnage.estimate.plans import TrainingOptions
 
+FASTEST = 1e15  # bytes a second of one node's memory: far beyond any
 PLACES = ("none", "cpu", "nvme")
 # Where each runtime can put what: DeepSpeed's offload_optimizer and offload_param, FSDP2's CPUOffloadPolicy, Megatron-core's
 # optimizer_cpu_offload and fine-grained activation offload; saved_tensors_hooks of PyTorch work with any code that is not Megatron's.
@@ -32,6 +33,7 @@ def offload_options(runtime: TrainingRuntime, stage: int, o: "TrainingOptions", 
     if runtime.name == "megatron":
         _of_megatron(made, stage)
     made["optimizer_offload_fraction"] = _fraction(made, runtime, stage, o, q)
+    made["host_update_bandwidth"] = _update_bandwidth(made, o, q)
     made["offload_modules"] = _modules(made, runtime, o, q)
     made["data_loader_workers"] = _workers(o, q)
     return made
@@ -94,6 +96,18 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: "Tr
     if made["offload_optimizer"] != "cpu" or not able:
         return 1
     return float(q.take("optimizer_offload_fraction", said, 1.0, "runtime", f"{runtime.name}'s own"))
+
+
+def _update_bandwidth(made: dict[str, Any], o: "TrainingOptions", q: Question) -> float | None:
+    """No default: what published updates reach lies a factor of thirty apart."""
+    said = o.host_update_bandwidth
+    if said is None:
+        return None
+    if made["offload_optimizer"] == "none":
+        raise InvalidPlan(f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.")
+    if not 0 < said <= FASTEST:
+        raise InvalidPlan(f"host_update_bandwidth must be more than 0 and at most {FASTEST:.0e} bytes/s. Got {said:g}.")
+    return float(q.put("host_update_bandwidth", said, "given"))
 
 
 def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:

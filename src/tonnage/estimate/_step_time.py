@@ -9,21 +9,21 @@ from functools import cached_property, reduce
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
+from tonnage.estimate._host_update import update_on_host
 from tonnage.estimate._kernel_time import KernelTime
 from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Network, Sending
+from tonnage.estimate._offload import offloaded
 from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
 from tonnage.estimate._schedule import Times, bubble
 from tonnage.estimate._stage import StageMemory
-from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
-from tonnage.estimate.storage import drives_of
+from tonnage.estimate.offload_traffic import OffloadTraffic, offload_traffic, over_host
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
-from tonnage.spec import Link
 from tonnage.tape import Exchange, Extent, Layer, Work
 
 WHEN = ("forward", "again", "backward")
@@ -327,7 +327,7 @@ class StepTime:
     @cached_property
     def optimizer(self) -> Number:
         """Reads and writes of the states that a rank holds."""
-        return self.updated * self.updated_bytes / self.kernels.bandwidth
+        return self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer")) / self.kernels.bandwidth
 
     @cached_property
     def updated_bytes(self) -> float:
@@ -338,20 +338,35 @@ class StepTime:
         copied = recipe.compute_bytes if recipe.master_bytes else 0
         return float(recipe.main_gradient_bytes + 2 * recipe.update_bytes + 2 * held + copied)
 
+    @property
+    def moves_beside(self) -> bool:
+        """Something goes to the host, or comes from there, while forward and backward run."""
+        plan = self.plan
+        return (plan.offload_activations, plan.offload_optimizer, plan.offload_parameters) != ("none", "none", "none")
+
     @cached_property
     def moving(self) -> tuple[Number, Number]:
-        """Activations that leave and come back in a step: seconds that do not hide beside the passes that make and need them, and bytes."""
-        step, plan = self.step, self.plan
-        if plan.offload_activations == "none":
+        """Over the host link in a step: seconds that do not hide beside the passes that make and need what is moved, and bytes."""
+        if not self.moves_beside:
             return 0, 0
-        assert step.cluster is not None
-        drives = drives_of(step.cluster.node) if step.cluster.node else None
-        disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
-        moved = offload_traffic(StageMemory(step, self.fullest))
-        taken = offload_seconds(moved, step.cluster, disks)
-        running = plan.num_microbatches * sum(self.stages[self.fullest.rank].computing(when) for when in WHEN)
-        exposed = self.exposed(maximum(taken.link, taken.storage), running)
-        return exposed, moved.to_host.value + moved.from_host.value
+        seconds, size = over_host(self._offloaded.beside, self.step.cluster)
+        running = self.plan.num_microbatches * sum(self.stages[self.fullest.rank].computing(when) for when in WHEN)
+        return self.exposed(seconds, running), size
+
+    @cached_property
+    def moving_once(self) -> tuple[Number, Number]:
+        """Seconds and bytes of what an update on the host moves: nothing runs on the accelerator meanwhile."""
+        return over_host(self._offloaded.once, self.step.cluster) if self.plan.offload_optimizer != "none" else (0, 0)
+
+    @cached_property
+    def _offloaded(self) -> OffloadTraffic:
+        return offload_traffic(StageMemory(self.step, self.fullest))
+
+    @cached_property
+    def update_on_host(self) -> Term:
+        """Seconds in which processors update."""
+        assert self.step.cluster is not None
+        return update_on_host(self.plan, self.step.cluster, self.updated, self.updated_bytes)
 
     @cached_property
     def framework(self) -> float:
@@ -363,7 +378,8 @@ class StepTime:
         """One step."""
         exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
         pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
-        return self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
+        made = self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
+        return made if self.plan.offload_optimizer == "none" else made + self.update_on_host.value + self.moving_once[0]
 
     @property
     def factor(self) -> Number:

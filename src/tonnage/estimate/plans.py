@@ -102,6 +102,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     offload_parameters: str | None = None
     offload_activations: str | None = None
     optimizer_offload_fraction: float | None = None
+    host_update_bandwidth: float | None = None
     offload_modules: str | None = None
     cuda_graph: str | None = None
     tp_comm_overlap: bool | None = None

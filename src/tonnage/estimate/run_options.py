@@ -10,6 +10,7 @@ from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.units import DAY, human, parse_count, parse_seconds, parse_usd
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
+OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_read_bandwidth")  # said of a step too
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
@@ -19,7 +20,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     `tokens` ("15T"), `epochs` of `dataset_tokens` and `max_steps` say how much is trained: one of the three, or none with a
     budget, which is then spent. `deadline`: "30d", "2w", or the last day as an ISO date. `budget` [USD] needs a price
     [USD per accelerator-hour]; `budget_accelerator_hours` needs none. `checkpoint_seconds`: how long training stands
-    still for a checkpoint; else its bytes are written at `storage_bandwidth` [bytes/s], by all accelerators together.
+    still for a checkpoint; else its bytes are written at `storage_bandwidth` [bytes/s], by all accelerators together, and read at
+    `storage_read_bandwidth`, where that is not the same.
     `checkpoint_interval` [seconds of training], `restart_seconds` from a failure until training goes on, and
     `accelerator_mtbf`: mean seconds between failures of one accelerator with its share of node and network.
     """
@@ -35,6 +37,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     checkpoint_seconds: float | None = None
     checkpoint_interval: float | None = None
     storage_bandwidth: float | None = None
+    storage_read_bandwidth: float | None = None
     restart_seconds: float | None = None
     accelerator_mtbf: float | None = None
 
@@ -44,11 +47,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         if self.asked:
             return ""
         return next(
-            (
-                name
-                for name in self.__struct_fields__
-                if name != "price_per_accelerator_hour" and getattr(self, name) is not None
-            ),
+            (name for name in self.__struct_fields__ if name not in OF_ANY_ANSWER and getattr(self, name) is not None),
             "",
         )
 

@@ -9,7 +9,9 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
 from tonnage.estimate._counted import Conventions
+from tonnage.estimate._host_update import check_update
 from tonnage.estimate._kernel_time import KINDS
+from tonnage.estimate._offload import offloaded
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
@@ -21,7 +23,7 @@ from tonnage.formulas import time as f
 from tonnage.spec import Cluster, TrainingPlan
 
 PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
-MOVING = "activations to the host and back, not hidden"
+MOVING, ON_HOST = "to the host and back, not hidden", "optimizer on the host"
 SCRIPT = "scripts/fit_rates.py"
 # What kinds of kernels wait for.
 RESOURCES = {"product": "compute", "experts": "compute", "attention": "compute", "scan": "compute", "move": "memory bandwidth"}  # fmt: skip
@@ -51,7 +53,7 @@ class Timing:
         parts += [
             self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
         ]
-        if self.plan.offload_activations != "none":
+        if walk.moves_beside:
             parts.append(self._sent(MOVING, *walk.moving))
         parts.append(self._optimizer)
         parts.append(
@@ -69,7 +71,8 @@ class Timing:
             factors.append(self._fitted(f"runtime {plan.runtime}", walk.framework, "", what))
         if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
             factors.append(walk.stragglers)
-        return Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        return Term.sum("time of a step", made.named("on accelerators"), self._update) if self._update else made
 
     def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:
         return Term.by(name, value, unit, basis="analytic", source=f"fitted: {SCRIPT}", version="1", procedure=what)
@@ -123,6 +126,14 @@ class Timing:
         return self.walk.seconds()
 
     @cached_property
+    def _update(self) -> Term | None:
+        """The optimizer's time on the host, and of what it moves: nothing runs on the accelerator meanwhile."""
+        if self.plan.offload_optimizer == "none":
+            return None
+        moved = self._sent("states and weights of the update", *self.walk.moving_once)
+        return Term.sum(ON_HOST, self.walk.update_on_host, moved)
+
+    @cached_property
     def traffic(self) -> Term:
         """Bytes that an accelerator of the fullest stage sends in a step."""
         return traffic(self.walk)
@@ -130,7 +141,7 @@ class Timing:
     @property
     def _optimizer(self) -> Term:
         walk = self.walk
-        size = walk.updated * walk.updated_bytes
+        size = walk.updated * walk.updated_bytes * (1 - offloaded(self.plan, "optimizer"))
         return Term.of(
             "optimizer", f.memory_seconds, M=size, W=walk.kernels.bandwidth / self.rates.memory, u=self.rates.memory
         )
@@ -185,6 +196,9 @@ class Timing:
         made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
         if (slow := walk.stragglers.value) > 1:
             made["the slowest node"] = (slow - 1) * sum(made.values())
+        if self._update:
+            made["the host"] = made.get("the host", 0) + walk.update_on_host.value
+            made["links, to the host"] = made.get("links, to the host", 0) + walk.moving_once[0]
         return made
 
     @property
@@ -194,7 +208,9 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """Of the measured step times nearest in kind."""
+        """Of the measured step times nearest in kind; None with an optimizer on the host, of which there are none."""
+        if self._update:
+            return None
         kind = (
             "moe"
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
@@ -215,6 +231,8 @@ class Timing:
         once = {name: seconds for name, (seconds, _) in walk.data_parallel.items()}
         ends = {"optimizer": walk.optimizer, "weights": once.pop("weights", 0), "fixed": walk.rates.step}
         after = {MOVING: walk.moving[0], **once, **ends}
+        if self._update:
+            after[ON_HOST] = self._update.value / factor  # no other part of the step is slowed by what slows kernels
         return StepSeconds(
             stages=tuple(seen[id(each)] for each in walk.stages),
             num_microbatches=int(plan.num_microbatches),
@@ -267,7 +285,4 @@ def _check(plan: TrainingPlan) -> None:
         )
     if plan.runtime == "unsloth":
         raise MissingDatum("the time of runtime unsloth is not estimated: nobody published how fast its kernels are.")
-    if (plan.offload_optimizer, plan.offload_parameters) != ("none", "none"):
-        raise MissingDatum(
-            "the time of a step whose optimizer runs on the host is not estimated: no source says how fast processors update."
-        )
+    check_update(plan)
