@@ -10,7 +10,12 @@ import pytest
 
 import tonnage
 from tonnage.cli import VERBS, main
+from tonnage.cli.explain import load_formulas
 from tonnage.document import json_schema
+from tonnage.formula import FORMULAS
+from tonnage.glossary import WORDS
+from tonnage.registry import letters_of
+from tonnage.rules import RULES
 
 TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
 SERVE = ["serve", "llama-3.1-8b", "--on", "H100-SXM-80GB", "--context", "8k"]
@@ -199,6 +204,29 @@ def test_a_word_of_the_answers_is_explained_with_what_makes_its_figure(run):
     assert "with adapters not of the base" in out and "state_bytes, checkpoint_rule, D7" in out
     for name in json.loads(run("explain", "checkpoint", "--json")[1])["see"]:
         assert run("explain", name)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "formula"),
+    [
+        ("MFU", "flops_utilization"), ("mfu", "flops_utilization"), ("HFU", "flops_utilization"), ("TFLOPS per GPU", "flops_utilization"),
+        ("bubble", "bubble_seconds"), ("pipeline bubble", "zbv_bubble_seconds"), ("Goodput", "goodput"), ("tokens per second", "tokens_per_second"),
+    ],
+)  # fmt: skip
+def test_a_number_is_explained_by_the_name_that_answers_print(run, typed, formula):
+    """MFU and HFU stand behind the time of a step, a bubble in the tree of it."""
+    load_formulas()
+    status, out, _ = run("explain", typed)
+    assert status == 0 and FORMULAS[formula].text in out
+
+
+def test_what_a_word_refers_to_is_there_and_no_two_words_are_written_alike():
+    load_formulas()
+    written = [letters_of(each) for word in WORDS.values() for each in (word.name, *word.also)]
+    assert len(set(written)) == len(written)
+    assert not set(written) & {letters_of(name) for name in (*FORMULAS, *RULES)}
+    for word in WORDS.values():
+        assert all(name in FORMULAS or name in RULES for name in word.see)
 
 
 def test_rules_are_chosen_by_name_by_part_and_by_what_they_speak_of(run):

@@ -1,14 +1,18 @@
 """Chunks of an interleaved pipeline that are not alike: as Megatron's options and torchtitan's loops make them."""
 
+import numpy as np
 import pytest
 
 import tonnage
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
 from tonnage.estimate._rank import stages
+from tonnage.estimate.batch import bytes_and_seconds
 from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step
 from tonnage.models import read
+from tonnage.spec import TrainingPlan
 
 ENDS = {"account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}
 
@@ -43,6 +47,58 @@ def test_a_rank_has_every_pth_chunk_of_a_layout_and_of_each_kind_of_layer_those_
     # the first three layers are dense: one on the first rank, two on the second
     assert [len(stage.layers) for stage in step.stages] == [2, 2, 1, 1, 1, 1, 1, 1]
     assert step.stages[0].order[0] is not step.stages[0].order[1]
+
+
+def kinds(model: str, on: str, **options: object) -> list[dict[str, int]]:
+    """Layers of each rank by kind."""
+    made = Step(read(model, offline=True), planned(model, on, **options), tonnage.catalogue.cluster(on))
+    return [{block.name: count for block, count in stage.layers} for stage in made.stages]
+
+
+def test_chunks_of_an_even_split_are_dealt_round_so_that_first_layers_of_another_kind_stand_on_several_ranks():
+    """Megatron-core, transformer_layer.py, get_transformer_layer_offset: chunk c of rank r begins at (c p + r) layers of a chunk."""
+    # of 92 layers the first three are dense
+    found = kinds("glm-4.5", "4x8xh100", pipeline_parallel_size=4, virtual_pipeline_size=23, expert_parallel_size=8)
+    assert found == [{"dense layer": 1, "sparse layer": 22}] * 3 + [{"sparse layer": 23}]
+    whole = kinds("glm-4.5", "4x8xh100", pipeline_parallel_size=4, expert_parallel_size=8)
+    assert whole == [{"dense layer": 3, "sparse layer": 20}] + [{"sparse layer": 23}] * 3
+
+
+@pytest.mark.parametrize(
+    ("model", "virtual", "layout"),
+    [("glm-4.5", 23, "E(t|)*91tL"), ("jamba-1.5-mini", 2, "E(tttt|)*7ttttL")],
+    ids=["first layers dense", "hybrid"],
+)
+def test_an_even_split_takes_the_memory_and_the_time_of_the_layout_that_says_the_same(model, virtual, layout):
+    common = {"runtime": "megatron", "pipeline_parallel_size": 4, "virtual_pipeline_size": virtual}
+    even, said = (tonnage.train(model, "4x8xh100", **common, **more) for more in ({}, {"pipeline_layout": layout}))
+    assert even.memory.value == said.memory.value
+    assert even.step_time.value == said.step_time.value
+    assert [rank.value for rank in even.ranks] == [rank.value for rank in said.ranks]
+
+
+@pytest.mark.parametrize("model", ["glm-4.5", "jamba-1.5-mini"])
+def test_columns_of_plans_deal_chunks_as_one_plan_does(model):
+    where = tonnage.catalogue.cluster("4x8xh100")
+    virtual = {"glm-4.5": 23, "jamba-1.5-mini": 8}[model]
+    columns = {"virtual_pipeline_size": np.array([1, virtual]), "pipeline_parallel_size": 4, "data_parallel_size": 8,
+               "num_microbatches": 8, "sequence_length": 4096}  # fmt: skip
+    names = {"runtime": "megatron", "zero_stage": 1}
+    needed, taken = bytes_and_seconds(read(model, offline=True), columns, where, **names)
+    for index, chunks in enumerate((1, virtual)):
+        one = {**columns, "virtual_pipeline_size": chunks}
+        plan = TrainingPlan(**one, **names)
+        made = Step(read(model, offline=True), plan, where)
+        assert needed[index] == pytest.approx(made.walk().needed, rel=1e-12)
+        assert taken[index] == pytest.approx(Timing(made.model, plan, where).seconds, rel=1e-12)
+    assert taken[0] != taken[1]
+
+
+def test_layers_of_the_first_and_the_last_rank_are_those_of_all_its_chunks():
+    """Megatron-core, transformer_block.py: get_num_layers_to_build."""
+    ends = {"pipeline_parallel_size": 3, "virtual_pipeline_size": 2, "first_stage_layers": 10, "last_stage_layers": 10}
+    assert planned("llama-3.1-8b", "6xh100", **ends).chunk_layers == (5, 6, 5, 5, 6, 5)
+    assert held("llama-3.1-8b", "6xh100", **ends) == [10, 12, 10]
 
 
 def test_torchtitans_looped_stages_are_split_as_if_each_were_a_rank():
@@ -93,6 +149,8 @@ def test_what_a_stage_needs_is_that_of_the_sum_of_its_chunks():
         ({"pipeline_layout": "Et*999999999|t*16L", "pipeline_parallel_size": 2}, "at most"),
         ({"virtual_pipeline_size": 3, "pipeline_parallel_size": 4}, "must divide"),
         ({"account_for_loss_in_pipeline_split": True, "pipeline_parallel_size": 2}, "cannot be split"),
+        ({"first_stage_layers": 7, "virtual_pipeline_size": 2, "pipeline_parallel_size": 4}, "25 layers cannot be split evenly over 3"),
+        ({"first_stage_layers": 5, "last_stage_layers": 3, "virtual_pipeline_size": 2, "pipeline_parallel_size": 4}, "a multiple of virtual_pipeline_size 2"),
     ],
 )  # fmt: skip
 def test_layouts_that_cannot_be_say_why(options: dict, message: str):

@@ -13,13 +13,14 @@ class Symbol(Struct, frozen=True):
 
 
 class Word(Struct, frozen=True):
-    """A word of the answers that no letter stands for. `see`: formulas and rules that make its figure."""
+    """A word of the answers that no letter stands for. `see`: formulas and rules that make its figure; `also`: other ways to write it."""
 
     name: str
     unit: str
     meaning: str
     source: str
     see: tuple[str, ...]
+    also: tuple[str, ...] = ()
 
 
 SYMBOLS: dict[str, Symbol] = {
@@ -169,6 +170,46 @@ WORDS: dict[str, Word] = {
             "is tight where what is usable lies inside",
             "docs/accuracy.md",
             (),
+        ),
+        Word(
+            "MFU",
+            "",
+            "FLOP of the model in a step, without what is run again, as a share of what the dense peak of all accelerators would do in its time",
+            "Chowdhery2022, app. B",
+            ("flops_utilization",),
+            ("model FLOPs utilization",),
+        ),
+        Word(
+            "HFU",
+            "",
+            "FLOP that a step does, with what is run again, as a share of what the dense peak of all accelerators would do in its time",
+            "Chowdhery2022, app. B",
+            ("flops_utilization",),
+            ("hardware FLOPs utilization",),
+        ),
+        Word(
+            "TFLOPS",
+            "10^12 FLOP/s",
+            "FLOP of a step over its seconds and its accelerators, as published speeds have it: MFU times the dense peak, or HFU times it "
+            "where what is run again counts; --formulas has the numbers of those who count otherwise",
+            "Narayanan2021, sec. 5.1",
+            ("flops_utilization", "gpt_training_flops"),
+            ("TFLOPS per GPU", "TFLOPS per accelerator"),
+        ),
+        Word(
+            "bubble",
+            "seconds",
+            "what a stage of a pipeline waits in a step while the pipeline fills and drains; each schedule has its own formula",
+            "Huang2019, sec. 2.3; Narayanan2021, sec. 2.2",
+            (
+                "bubble_seconds",
+                "pipeline_wait_seconds",
+                "gpipe_bubble_seconds",
+                "zero_bubble_seconds",
+                "zbv_bubble_seconds",
+                "dualpipev_bubble_seconds",
+            ),
+            ("pipeline bubble",),
         ),
     )
 }

@@ -62,11 +62,13 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
     Letters and digits alone are compared; of names that differ by their owner alone, one is shown.
     """
-    wanted = _plain(name[:LONGEST])
-    scored = [(score, _plain(candidate), candidate) for candidate in known if (score := _likeness(wanted, candidate))]
+    wanted = letters_of(name[:LONGEST])
+    scored = [
+        (score, letters_of(candidate), candidate) for candidate in known if (score := _likeness(wanted, candidate))
+    ]
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
-        chosen.setdefault(_plain(candidate.rpartition("/")[2]), candidate)
+        chosen.setdefault(letters_of(candidate.rpartition("/")[2]), candidate)
     return list(chosen.values())[:MOST]
 
 
@@ -74,7 +76,7 @@ def _likeness(wanted: str, candidate: str) -> float:
     """How much a plain text and a name have in common, from 0 (nothing that anyone would mean) to 1."""
     from difflib import SequenceMatcher
 
-    plain = _plain(candidate)
+    plain = letters_of(candidate)
     matcher = SequenceMatcher(None, plain, wanted, autojunk=False)
     if not wanted or not plain or matcher.real_quick_ratio() < LIKE:
         return 0
@@ -92,5 +94,6 @@ def _likeness(wanted: str, candidate: str) -> float:
     return ratio if ratio >= LIKE and begins_alike else 0
 
 
-def _plain(name: str) -> str:
+def letters_of(name: str) -> str:
+    """Letters and digits alone, in lower case: what a name is however it is written."""
     return "".join(character for character in name.lower() if character.isalnum())

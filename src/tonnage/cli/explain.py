@@ -14,7 +14,7 @@ from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.formula import FORMULAS, Formula
 from tonnage.glossary import SYMBOLS, WORDS, Symbol
-from tonnage.registry import unknown
+from tonnage.registry import letters_of, unknown
 from tonnage.rules import RULES
 
 HELP = "a formula, a symbol of the formulas, a word of the answers, a source or a rule of thumb: text, unit, meaning, where it comes from"
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     load_formulas()
     if arguments.name is None:
         return _list(arguments.json)
-    if not _has(arguments.name) and rules.is_rule(arguments.name):
+    if _found(arguments.name) is None and rules.is_rule(arguments.name):
         rules.show([arguments.name], None, None, as_json=arguments.json, formulas=arguments.formulas)
         return 0
     document = explain(arguments.name)
@@ -51,36 +51,37 @@ def load_formulas() -> None:
         import_module(f"tonnage.formulas.{path.stem}")
 
 
-def _has(name: str) -> bool:
-    """Whether a formula, a symbol or a source is called so."""
-    from tonnage.references import references
-
-    return (
-        name in FORMULAS
-        or name in WORDS
-        or name in references()
-        or any(name in (symbol.letter, symbol.name) for symbol in SYMBOLS.values())
-    )
-
-
 def explain(name: str) -> dict[str, Any]:
     """The document about one name."""
     from tonnage.references import references
 
+    found = _found(name)
+    if found is None:
+        long_names = (symbol.name for symbol in SYMBOLS.values())
+        raise unknown(
+            "formula, symbol, word, source or rule",
+            name,
+            [*FORMULAS, *SYMBOLS, *long_names, *WORDS, *references(), *RULES],
+        )
+    return found
+
+
+def _found(name: str) -> dict[str, Any] | None:
+    """What is called so: to the letter, else, of words and formulas, however it is written."""
+    from tonnage.references import references
+
+    by_long_name = {symbol.name: symbol for symbol in SYMBOLS.values()}
     if name in FORMULAS:
         return _formula(FORMULAS[name])
-    by_long_name = {symbol.name: symbol for symbol in SYMBOLS.values()}
     if name in SYMBOLS or name in by_long_name:
         return _symbol(SYMBOLS.get(name) or by_long_name[name])
-    if name in WORDS:
-        return {"schema": SCHEMA, "kind": "word", **structs.asdict(WORDS[name])}
     if name in references():
         return {"schema": SCHEMA, "kind": "source", "name": name, **_reference(name)}
-    raise unknown(
-        "formula, symbol, word, source or rule",
-        name,
-        [*FORMULAS, *SYMBOLS, *by_long_name, *WORDS, *references(), *RULES],
-    )
+    plain = letters_of(name)
+    for word in WORDS.values():
+        if plain in map(letters_of, (word.name, *word.also)):
+            return {"schema": SCHEMA, "kind": "word", **structs.asdict(word)}
+    return next((_formula(formula) for formula in FORMULAS.values() if letters_of(formula.name) == plain), None)
 
 
 def _formula(formula: Formula) -> dict[str, Any]:
@@ -148,6 +149,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
         )
     if document.get("see"):
         lines.append(f"  see        {', '.join(document['see'])}")
+        lines += [f"    {name} = {FORMULAS[name].text}" for name in document["see"] if name in FORMULAS]
     if document.get("formulas"):
         lines.append(f"  used in    {', '.join(document['formulas'])}")
     return lines

@@ -20,7 +20,7 @@ MOST = 4096  # chunks
 def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: "TrainingOptions") -> bool:
     """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
     if runtime.name == "megatron":
-        return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS)
+        return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS) or _says_ends(o)
     return runtime.splits_chunks and layers >= chunks
 
 
@@ -38,7 +38,7 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
         raise InvalidPlan(f"{next(iter(said))} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.")
     if o.pipeline_layout:
         return _of_layout(model, p, v, o)
-    if said:
+    if said or (v > 1 and runtime.split == "even" and _says_ends(o)):
         with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
         rows = even_layout(model.num_layers, p, v, o.first_stage_layers, o.last_stage_layers, with_embedding, with_loss)
         return _in_order(rows)
@@ -46,20 +46,27 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
 
 
 def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> tuple[int, ...]:
-    """Layers of each virtual stage of a plan: as it says, or as the runtime splits ranks or, where it deals them out, chunks."""
+    """Layers of each virtual stage of a plan: as it says, or as the runtime splits ranks or, where it deals them out, chunks.
+
+    The chunks of a rank are alike in an even split, as Megatron-core has it (transformer_block.py: get_num_layers_to_build).
+    """
     if plan.chunk_layers:
         return plan.chunk_layers
-    count = plan.pipeline_parallel_size * (plan.virtual_pipeline_size if runtime.splits_chunks else 1)
-    return split_layers(model, count, runtime.split, plan.first_stage_layers, plan.last_stage_layers)
+    p, v = plan.pipeline_parallel_size, plan.virtual_pipeline_size
+    ends = plan.first_stage_layers, plan.last_stage_layers
+    if runtime.splits_chunks:
+        return split_layers(model, p * v, runtime.split, *ends)
+    per_rank = split_layers(model, p, runtime.split, *ends)
+    return tuple(size // v for size in per_rank) * v if runtime.split == "even" else per_rank
+
+
+def _says_ends(o: "TrainingOptions") -> bool:
+    return o.first_stage_layers is not None or o.last_stage_layers is not None
 
 
 def _of_layout(model: Model, p: int, v: int, o: "TrainingOptions") -> tuple[int, ...]:
     text = str(o.pipeline_layout)
-    if (
-        o.first_stage_layers is not None
-        or o.last_stage_layers is not None
-        or any(getattr(o, name) for name in ACCOUNTS)
-    ):
+    if _says_ends(o) or any(getattr(o, name) for name in ACCOUNTS):
         raise InvalidPlan(
             "pipeline_layout says all: leave out first_stage_layers, last_stage_layers and account_for_*."
         )

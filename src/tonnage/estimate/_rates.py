@@ -79,7 +79,7 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def _mean(of: tuple[Generation, ...]) -> Generation:
-    names = {name for each in of for name in each.matrix}
+    names = dict.fromkeys(name for each in of for name in each.matrix)
     matrix = {name: sum(each.matrix[name] for each in of if name in each.matrix) / sum(name in each.matrix for each in of) for name in names}  # fmt: skip
     return Generation(matrix=matrix, attention=sum(each.attention for each in of) / len(of))
 

@@ -172,7 +172,7 @@ class Timing:
     @cached_property
     def tokens_per_second(self) -> Term:
         """Of all accelerators together."""
-        tokens = self.plan.global_batch_size * self.plan.sequence_length
+        tokens = self.plan.tokens_per_step
         return Term.of("tokens per second", f.tokens_per_second, D=tokens, tau=self.term.value)
 
     @cached_property

@@ -168,6 +168,6 @@ def parse_index(data: bytes, where: str) -> dict[str, str]:
     shards = index.get("weight_map")
     if not isinstance(shards, dict) or not shards or not all(isinstance(file, str) for file in shards.values()):
         raise InvalidInput(f"{where}: weight_map must name a file for each tensor.")
-    for file in set(shards.values()):
+    for file in dict.fromkeys(shards.values()):
         plain_path(file, f"{where}: a shard's name")
     return shards

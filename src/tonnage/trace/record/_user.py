@@ -185,7 +185,7 @@ def _parsed(target: _Target) -> ast.Module:
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
-        for library in {name.split(".")[0] for name in names} & {"transformers", "peft"}:
+        for library in sorted({name.split(".")[0] for name in names} & {"transformers", "peft"}):
             with suppress(ImportError):  # the program's own import says what is missing
                 importlib.import_module(library)
     return tree
