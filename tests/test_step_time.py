@@ -293,6 +293,22 @@ def test_a_deadline_is_met_only_by_plans_that_fit():
     assert asked["accelerators_for_deadline"].value >= 16
 
 
+def test_memory_that_is_reserved_is_left_free_in_what_makes_a_deadline():
+    options = {"recompute": "full", "global_batch_size": 64, "tokens": "1B", "deadline": "300d"}
+    free = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run["accelerators_for_deadline"].value
+    kept = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", reserve_bytes=30 * 10**9, **options)
+    assert kept.run["accelerators_for_deadline"].value > free
+
+
+def test_a_deadline_fills_the_node_that_a_part_of_is_asked_about():
+    """Eight accelerators are one node, as the next best moves have it, not two nodes of four."""
+    options = {"global_batch_size": 512, "tokens": "10B"}
+    whole = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run["seconds"].value
+    deadline = f"{whole * 1.001 / 86400:.4f}d"
+    part = tonnage.train("llama-3.1-8b", "4xH100-SXM-80GB", deadline=deadline, **options).run
+    assert part["accelerators_for_deadline"].value == 8
+
+
 def test_a_budget_buys_at_the_price_of_the_bill():
     made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", budget="10k")
     assert made.bill.cost.value == pytest.approx(10_000, rel=0.01)

@@ -196,7 +196,7 @@ def train(
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
-    timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, question)
+    timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, usable, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None
     if lasts is not None:
