@@ -5,8 +5,9 @@ import pytest
 import tonnage
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.training import Step
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 
 ENDS = {"account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}

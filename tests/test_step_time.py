@@ -11,9 +11,10 @@ from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._question import Question
 from tonnage.estimate.flops import forward_flops, training_flops
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 
 TOKENS = 2048

@@ -109,8 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_answer
     from tonnage.estimate.answers import train
     from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.plans import TrainingOptions
     from tonnage.estimate.run_options import RunOptions
+    from tonnage.estimate.training_options import TrainingOptions
 
     options = TrainingOptions(**o.values(arguments, OPTIONS))
     run = RunOptions(**o.values(arguments, RUN_OPTIONS))

@@ -15,9 +15,10 @@ from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves
 from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import highest
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import seconds_of
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan

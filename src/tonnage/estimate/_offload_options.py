@@ -1,16 +1,14 @@
 """Options of offloading, checked against what each runtime can move, and where to."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._offload import UNITS
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._megatron.offload import MODULES
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 PLACES = ("none", "cpu", "nvme")
 # Where each runtime can put what: DeepSpeed's offload_optimizer and offload_param, FSDP2's CPUOffloadPolicy, Megatron-core's
@@ -22,7 +20,7 @@ ABLE: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def offload_options(runtime: TrainingRuntime, stage: int, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The fields of a plan that say what lives in host memory, or behind it."""
     made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in ABLE}
     if runtime.name in UNITS:
@@ -37,7 +35,7 @@ def offload_options(runtime: TrainingRuntime, stage: int, o: "TrainingOptions", 
     return made
 
 
-def _place(name: str, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
+def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     said: str | None = getattr(o, name)
     if said is not None and said not in PLACES:
         raise unknown(f"place for {name}", said, PLACES)
@@ -53,7 +51,7 @@ def _place(name: str, runtime: TrainingRuntime, o: "TrainingOptions", q: Questio
     return str(q.put(name, said, "given"))
 
 
-def _of_fsdp2(made: dict[str, Any], stage: int, o: "TrainingOptions", q: Question) -> None:
+def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question) -> None:
     """CPUOffloadPolicy moves shards of weights, gradients and optimizer states together."""
     pair = {name: made[name] for name in ("offload_optimizer", "offload_parameters")}
     for name, place in pair.items():
@@ -83,7 +81,7 @@ def _of_megatron(made: dict[str, Any], stage: int) -> None:
         raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
 
 
-def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: "TrainingOptions", q: Question) -> float:
+def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> float:
     said = o.optimizer_offload_fraction
     able = runtime.name == "megatron" or (runtime.name == "deepspeed" and stage == 3)
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
@@ -96,7 +94,7 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: "Tr
     return float(q.take("optimizer_offload_fraction", said, 1.0, "runtime", f"{runtime.name}'s own"))
 
 
-def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
+def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if runtime.name != "megatron" or made["offload_activations"] == "none":
         if o.offload_modules is not None:
             raise InvalidPlan(
@@ -113,7 +111,7 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: "TrainingOptions
     return ",".join(names)
 
 
-def _workers(o: "TrainingOptions", q: Question) -> int:
+def _workers(o: TrainingOptions, q: Question) -> int:
     said = o.data_loader_workers
     if said is not None and not 0 <= said <= 4096:
         raise InvalidPlan(f"data_loader_workers must be from 0 to 4,096. Got {said:,}.")

@@ -1,32 +1,27 @@
 """Layers of the chunks of an interleaved pipeline, where they are not all alike."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, shown
 from tonnage.estimate._rank import SPLITS
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._megatron.pipeline import Chunk, even_layout, parsed_layout
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 LONGEST = 4096  # characters of a layout
 MOST = 4096  # chunks
 
 
-def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: "TrainingOptions") -> bool:
+def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
     """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
     if runtime.name == "megatron":
         return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS)
     return bool(runtime.shards_units and layers >= chunks)
 
 
-def chunk_layers(
-    model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: "TrainingOptions"
-) -> tuple[int, ...]:
+def chunk_layers(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> tuple[int, ...]:
     """Layers of each virtual stage, in the order in which a token passes them; empty where all stages are split evenly.
 
     Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py; torchtitan,
@@ -51,7 +46,7 @@ def chunk_layers(
     return ()
 
 
-def _of_layout(model: Model, p: int, v: int, o: "TrainingOptions") -> tuple[int, ...]:
+def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:
     text = str(o.pipeline_layout)
     if (
         o.first_stage_layers is not None

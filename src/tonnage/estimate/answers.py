@@ -22,7 +22,7 @@ from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import Bill, BillOptions, bill, disks
 from tonnage.estimate.checkpoint import checkpoint_bytes
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.schedule import StepSeconds
 from tonnage.estimate.serving import serving_memory
@@ -35,6 +35,7 @@ from tonnage.estimate.serving_answer import (
     warn_of_gguf,
 )
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import human
@@ -46,7 +47,7 @@ USABLE = {
     "nominal": ("the memory as sold", "nominal_gib"),
 }
 
-NO_RUN, NO_BILL = RunOptions(), BillOptions()
+NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -166,7 +167,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 def train(
     model: Model,
     cluster: Cluster,
-    options: TrainingOptions = TrainingOptions(),
+    options: TrainingOptions = NO_OPTIONS,
     run: RunOptions = NO_RUN,
     money: BillOptions = NO_BILL,
     *,

@@ -22,8 +22,20 @@ NEEDED = tuple(ownership.ASKED)
 class BillOptions(Struct, frozen=True, kw_only=True):
     """What was said about money, power and disks; None is the default, which the answer names with its source.
 
-    `price_kind`: on-demand, spot or reserved. `exchange_rate`: such as CNY=7.1, units of a currency for one dollar. `grid`: a country of
-    the catalogue, or grams of CO2e per kWh. The last four are asked for to compare buying with renting: all of NEEDED, or none.
+    To compare buying with renting, all of NEEDED are given, or none.
+
+    - provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+    - price_kind [kind]: on-demand, spot or reserved (default: on-demand)
+    - region [name]: where they are rented (default: any)
+    - exchange_rate [per USD]: of offers in another currency, such as CNY=7.1 (default: such offers are left out)
+    - grid [name or g/kWh]: a country, or grams of CO2e per kWh: what the electricity emits
+    - pue [factor]: power of the building for a watt of the machines (default: 1.54, as the mean of halls)
+    - power_share [0 to 1]: of the machines' rated power that is drawn (default: 0.82)
+    - keep_checkpoints [checkpoints]: checkpoints that lie on disk (default: 3)
+    - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
+    - network_share [share]: switches, cables and racks, as a share of the machines' price
+    - staff_usd_per_month [USD]: pay of those who look after all the machines
+    - used_share [0 to 1]: of the time that one's own machines are in use (default: 1)
     """
 
     provider: str | None = None

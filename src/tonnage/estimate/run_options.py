@@ -16,12 +16,21 @@ _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 class RunOptions(Struct, frozen=True, kw_only=True):
     """What was said about the run; None is the default, which the estimate chooses and explains.
 
-    `tokens` ("15T"), `epochs` of `dataset_tokens` and `max_steps` say how much is trained: one of the three, or none with a
-    budget, which is then spent. `deadline`: "30d", "2w", or the last day as an ISO date. `budget` [USD] needs a price
-    [USD per accelerator-hour]; `budget_accelerator_hours` needs none. `checkpoint_seconds`: how long training stands
-    still for a checkpoint; else its bytes are written at `storage_bandwidth` [bytes/s], by all accelerators together.
-    `checkpoint_interval` [seconds of training], `restart_seconds` from a failure until training goes on, and
-    `accelerator_mtbf`: mean seconds between failures of one accelerator with its share of node and network.
+    One of `tokens`, `epochs` of `dataset_tokens` and `max_steps` says how much is trained, or none with a budget, which is then spent.
+
+    - tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
+    - epochs [epochs]: passes over the data set
+    - dataset_tokens [tokens]: tokens of the data set
+    - max_steps [steps]: optimizer steps
+    - deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
+    - budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
+    - budget_accelerator_hours [accelerator-hours]: accelerator-hours that may be spent
+    - price_per_accelerator_hour [USD]: price of one accelerator for one hour
+    - checkpoint_seconds [time]: time that training stands still for a checkpoint, such as 30s (default: its bytes / storage_bandwidth)
+    - checkpoint_interval [time]: training between two checkpoints, such as 30min (default: Daly's optimum)
+    - storage_bandwidth [bytes/s]: bytes a second that all accelerators together write, such as 20GB (default: 122 MB/s an accelerator, as for Llama 3)
+    - restart_seconds [time]: time from a failure until training goes on, such as 10min (default: 10 minutes and reading the checkpoint)
+    - accelerator_mtbf [time]: mean time between failures of one accelerator with its share of node and network, such as 5y (default: 5.8 years, as Llama 3's H100)
     """
 
     tokens: int | str | None = None
