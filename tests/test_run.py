@@ -1,5 +1,6 @@
 """A whole run from the time of a step: published runs, deadlines and budgets, and what cannot be."""
 
+import json
 from datetime import date
 from math import inf, isfinite, nan
 
@@ -8,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import tonnage
 from tonnage.api import TAKES
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
+from tonnage.cli import main
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.estimate._deadline import divisors, usable_plans
@@ -262,7 +265,7 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
     ("options", "says"),
     [
         ({}, "needs one of tokens"), ({"tokens": "1B", "max_steps": 5}, "one of tokens, epochs and max_steps says. Got tokens 1e"),
-        ({"tokens": 0}, "tokens must be more than 0"), ({"tokens": "-5"}, "tokens must be a number"), ({"tokens": nan}, "finite"),
+        ({"tokens": 0}, "tokens must be more than 0"), ({"tokens": "-5"}, "tokens must be more than 0 and at most 1e.18"), ({"tokens": nan}, "finite"),
         ({"tokens": inf}, "finite"), ({"tokens": "2e18"}, "tokens must be more than 0 and at most 1e.18"), ({"tokens": 1.5}, "whole number"),
         ({"tokens": True}, "finite number. Got True"), ({"tokens": [1]}, "tokens must be a number"), ({"tokens": "many"}, "tokens must be a number"),
         ({"epochs": 2.0}, "epochs 2 needs dataset_tokens"), ({"epochs": nan, "dataset_tokens": 5}, "epochs must be a finite"),
@@ -280,6 +283,59 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
 def test_what_cannot_be_is_refused_by_name(options, says):
     with pytest.raises(InvalidInput, match=says):
         asked(**options)
+
+
+@pytest.mark.parametrize(
+    "option", ["tokens", "max_steps", "budget", "budget_accelerator_hours", "checkpoint_seconds", "storage_bandwidth"]
+)
+def test_a_range_is_said_in_one_text_whichever_way_it_is_missed(option, capsys):
+    flag = f"--{option.replace('_', '-')}"
+    said = set()
+    for wrong in ("-1", "0", "1e19", "1e40"):
+        assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--tokens", "1e9", f"{flag}={wrong}"]) == 64
+        said.add(capsys.readouterr().err.replace(repr(wrong), "IT"))
+    unit = " s" if option == "checkpoint_seconds" else ""
+    assert said == {f"error: {flag} must be more than 0 and at most 1e+18{unit}. Got IT.\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_a_second"),
+    [("20GB/s", 20e9), ("20 GiB/s", 20 * 2**30), ("500MB/s", 5e8), ("20GB", 20e9), ("2e10", 2e10)],
+)
+def test_a_bandwidth_has_the_units_that_people_write(text, bytes_a_second, capsys):
+    """On the command line and in Python; a plain number is bytes a second."""
+    words = [
+        "train",
+        "llama-3.1-8b",
+        "--on",
+        "8xH100-SXM-80GB",
+        "--tokens",
+        "1e9",
+        "--storage-bandwidth",
+        text,
+        "--json",
+    ]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)["question"]["storage_bandwidth"]
+    assert found == {"value": bytes_a_second, "from": "given"}
+    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", tokens=1e9, storage_bandwidth=text)
+    assert asked.question["storage_bandwidth"] == found
+
+
+@pytest.mark.parametrize("text", ["20Gb/s", "160gbps", "160Gbit/s"])
+def test_a_bandwidth_that_may_be_in_bits_is_refused(text, capsys):
+    assert (
+        main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--tokens", "1e9", "--storage-bandwidth", text]) == 64
+    )
+    assert f"--storage-bandwidth is in bytes a second, and '{text}' may be bits." in capsys.readouterr().err
+
+
+def test_a_budget_of_accelerator_hours_may_be_in_parts(capsys):
+    words = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--budget-accelerator-hours", "10.5", "--json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["budget_accelerator_hours"]["value"] == 10.5
+    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", budget_accelerator_hours="10.5")
+    assert asked.run["budget_accelerator_hours"].value == 10.5
 
 
 def test_a_cluster_that_mostly_restarts_is_warned_of():

@@ -22,7 +22,7 @@ from tonnage.spec import Cluster
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
-                         float | str: "a finite number, or a text such as 100k"}  # fmt: skip
+                         float | str: "a finite number, or a text such as 100k, 30d or 20GB/s"}  # fmt: skip
 
 
 class Answer(answers.Answer, frozen=True, kw_only=True):
@@ -132,8 +132,9 @@ def _option(form: type[Struct], name: str, value: Any) -> Any:
     """The value if its type is the option's; numpy's integers become Python's."""
     takes = next(kind for kind in TAKES if form.__annotations__[name] in (kind, kind | None))
     words = TAKES[takes]
-    if takes == int | str:
+    if takes == int | str:  # amounts, which people write as 1e9
         takes = str if isinstance(value, str) else int
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
     if takes == float | str:
         takes = str if isinstance(value, str) else float
     if value is None or (type(value) is takes and takes is not float):

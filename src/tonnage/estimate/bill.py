@@ -42,7 +42,7 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     price_kind: str | None = None
     region: str | None = None
     exchange_rate: str | None = None
-    grid: str | None = None
+    grid: float | str | None = None
     pue: float | None = None
     power_share: float | None = None
     keep_checkpoints: int | None = None
@@ -107,7 +107,7 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
     return float(money.hourly(found, rates).value / found.accelerators)
 
 
-def _grid(said: str) -> str | float:
+def _grid(said: float | str) -> str | float:
     try:
         return float(said)
     except ValueError:
