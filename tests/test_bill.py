@@ -55,6 +55,10 @@ def test_buying_is_compared_where_what_no_source_knows_is_given():
     [
         ({"price_kind": "auction"}, UnknownName),
         ({"provider": "Nobody"}, UnknownName),
+        ({"region": "mars"}, UnknownName),
+        ({"exchange_rate": "XYZ=3"}, UnknownName),
+        ({"provider": "Nobody", "price_per_accelerator_hour": 2.0}, UnknownName),
+        ({"region": "mars", "price_per_accelerator_hour": 2.0}, UnknownName),
         ({"electricity_usd_per_kwh": 0.1}, MissingDatum),
         ({"grid": "Atlantis"}, MissingDatum),
         ({"grid": "-5"}, InvalidInput),
@@ -74,6 +78,14 @@ def test_a_machine_whose_price_nobody_published_has_no_cost_and_says_so():
     made = trained("llama-3.2-1b", "MI210-64GB", recompute="none")
     assert made.bill.cost is None and any("no price of MI210" in each for each in made.warnings)
     assert made.to_dict()["cost"] is None
+
+
+def test_a_price_in_another_currency_names_the_option_that_its_rate_takes():
+    with pytest.raises(
+        MissingDatum, match=r"CNY=7\.2 \(--exchange-rate on the command line, exchange_rate in Python\)"
+    ):
+        trained("qwen3-0.6b", "rtx-5090", price_kind="on-demand")
+    assert trained("qwen3-0.6b", "rtx-5090", exchange_rate="CNY=7.2").bill.cost.value > 0
 
 
 def test_disks_hold_the_checkpoints_that_are_kept_and_the_data():

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.catalogue.offers import Rates, parse_rates
+from tonnage.catalogue.offers import Rates, parse_rates, provider_named, region_named
 from tonnage.catalogue.prices import KINDS, Price
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.estimate import money, ownership, storage
@@ -73,6 +73,10 @@ def bill(
     """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one."""
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
+    (
+        provider_named(options.provider or ""),
+        region_named(options.region or ""),
+    )  # a price that is given asks for no offer
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     offer = None if price is not None else _offer(cluster, options, rates, question)
     cost = _cost(cluster, seconds, offer, rates, price, of, question, today)
