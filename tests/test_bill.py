@@ -3,6 +3,7 @@
 import pytest
 
 import tonnage
+from tonnage.cli import main
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName
 
 RUN = {"tokens": "10B", "recompute": "full"}
@@ -72,6 +73,20 @@ def test_buying_is_compared_where_what_no_source_knows_is_given():
 def test_what_cannot_be_billed_is_refused(wrong, error):
     with pytest.raises(error):
         trained(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "span"),
+    [
+        ("network_share", -1.0, "from 0 to 5"), ("electricity_usd_per_kwh", -0.1, "from 0 to 100"), ("staff_usd_per_month", 1e10, "from 0 to 1e+09"),
+        ("used_share", 3.0, "from 0 to 1"), ("pue", 0.5, "from 1 to 10"), ("power_share", 2.0, "from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_a_figure_out_of_its_range_is_refused_before_what_is_missing(option, wrong, span, capsys):
+    """Status 64, not 4: nothing that the user could add would make it right."""
+    flag = f"--{option.replace('_', '-')}"
+    assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", f"{flag}={wrong}"]) == 64
+    assert f"{option} must be {span}. Got {wrong!r}." in capsys.readouterr().err
 
 
 def test_a_machine_whose_price_nobody_published_has_no_cost_and_says_so():

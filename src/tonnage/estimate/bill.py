@@ -73,10 +73,9 @@ def bill(
     """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one."""
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
-    (
-        provider_named(options.provider or ""),
-        region_named(options.region or ""),
-    )  # a price that is given asks for no offer
+    ownership.check(**{name: getattr(options, name) for name in (*NEEDED, "used_share", "pue", "power_share")})
+    provider_named(options.provider or "")  # a price that is given asks for no offer
+    region_named(options.region or "")
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     offer = None if price is not None else _offer(cluster, options, rates, question)
     cost = _cost(cluster, seconds, offer, rates, price, of, question, today)
