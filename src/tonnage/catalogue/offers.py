@@ -59,19 +59,24 @@ def currencies() -> list[str]:
 
 
 def cheapest(found: Sequence[Price], rates: Rates | None = None) -> Price:
-    """The lowest price of an accelerator for an hour; where the user's own prices are among them, of those alone.
+    """The lowest price of an accelerator for an hour, of those that are `compared`."""
+    return min(compared(found, rates), key=lambda price: in_usd(price, rates) / price.accelerators)
 
-    MissingDatum without offers, or where all are in currencies without a rate: none is assumed.
+
+def compared(found: Sequence[Price], rates: Rates | None = None) -> list[Price]:
+    """The prices that an answer chooses from: the user's own alone where there are such, offers before an index of what others paid.
+
+    MissingDatum without prices, or where all are in currencies without a rate: none is assumed.
     """
     if not found:
         raise MissingDatum(
             "no price is known for this. `tonnage prices` lists those that are; write yours in <config directory>/prices/."
         )
-    own = [price for price in found if price in own_prices()]
-    known = [price for price in own or found if price.currency == DOLLARS or price.currency in (rates or {})]
+    asked = [price for price in found if price in own_prices()] or list(found)
+    known = [price for price in asked if price.currency == DOLLARS or price.currency in (rates or {})]
     if not known:
-        raise no_rate(sorted({price.currency for price in own or found}))
-    return min(known, key=lambda price: in_usd(price, rates) / price.accelerators)  # fmt: skip
+        raise no_rate(sorted({price.currency for price in asked}))
+    return [price for price in known if not price.index] or known
 
 
 def in_usd(price: Price, rates: Rates | None = None) -> float:

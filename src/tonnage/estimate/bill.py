@@ -98,16 +98,18 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
     """What the offer that `bill` takes costs for an accelerator and hour; None where no price is known."""
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     try:
-        found = money.best_price(
-            cluster,
-            provider=options.provider or "",
-            kind=options.price_kind or "on-demand",
-            region=options.region or "",
-            rates=rates,
-        )
+        found = _best(cluster, options, rates).price
     except MissingDatum:
         return None
     return float(money.hourly(found, rates).value / found.accelerators)
+
+
+def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:
+    """The price that the options leave as the best."""
+    kind = options.price_kind or "on-demand"
+    return money.best_price(
+        cluster, provider=options.provider or "", kind=kind, region=options.region or "", rates=rates
+    )
 
 
 def _grid(said: float | str) -> str | float:
@@ -119,18 +121,15 @@ def _grid(said: float | str) -> str | float:
 
 def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question: Question) -> Price | None:
     """The cheapest offer; None, and a note, where there is none and nobody asked for one."""
-    kind = options.price_kind or "on-demand"
     try:
-        found = money.best_price(
-            cluster, provider=options.provider or "", kind=kind, region=options.region or "", rates=rates
-        )
+        best = _best(cluster, options, rates)
     except MissingDatum as error:
         if any((options.provider, options.price_kind, options.region)):
             raise
         question.warn(str(error))
         return None
-    why = f"the cheapest {kind} offer known of machines with as many accelerators as a node, {found.price_per_hour / found.accelerators:.4g} {found.currency} an accelerator and hour; {found.source} ({found.as_of})"
-    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", why)
+    found = best.price
+    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", best.why)
     return found
 
 
