@@ -66,6 +66,7 @@ def test_gpt3_in_30_days_takes_1155_a100_by_division_and_1536_that_the_plan_can_
     """Replicas of 128: it takes 9.02 of them, and after 8 the next number that shares out 1536 sequences is 12."""
     made = asked(tokens="300B", deadline="30d", step_time_at=gpt3_step, **SAFE)
     assert made.accelerators_by_division.value == 1155
+    assert made.accelerators_by_division.name == "rule of thumb for the deadline, memory not looked at"
     assert made.accelerators_for_deadline.value == 12 * 128
     assert made.deadline_met is False
 

@@ -152,7 +152,7 @@ def _deadline(
     if want.deadline is None:
         return None, None
     divided = Term.of(
-        "accelerators for the deadline, by division",
+        "rule of thumb for the deadline, memory not looked at",
         g.accelerators_by_division,
         basis="rule",
         n_hours=used.value,
