@@ -89,6 +89,12 @@ def test_a_figure_out_of_its_range_is_refused_before_what_is_missing(option, wro
     assert f"{option} must be {span}. Got {wrong!r}." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wrong", ["-1", "0", "1e7"])
+def test_the_range_of_kept_checkpoints_is_said_in_one_text(wrong, capsys):
+    assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", f"--keep-checkpoints={wrong}"]) == 64
+    assert "must be from 1 to 1,000,000. Got " in capsys.readouterr().err
+
+
 def test_a_machine_whose_price_nobody_published_has_no_cost_and_says_so():
     made = trained("llama-3.2-1b", "MI210-64GB", recompute="none")
     assert made.bill.cost is None and any("no price of MI210" in each for each in made.warnings)
