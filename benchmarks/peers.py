@@ -5,6 +5,9 @@ python benchmarks/peers.py --recorded    # their answers of the last time, ours 
 """
 
 import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "scripts"))  # measured speeds as the fit of rates takes them
 
 from peer_tables import live
 from peer_tables.page import PAGE, page

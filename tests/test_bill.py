@@ -68,6 +68,15 @@ def test_buying_is_compared_where_what_no_source_knows_is_given():
         ({"exchange_rate": "CNY"}, InvalidInput),
         ({"price_per_accelerator_hour": -1.0}, InvalidInput),
         ({**OWN, "price_per_accelerator_hour": 2.0}, InvalidInput),
+        ({**OWN, "depreciation_years": 0.0}, InvalidInput),
+        ({**OWN, "colocation_usd_per_kw_month": -1.0}, InvalidInput),
+        ({**OWN, "machine_usd": -1.0}, InvalidInput),
+        ({"machine_usd": -1.0}, InvalidInput),  # before what is missing is asked for
+        ({**OWN, "machine_watts": -1.0}, InvalidInput),
+        ({**OWN, "edge": "l40s"}, MissingDatum),
+        ({**OWN, "edge": "abacus"}, UnknownName),
+        ({"edge": "rtx-4090"}, MissingDatum),
+        ({"text_bytes_per_token": 0.0}, InvalidInput),
     ],
 )
 def test_what_cannot_be_billed_is_refused(wrong, error):
@@ -110,6 +119,81 @@ def test_a_price_in_another_currency_names_the_option_that_its_rate_takes():
 
 
 def test_disks_hold_the_checkpoints_that_are_kept_and_the_data():
-    few, many = (trained(keep_checkpoints=count).disks["disk"].value for count in (1, 5))
+    few, many = (trained(keep_checkpoints=count).disks.disk.value for count in (1, 5))
     assert many - few == pytest.approx(4 * trained().checkpoint.value)
     assert few == pytest.approx(trained().checkpoint.value + 4 * 10e9)
+
+
+def test_storage_is_as_fast_for_the_run_as_for_the_answer_and_said_without_a_run_too():
+    made = trained(storage_bandwidth=20e9, storage_read_bandwidth=40e9)
+    assert made.disks.write.value == made.run["checkpoint_seconds"].value == made.checkpoint.value / 20e9
+    assert made.run["restart_seconds"].value == 600 + made.disks.read.value == 600 + made.checkpoint.value / 40e9
+    step = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", storage_bandwidth=20e9)
+    assert step.to_dict()["storage"]["write"]["value"] == made.disks.write.value and "to write" in step.text()
+    assert "assumption" in trained().question["storage_bandwidth"]["why"]
+    assert "storage_bandwidth" not in trained(checkpoint_seconds=1.0).question
+
+
+def test_a_data_set_is_stored_once_however_often_it_is_seen():
+    once = trained(text_bytes_per_token=3.0).disks
+    assert (once.dataset.value, once.dataset_text.value) == (4 * 10e9, 3 * 10e9)
+    thrice = trained(tokens=None, epochs=3.0, dataset_tokens="10B").disks
+    assert (thrice.dataset.value, thrice.dataset_text.value) == (4 * 10e9, 4 * 10e9)
+    assert thrice.drives.value == 1  # of 3.84 TB
+    assert tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB").disks.dataset is None
+
+
+def test_a_machine_of_ones_own_price_is_compared_where_nobody_sells_one():
+    with pytest.raises(MissingDatum, match="no price of a machine"):
+        trained(machine="8xA100-SXM-80GB", **OWN)
+    own = trained(machine="8xA100-SXM-80GB", **OWN, machine_usd=150_000.0, machine_watts=6500.0).bill.ownership
+    assert own["purchase"].value == pytest.approx(1.1 * 150_000)
+
+
+def test_who_owns_a_building_and_writes_off_slowly_pays_less_for_an_hour():
+    plain, frugal = (
+        trained(**OWN, **more).bill.ownership
+        for more in ({}, {"colocation_usd_per_kw_month": 0.0, "depreciation_years": 8.0})
+    )
+    assert frugal["own_hour"].value < plain["own_hour"].value and frugal["own_month"].value < plain["own_month"].value
+    noted = trained(**OWN, depreciation_years=8.0).question
+    assert "depreciation_years" not in noted and noted["colocation_usd_per_kw_month"]["value"] == 184
+
+
+def test_the_run_costs_in_each_place_what_its_hours_cost_there():
+    made = trained(**OWN)
+    cloud, own = made.bill.ownership["places"]
+    assert cloud.cost.value == made.bill.cost.value
+    hours = made.run["seconds"].value / 3600
+    assert own.cost.value == pytest.approx(
+        8 * hours * made.bill.ownership["own_hour"].value, rel=0.03
+    )  # switches are bought once
+    assert "cost of the run by place: cloud (" in made.text() and "written off" in made.text(formulas=True)
+
+
+def test_a_device_at_the_edge_is_as_slow_and_as_small_as_it_is():
+    small = {"model": "llama-3.2-1b", "method": "qlora", **OWN}
+    card = trained(**small, edge="rtx-4090").bill.ownership["places"][2]
+    assert card.where == "edge" and card.first_payment == 1599
+    alone = tonnage.train("llama-3.2-1b", "RTX-4090", **RUN, method="qlora")
+    assert card.seconds == pytest.approx(alone.run["productive_seconds"].value, rel=1e-3)
+    full = trained(**OWN, edge="jetson-orin-nano-8gb")
+    assert full.bill.ownership["places"][2].cost is None and "does not fit: needs" in full.text()
+    assert "cost" not in full.to_dict()["ownership"]["places"][2]
+
+
+def test_a_model_far_beyond_its_best_data_says_what_that_costs():
+    long, short = trained(tokens="15T"), trained(tokens="100B")
+    first = long.to_dict()["run"]["best_models"][0]
+    assert first["fit"] == "Besiroglu 2024" and first["factor"]["value"] == pytest.approx(5.5, rel=0.01)
+    assert "over-training: 5.5 times (Besiroglu 2024), 2.48 times (Hoffmann 2022)" in long.text()
+    assert "over-training" not in short.text()
+    assert "optimal_compute" in long.text(formulas=True)
+    assert [row["fit"] for row in short.to_dict()["run"]["best_models"]][-1] == "Kaplan 2020"
+
+
+def test_the_laws_are_said_of_what_they_were_fitted_to():
+    experts = trained("qwen3-30b-a3b", machine="8xH200-SXM-141GB").to_dict()["run"]["best_models"]
+    assert all("factor" not in row and row["parameters"]["value"] > 0 for row in experts)
+    assert "best_models" not in trained(method="lora").run
+    assert "best_models" not in trained("bert-base-uncased").run

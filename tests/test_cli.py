@@ -1,6 +1,7 @@
 """The command line: the documents, the statuses, and the errors."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -279,3 +280,14 @@ def test_an_option_has_one_range_whatever_is_wrong_with_its_value(run, flag, bes
 
 def test_a_vocabulary_of_one_word_is_refused(run):
     assert run(*TRAIN, "--vocab-size", "1")[0] == 64 and run(*TRAIN, "--vocab-size", "2")[0] == 0
+
+
+def test_the_same_question_has_the_same_answer_in_every_process():
+    """Sets of Python are in another order in each."""
+    asked = ["train", "deepseek-v3", "--on", "32x8xH800-SXM-80GB", "--runtime", "megatron", "--tensor-parallel-size", "2", "--json"]  # fmt: skip
+    one, two = (
+        subprocess.run([sys.executable, "-m", "tonnage", *asked], capture_output=True, text=True, check=False,
+                       env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "2")
+    )  # fmt: skip
+    assert one == two and json.loads(one)["memory"]["value"] > 0

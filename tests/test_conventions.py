@@ -6,6 +6,7 @@ import tonnage
 from tonnage import read
 from tonnage.estimate._counted import LEAVES_OUT
 from tonnage.estimate.conventions import CONVENTIONS, flops_per_token
+from tonnage.formulas.flops import gpt_training_flops
 from tonnage.references import cited
 
 N, TABLE, HEADS, WIDTH, LAYERS = 8_030_261_248, 128_256 * 4096, 32, 128, 32  # Llama 3.1 8B
@@ -33,6 +34,13 @@ def test_gpt3_is_counted_alike_by_all_who_know_its_layers():
     assert own == pytest.approx(whole, rel=0.001)
     assert 1.32 < recomputed / own < 4 / 3  # the head does not run again
     assert recomputed == pytest.approx(8 * model.num_parameters() * (1 + 2048 / (6 * 12288)), rel=0.01)
+
+
+def test_the_formula_of_gpts_training_is_as_its_paper_prints_it():
+    """Narayanan2021, eq. 3; its 1T model, table 1: 128 layers, 25,600 wide, 51,200 tokens of vocabulary, 3,072 sequences of 2,048."""
+    L, h, V, s, B = 128, 25600, 51200, 2048, 3072
+    printed = 96 * B * s * L * h**2 * (1 + s / (6 * h) + V / (16 * L * h))
+    assert gpt_training_flops(x=4, T=B * s, L=L, h=h, s=s, V=V) == pytest.approx(printed)
 
 
 def test_every_convention_says_what_it_leaves_out_and_where_it_comes_from():

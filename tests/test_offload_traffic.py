@@ -58,6 +58,19 @@ def test_states_on_nvme_are_read_and_written_once_a_step():
     )  # master, two moments, gradients in the master's type
 
 
+def test_what_the_update_moves_is_apart_from_what_the_passes_move():
+    for said in (
+        {"offload_optimizer": "nvme", "offload_parameters": "nvme"},
+        {"zero_stage": 2, "offload_optimizer": "cpu", "offload_activations": "cpu"},
+    ):
+        made = moved(**said)
+        assert total(made.beside) + total(made.once) == total(made)
+    assert made.once.from_host.value == pytest.approx(2 * N / 8, rel=1e-3) and made.once.to_host.value == 0
+    stored = moved(offload_optimizer="nvme")
+    assert (stored.once.written.value, stored.once.read.value) == (stored.written.value, stored.read.value)
+    assert total(moved(offload_activations="cpu").once) == 0
+
+
 def test_activations_leave_in_forward_and_come_back_in_backward():
     one, two = (moved(offload_activations="cpu", num_microbatches=n) for n in (1, 2))
     assert one.to_host.value == one.from_host.value > 0

@@ -10,7 +10,16 @@ from msgspec.structs import replace
 from tonnage.catalogue.offers import offers
 from tonnage.catalogue.prices import Price
 from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate.ownership import ASKED, Ownership, buy_or_rent, operation, owned, purchase_of
+from tonnage.estimate.ownership import (
+    ASKED,
+    Ownership,
+    buy_or_rent,
+    device_of,
+    machine_of,
+    operation,
+    owned,
+    purchase_of,
+)
 from tonnage.estimate.places import at_the_edge, in_cloud, on_own_servers
 from tonnage.units import MONTH
 
@@ -138,6 +147,31 @@ def test_cloud_own_servers_and_edge_each_cost_their_own_way():
     edge = at_the_edge(purchase_of("jetson-orin-nano-8gb"), 1000, years=3, electricity_usd_per_kwh=0.30)
     assert edge.cost.value == pytest.approx(249 * 1000 / (3 * 8760) + 25 * 0.30)
     assert "small models only" in edge.note
+    assert cloud.seconds == servers.seconds == edge.seconds == 1000 * 3600
+
+
+def test_a_price_of_ones_own_needs_its_power_and_says_that_both_were_given():
+    inputs = {"electricity_usd_per_kwh": 0.1, "network_share": 0.0, "staff_usd_per_month": 0.0}
+    with pytest.raises(MissingDatum, match="give machine_watts"):
+        machine_of("A100-SXM-80GB", 8, usd=150_000, watts=None, **inputs)
+    made = machine_of("A100-SXM-80GB", 8, usd=150_000, watts=6500, **inputs)
+    assert (made.machine_usd, made.machine_watts, made.accelerators) == (150_000, 6500, 8) and "given" in made.source
+    shop = machine_of("H100-SXM-80GB", 8, usd=None, watts=9000, **inputs)
+    assert shop.machine_watts == 9000 and "Lenovo" in shop.source
+
+
+def test_room_that_was_given_is_not_said_to_be_of_the_default():
+    sources = [
+        {child.name: child.source for child in operation(own, MONTH).children}["colocation"]
+        for own in (BOX, replace(BOX, colocation_usd_per_kw_month=None))
+    ]
+    assert sources[0] == "given" and "CBRE" in sources[1]
+
+
+def test_a_device_for_the_edge_is_sold_alone():
+    assert device_of("rtx-4090").usd == 1599
+    with pytest.raises(MissingDatum, match=r"edge: no price of one 'l40s' is known; of these it is: .*RTX-4090"):
+        device_of("l40s")
 
 
 @given(hours=st.floats(1, 1e6), times=st.integers(2, 9))
@@ -151,7 +185,7 @@ def test_every_place_costs_twice_as_much_for_twice_the_hours(hours, times):
         assert cost(times * hours).cost.value == pytest.approx(times * cost(hours).cost.value)
 
 
-@pytest.mark.parametrize("hours", [0, -1, float("nan"), 1e9])
+@pytest.mark.parametrize("hours", [0, -1, float("nan"), float("inf")])
 def test_hours_that_cannot_be_are_named(hours):
-    with pytest.raises(InvalidInput, match="hours must be above 0"):
+    with pytest.raises(InvalidInput, match="hours must be a finite number above 0"):
         in_cloud(RENT, 8, hours)

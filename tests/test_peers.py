@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 import yaml
 
-from peer_tables import live
+from peer_tables import live, speed
 from peer_tables.cases import MEASURED, TABLES, ZERO1, measured
 from peer_tables.page import FIGURES, PAGE, _errors, page, table
 from tonnage.cli import main
@@ -44,6 +44,17 @@ def test_tools_that_are_asked_have_answered_every_run():
         assert answers["llm-analysis"][name].keys() == able
     assert answers["llm-analysis"]["counts"].keys() == set(live.COUNTED)
     assert answers["accelerate"].keys() == {"A", "B"}
+
+
+def test_every_row_that_both_can_be_asked_was_answered_and_ours_lie_nearer():
+    answers = live.recorded()
+    told = {case.id for case in speed.told()}
+    for found in answers["llm-analysis"]["speed"].values():
+        assert found.keys() == told and all(value > 0 for value in found.values())
+    _, (_, overall, *_), sentence = speed.section(answers)
+    ours, *theirs = (float(column.split(" / ")[1]) for column in overall[2:])
+    assert int(overall[1]) == len(told) and ours < min(theirs)
+    assert f"llm-analysis {answers['milliseconds']['llm-analysis']:.2f} ms" in sentence
 
 
 def test_errors_are_against_what_was_measured():

@@ -5,6 +5,7 @@ import pytest
 import tonnage
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
+from tonnage.estimate._rank import stages
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.training import Step
 from tonnage.estimate.training_options import TrainingOptions
@@ -48,7 +49,23 @@ def test_a_rank_has_every_pth_chunk_of_a_layout_and_of_each_kind_of_layer_those_
 def test_torchtitans_looped_stages_are_split_as_if_each_were_a_rank():
     options = {"runtime": "fsdp2", "pipeline_parallel_size": 8, "virtual_pipeline_size": 2, "tensor_parallel_size": 8}
     plan = planned("llama-3.1-405b", "64x8xh100", **options)
-    assert len(plan.chunk_layers) == 16 and sum(plan.chunk_layers) == 126
+    step = Step(read("llama-3.1-405b", offline=True), plan, tonnage.catalogue.cluster("64x8xh100"))
+    # sixteen chunks of eight, table and head count as a layer each
+    assert [len(stage.order) for stage in step.stages] == [7 + 8, *[8 + 8] * 6, 8 + 7]
+    assert [stage.first_layer for stage in step.stages] == [0, 7, 15, 23, 31, 39, 47, 55]
+
+
+def test_chunks_are_dealt_round_or_in_a_v():
+    model, chunks = read("llama-3.2-1b", offline=True), (1, 2, 4, 0, 3, 6)
+    looped, in_v = stages(model, 3, chunks), stages(model, 3, chunks, v_shaped=True)
+    assert [len(stage.order) for stage in looped] == [1 + 0, 2 + 3, 4 + 6]
+    assert [len(stage.order) for stage in in_v] == [1 + 6, 2 + 3, 4 + 0]
+    assert [(bool(stage.before), bool(stage.after)) for stage in looped] == [
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
+    assert [(bool(stage.before), bool(stage.after)) for stage in in_v] == [(True, True), (False, False), (False, False)]
 
 
 def test_what_a_stage_needs_is_that_of_the_sum_of_its_chunks():

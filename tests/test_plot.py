@@ -53,6 +53,14 @@ def test_what_is_not_known_is_not_drawn():
     assert answer.step_time is None and list(of(answer)) == ["numbers", "ranks", "phases"]
 
 
+@pytest.mark.parametrize("name", ["gpipe", "zbv"])
+def test_a_pipeline_whose_order_is_not_known_is_said_and_not_drawn(name):
+    options = {"pipeline_parallel_size": 4, "num_microbatches": 16, "pipeline_schedule": name}
+    made = of(tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", **options))
+    assert "pipeline" not in made and f"the order of {name} is not drawn" in made["work"].says
+    assert "not drawn" not in of(alone())["work"].says + of(piped())["work"].says
+
+
 def test_layers_of_memory_add_up_to_each_rank_and_each_phase():
     answer, made = piped(), of(piped())
     for panel, terms in ((made["ranks"], answer.ranks), (made["phases"], answer.phases)):

@@ -103,13 +103,12 @@ def test_every_default_is_noted_with_its_reason():
     noted = question.to_dict()
     for name in (
         "accelerator_mtbf",
-        "storage_bandwidth",
         "checkpoint_seconds",
         "restart_seconds",
         "checkpoint_interval",
     ):
         assert noted[name]["from"] != "given" and noted[name]["why"], name
-    assert "assumption" in noted["restart_seconds"]["why"] and "assumption" in noted["storage_bandwidth"]["why"]
+    assert "assumption" in noted["restart_seconds"]["why"]
     assert "Grattafiori2024" in noted["accelerator_mtbf"]["why"]
 
 
@@ -123,7 +122,9 @@ def test_what_is_given_about_failures_is_used():
     )
     found = (made.time_between_failures, made.checkpoint_seconds, made.restart_seconds, made.checkpoint_interval)
     assert [term.value for term in found] == [5000, 20, 120, 900]
-    assert asked(tokens="1B", storage_bandwidth=1e10).checkpoint_seconds.value == 175e9 * 14 / 1e10
+    stored = asked(tokens="1B", storage_bandwidth=1e10, storage_read_bandwidth=2e10)
+    assert stored.checkpoint_seconds.value == 175e9 * 14 / 1e10
+    assert stored.restart_seconds.value == 600 + 175e9 * 14 / 2e10
 
 
 def test_nothing_is_saved_more_often_than_after_each_step():
@@ -278,7 +279,7 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
         ({"budget_accelerator_hours": 1}, "budget_accelerator_hours must buy at least one step"),
         ({"tokens": 1, "checkpoint_seconds": 0.0}, "checkpoint_seconds must"), ({"tokens": 1, "checkpoint_interval": nan}, "checkpoint_interval must"),
         ({"tokens": 1, "restart_seconds": -1.0}, "restart_seconds must"), ({"tokens": 1, "accelerator_mtbf": 0.0}, "accelerator_mtbf must"),
-        ({"tokens": 1, "storage_bandwidth": 0.0}, "storage_bandwidth must"), ({"tokens": 1, "accelerator_mtbf": 1.0}, "leave a goodput of"),
+        ({"tokens": 1, "storage_bandwidth": 0.0}, "storage_bandwidth must"), ({"tokens": 1, "storage_read_bandwidth": inf}, "storage_read_bandwidth must"), ({"tokens": 1, "accelerator_mtbf": 1.0}, "leave a goodput of"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_name(options, says):
@@ -287,7 +288,16 @@ def test_what_cannot_be_is_refused_by_name(options, says):
 
 
 @pytest.mark.parametrize(
-    "option", ["tokens", "max_steps", "budget", "budget_accelerator_hours", "checkpoint_seconds", "storage_bandwidth"]
+    "option",
+    [
+        "tokens",
+        "max_steps",
+        "budget",
+        "budget_accelerator_hours",
+        "checkpoint_seconds",
+        "storage_bandwidth",
+        "storage_read_bandwidth",
+    ],
 )
 def test_a_range_is_said_in_one_text_whichever_way_it_is_missed(option, capsys):
     flag = f"--{option.replace('_', '-')}"
@@ -300,10 +310,14 @@ def test_a_range_is_said_in_one_text_whichever_way_it_is_missed(option, capsys):
 
 
 @pytest.mark.parametrize(
-    ("text", "bytes_a_second"),
-    [("20GB/s", 20e9), ("20 GiB/s", 20 * 2**30), ("500MB/s", 5e8), ("20GB", 20e9), ("2e10", 2e10)],
-)
-def test_a_bandwidth_has_the_units_that_people_write(text, bytes_a_second, capsys):
+    ("option", "text", "bytes_a_second"),
+    [
+        *(("storage_bandwidth", *each) for each in (("20GB/s", 20e9), ("20 GiB/s", 20 * 2**30), ("500MB/s", 5e8), ("20GB", 20e9), ("2e10", 2e10))),
+        ("storage_read_bandwidth", "40GB/s", 40e9),
+        ("host_update_bandwidth", "30GB/s", 30e9),
+    ],
+)  # fmt: skip
+def test_a_bandwidth_has_the_units_that_people_write(option, text, bytes_a_second, capsys):
     """On the command line and in Python; a plain number is bytes a second."""
     words = [
         "train",
@@ -312,15 +326,20 @@ def test_a_bandwidth_has_the_units_that_people_write(text, bytes_a_second, capsy
         "8xH100-SXM-80GB",
         "--tokens",
         "1e9",
-        "--storage-bandwidth",
+        "--runtime",
+        "deepspeed",
+        "--offload-optimizer",
+        "cpu",
+        f"--{option.replace('_', '-')}",
         text,
         "--json",
     ]
     assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)["question"]["storage_bandwidth"]
+    found = json.loads(capsys.readouterr().out)["question"][option]
     assert found == {"value": bytes_a_second, "from": "given"}
-    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", tokens=1e9, storage_bandwidth=text)
-    assert asked.question["storage_bandwidth"] == found
+    options = {"tokens": 1e9, "runtime": "deepspeed", "offload_optimizer": "cpu", option: text}
+    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options)
+    assert asked.question[option] == found
 
 
 @pytest.mark.parametrize("text", ["20Gb/s", "160gbps", "160Gbit/s"])
@@ -360,7 +379,7 @@ def test_the_command_line_has_every_option_of_a_run_and_python_can_take_it():
 def test_what_the_command_line_reads_is_what_a_run_takes():
     said = {
         "tokens": "15T", "deadline": "2w", "budget": "100k", "price_per_accelerator_hour": "2.5", "checkpoint_seconds": "30s",
-        "checkpoint_interval": "30min", "storage_bandwidth": "20GB", "restart_seconds": "10min", "accelerator_mtbf": "5y",
+        "checkpoint_interval": "30min", "storage_bandwidth": "20GB", "storage_read_bandwidth": "40GB", "restart_seconds": "10min", "accelerator_mtbf": "5y",
     }  # fmt: skip
     readers = {option.name: option.read for option in RUN_OPTIONS}
     made = asked(**{name: readers[name](text, f"--{name}") for name, text in said.items()})

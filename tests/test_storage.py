@@ -1,19 +1,20 @@
 """Checkpoints on disk and their time, data sets, drives, cores and memory of a node (rules D7, D9, D10)."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster, node
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.errors import InvalidInput
+from tonnage.estimate.checkpoint import checkpoint_bytes, checkpoint_formats
+from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.storage import (
     checkpoint_times,
     dataset_bytes,
     drives_of,
     host_needs,
+    kept,
     node_cores,
     raw_text_bytes,
     token_bytes,
@@ -29,11 +30,15 @@ def checkpoint(size: float = 84e9) -> Term:
     return Term.of("checkpoint", f.fixed_bytes, M=size)
 
 
+def times(size=84e9, accelerators=8, **options):
+    return checkpoint_times(checkpoint(size), accelerators, RunOptions(**options))
+
+
 def test_a_checkpoint_takes_its_bytes_over_the_rate_of_the_storage():
-    made = checkpoint_times(checkpoint(84e9), write_rate=7 * GB, read_rate=14 * GB)
-    assert (made.write.value, made.read.value) == (12, 6)
-    assert made.kept.value == 3 * 84e9
-    assert checkpoint_times(checkpoint(), write_rate=1, read_rate=1, keep=5).kept.value == 5 * 84e9
+    made = times(storage_bandwidth=7e9, storage_read_bandwidth=14e9)
+    assert (made.pause.value, made.write.value, made.read.value) == (12, 12, 6)
+    assert times(storage_bandwidth=7e9).read.value == 12
+    assert kept(checkpoint(), None).value == 3 * 84e9 and kept(checkpoint(), 5).value == 5 * 84e9
 
 
 def test_the_checkpoint_of_llama_7b_is_written_as_document_d_has_it():
@@ -41,42 +46,71 @@ def test_the_checkpoint_of_llama_7b_is_written_as_document_d_has_it():
     model = read("llama-7b")
     size = checkpoint_bytes(model, TrainingPlan(sequence_length=2048, precision="bf16-mixed"))
     assert size.value == 12 * model.num_parameters()
-    assert checkpoint_times(size, write_rate=7 * GB, read_rate=7 * GB).write.value == pytest.approx(11.55, rel=1e-3)
+    made = checkpoint_times(size, 8, RunOptions(storage_bandwidth=7e9))
+    assert made.write.value == pytest.approx(11.55, rel=1e-3)
 
 
-def test_without_a_rate_the_drives_of_the_nodes_share_the_work_and_that_is_an_assumption():
-    one, four = (checkpoint_times(checkpoint(), cluster=cluster(name)) for name in ("dgx-h100", "4xdgx-h100"))
-    assert one.write.value == pytest.approx(84e9 / (8 * 3.5e9)) and one.read.value == pytest.approx(84e9 / (8 * 6.5e9))
-    assert four.write.value == pytest.approx(one.write.value / 4)
-    assert one.write.basis == "rule" and "Samsung2020" in one.write.source and "8 x 3.84 TB NVMe" in one.write.source
+def test_without_a_rate_storage_grows_with_the_cluster_as_llama_3s_did_and_that_is_an_assumption():
+    one, four = times(accelerators=8), times(accelerators=32)
+    assert one.write.value == pytest.approx(84e9 / (8 * 2e12 / 16384)) and four.write.value == pytest.approx(
+        one.write.value / 4
+    )
+    assert one.write.basis == "rule" and "Grattafiori2024" in one.write.children[1].source
 
 
-def test_storage_of_unknown_speed_is_missing_not_guessed():
-    with pytest.raises(MissingDatum, match="give write_rate in bytes a second"):
-        checkpoint_times(checkpoint(), cluster=cluster("gb200-nvl72"))
-    with pytest.raises(MissingDatum, match="give read_rate"):
-        checkpoint_times(checkpoint(), write_rate=GB)
+def test_a_pause_that_was_given_is_the_time_to_write_unless_the_storages_is_given_too():
+    alone, both = times(checkpoint_seconds=2.0), times(checkpoint_seconds=2.0, storage_bandwidth=7e9)
+    assert (alone.pause.value, alone.write.value, alone.read.value) == (2, 2, 2)
+    assert (both.pause.value, both.write.value, both.read.value) == (2, 12, 12)
+    assert times(checkpoint_seconds=2.0, storage_read_bandwidth=14e9).read.value == 6
 
 
-@pytest.mark.parametrize(("inputs", "message"), [({"write_rate": 0}, "write_rate must be above 0"), ({"write_rate": float("nan")}, "write_rate"),
-                         ({"write_rate": 1, "read_rate": -1}, "read_rate must be above 0"), ({"keep": 0}, "keep must be from 1")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"storage_bandwidth": 0.0}, "storage_bandwidth must be more than 0"), ({"storage_bandwidth": float("nan")}, "storage_bandwidth must be a finite"),
+        ({"storage_read_bandwidth": -1.0}, "storage_read_bandwidth must be more"), ({"checkpoint_seconds": 0.0}, "checkpoint_seconds must be more"),
+    ],
+)  # fmt: skip
 def test_storage_that_cannot_be_is_named(inputs, message):
     with pytest.raises(InvalidInput, match=message):
-        checkpoint_times(checkpoint(), **inputs)
+        times(**inputs)
+    with pytest.raises(InvalidInput, match="keep_checkpoints must be from 1"):
+        kept(checkpoint(), 0)
 
 
 @given(st.floats(1, 1e15), st.floats(1e6, 1e13), st.floats(1.1, 100))
 def test_faster_storage_never_takes_longer(size, rate, faster):
-    slow, fast = (checkpoint_times(checkpoint(size), write_rate=w, read_rate=w) for w in (rate, rate * faster))
+    slow, fast = (times(size, storage_bandwidth=w) for w in (rate, rate * faster))
     assert fast.write.value <= slow.write.value and fast.read.value <= slow.read.value
 
 
-def test_an_array_of_rates_gives_what_each_gives_alone():
-    rates = np.array([1e9, 2e9, 5e9])
-    together = checkpoint_times(checkpoint(), write_rate=rates, read_rate=rates).write
-    assert [together.at(i).value for i in range(3)] == [
-        checkpoint_times(checkpoint(), write_rate=float(w), read_rate=1.0).write.value for w in rates
-    ]
+# ---- what is saved ----
+
+
+def formats(name, **plan):
+    model, chosen = read(name), TrainingPlan(sequence_length=2048, precision="bf16-mixed", **plan)
+    return {term.name: term.value for term in checkpoint_formats(model, chosen, checkpoint_bytes(model, chosen))}
+
+
+def test_blooms_checkpoints_were_as_large_as_its_page_says():
+    """bigscience.notion.site, BigScience 176B Model: "only the bf16 weights are 329GB, the full checkpoint with optimizer states is 2.3TB", both in
+    powers of two."""
+    made = formats("bloom", runtime="deepspeed", zero_stage=1)
+    assert made["weights alone in 16 bit"] / 2**30 == pytest.approx(329, rel=0.003)
+    assert made["as deepspeed saves it"] / 2**40 == pytest.approx(2.3, abs=0.06)
+
+
+def test_weights_are_saved_twice_by_those_who_keep_them_twice():
+    assert "as megatron saves it" in formats("llama-7b", runtime="megatron")
+    for other in ({"runtime": "deepspeed", "zero_stage": 3}, {"runtime": "fsdp2"}):
+        assert list(formats("llama-7b", **other)) == ["weights alone in 32 bit", "weights alone in 16 bit"]
+    single = checkpoint_formats(
+        model := read("llama-7b"),
+        plan := TrainingPlan(sequence_length=8, precision="fp32"),
+        checkpoint_bytes(model, plan),
+    )
+    assert [(term.name, term.value) for term in single] == [("weights alone in 32 bit", 4 * model.num_parameters())]
 
 
 # ---- data sets ----
@@ -99,7 +133,7 @@ def test_plain_text_is_a_rule_of_thumb_unless_its_width_is_given():
     assert raw_text_bytes(1e12).basis == "rule"
     assert raw_text_bytes(1e12, 3).value == 3 * TB
     for wrong in (0, -1, 1000, float("nan")):
-        with pytest.raises(InvalidInput, match="bytes_per_token"):
+        with pytest.raises(InvalidInput, match="text_bytes_per_token"):
             raw_text_bytes(1e12, wrong)
 
 
@@ -123,8 +157,9 @@ def test_two_virtual_processors_are_one_core():
 
 def test_a_node_needs_a_core_for_each_process_and_room_for_its_files():
     data = dataset_bytes(15e12, 128_256)
-    kept = checkpoint_times(checkpoint(), write_rate=GB, read_rate=GB).kept
-    made = host_needs(cluster("dgx-h100"), checkpoints=kept, datasets=(data,), data_loader_workers=8)
+    made = host_needs(
+        cluster("dgx-h100"), checkpoints=kept(checkpoint(), None), datasets=(data,), data_loader_workers=8
+    )
     assert made.cores.value == 8 * 9 and made.node_cores == 112
     assert made.disk.value == 60 * TB + 3 * 84e9
     assert made.drives.value == 16

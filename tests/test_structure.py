@@ -13,8 +13,8 @@ import tonnage
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("units", "errors"), ("registry",), ("glossary",), ("formula",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document", "document_prices", "document_run"),
-    ("formulas",), ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
+    ("units", "errors"), ("registry",), ("glossary",), ("formula",), ("formulas",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document", "document_prices", "document_run"),
+    ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
     ("estimate",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
 )  # fmt: skip
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}

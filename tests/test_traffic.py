@@ -1,6 +1,7 @@
 """What each parallel dimension sends in a step: by formula, over which link, and how much of it is hidden."""
 
 import pytest
+from msgspec.structs import replace
 
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
@@ -46,6 +47,42 @@ def test_sequence_parallelism_gathers_once_more_in_backward():
     """Each all-reduce is a reduce-scatter and an all-gather, of which backward makes one in four again for the gradients of weights."""
     plain, split = megatron(sequence_parallel=False), megatron(sequence_parallel=True)
     assert sent(split, "tensor parallel") == 1.25 * sent(plain, "tensor parallel")
+
+
+@pytest.mark.parametrize("options", [
+    {"context_parallel_size": 2, "context_parallel_method": method, "sequence_parallel": spread} for method, spread in (("p2p", True), ("a2a", False), ("allgather", True))
+] + [{"model": "mixtral-8x7b", "expert_parallel_size": 4, "expert_tensor_parallel_size": 2, "tensor_parallel_size": 2}, {"attention": "eager"},
+     {"runtime": "fsdp2", "tensor_parallel_size": 4, "zero_stage": 3}, {"runtime": "nanotron", "tensor_parallel_size": 4, "zero_stage": 1}], ids=str)  # fmt: skip
+def test_no_time_and_no_traffic_depends_on_what_work_is_called(options):
+    named, nameless = (megatron(**options) for _ in range(2))
+    nameless.step.layers = {
+        block: replace(layer, work=tuple(work._replace(name="") for work in layer.work))
+        for block, layer in nameless.step.layers.items()
+    }
+    assert nameless.seconds() == named.seconds() and traffic(nameless).value == traffic(named).value
+
+
+@pytest.mark.parametrize("method", ["p2p", "a2a", "allgather"])
+def test_what_expert_ranks_send_is_the_same_whatever_context_ranks_send(method):
+    options = {"model": "mixtral-8x7b", "tensor_parallel_size": 1, "expert_parallel_size": 4}
+    alone, both = megatron(**options), megatron(**options, context_parallel_size=4, context_parallel_method=method)
+    assert sent(both, "expert parallel") == pytest.approx(sent(alone, "expert parallel") / 4)
+
+
+def test_expert_tensor_ranks_gather_whole_rows_and_scatter_whole_sums():
+    """Both ways of both passes: 8192 rows of 4096 numbers in 16 bit, and in one direction what the router gave each."""
+    made = megatron(model="mixtral-8x7b", tensor_parallel_size=4, expert_parallel_size=2, expert_tensor_parallel_size=4)
+    rows, numbers = 2 * 4096, 2 * 4096 + 1
+    assert sent(made, "expert tensor parallel") == pytest.approx(2 * 32 * 3 / 4 * rows * numbers * 2)
+
+
+def test_only_a_ring_runs_beside_attention():
+    hidden = {
+        method: sum(each.hidden for each in sendings(megatron(context_parallel_size=2, context_parallel_method=method))
+                    if each.group == "context parallel")
+        for method in ("p2p", "a2a", "allgather")
+    }  # fmt: skip
+    assert hidden["p2p"] > 0 == hidden["a2a"] == hidden["allgather"]
 
 
 def test_gradients_of_data_parallel_ranks_are_one_all_reduce_of_what_a_rank_holds():

@@ -4,7 +4,7 @@ import pytest
 
 from tonnage import read
 from tonnage.architectures import style_of, wiring
-from tonnage.estimate._rank import stages
+from tonnage.estimate._rank import split_layers
 from tonnage.estimate.training import training_memory
 from tonnage.ops import Kernels
 from tonnage.spec import TrainingPlan
@@ -41,8 +41,8 @@ def test_a_layer_copies_queries_once_and_keys_and_values_twice_and_keeps_its_par
 def test_a_stage_takes_layers_until_it_has_more_than_its_part_of_the_products():
     """The head counts as its products do: 2.4 layers of Llama 3.1 8B."""
     model = read("llama-3.1-8b")
-    assert [len(stage.order) for stage in stages(model, 4, split="cost")] == [9, 9, 8, 6]
-    assert sum(len(stage.order) for stage in stages(model, 8, split="cost")) == 32
+    assert split_layers(model, 4, "cost") == (9, 9, 8, 6)
+    assert sum(split_layers(model, 8, "cost")) == 32
 
 
 def test_fp32_gradients_are_never_sharded_and_sixteen_bit_ones_wait_beside_them():

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 import tonnage
+from peer_tables import speed
 from peer_tables.cases import TABLES, ZERO3, Case
 from tonnage.ops import Attention
 
@@ -34,9 +35,11 @@ class NoPeer(Exception):
 
 def ask() -> dict[str, Any]:
     """The answers of all tools, kept for a run without network."""
+    said = _answer("llm-analysis", _llm_analysis())
     answers = {
         "asked": datetime.now(tz=UTC).date().isoformat(),
-        "llm-analysis": _answer("llm-analysis", _llm_analysis()),
+        "milliseconds": {"llm-analysis": said.pop("milliseconds"), "tonnage": speed.milliseconds(speed.told())},
+        "llm-analysis": {**said, "speed": speed.kept(said["speed"])},
         "accelerate": _answer("accelerate", {case.name[0]: case.read().config for case in ZERO3}),
     }
     header = "# Written by `make peers`: what the tools answered that it asks. Nobody edits this file.\n"
@@ -99,6 +102,7 @@ def _llm_analysis() -> dict[str, Any]:
     """Its questions. It has no interleaved pipeline, so the run with chunks is left out."""
     return {
         "counts": {name: dimensions(tonnage.read(name, offline=True)) for name in COUNTED},
+        "speed": speed.questions(dimensions),
         **{
             table: {case.name: _plan(case) for case in cases if "virtual_pipeline_size" not in case.options}
             for table, cases in TABLES.items()

@@ -10,6 +10,7 @@ import yaml
 import tonnage
 from peer_tables.cases import TABLES, measured
 from peer_tables.live import COUNTED, INSTALLED
+from peer_tables.speed import section
 from tonnage.catalogue import model_file
 from tonnage.estimate.serving import serving_memory
 from tonnage.spec import ServingPlan
@@ -69,6 +70,8 @@ def page(answers: Mapping[str, Any]) -> str:
         rows = _rows(name, figures, answers)
         lines = _errors(rows) if name == "measured" else _gib(name, rows)
         parts += [TEXTS[name], table(lines)]
+    about, times, cost = section(answers)
+    parts += [about, table(times), cost]
     parts += [TEXTS["counts"], table(_counts(answers["llm-analysis"]["counts"]))]
     parts += ["## Who was asked, and how\n", _sources(figures["tools"], answers["asked"])]
     commands = [f"- {case.name}: `{case.command}`" for cases in TABLES.values() for case in cases]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.document_prices import PricesDocument
-from tonnage.document_run import OwnershipDocument, RunDocument
+from tonnage.document_run import OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -90,6 +90,7 @@ class AnswerDocument(Struct, kw_only=True):
     ownership: OwnershipDocument | None = None
     checkpoint: TermDocument | None = None
     host: HostDocument | None = None
+    storage: StorageDocument | None = None
     serving: dict[str, TermDocument] = {}
 
 

@@ -1,4 +1,6 @@
-"""The form of what an answer says of time: a step, and the whole run."""
+"""The form of what an answer says of time, money and storage: a step, and the whole run."""
+
+from typing import Literal
 
 from msgspec import Struct
 
@@ -16,6 +18,22 @@ class CountedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     source: str
     flops: TermDocument
     utilization: TermDocument
+
+
+class BestModelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The best model for the compute of the run, as one fit of the scaling laws has it: parameters, tokens, and the loss where the fit has one.
+
+    Of a dense model that is trained from nothing also what this one costs: `loss_of_this`; `same_loss_compute`: what the best model needs to
+    be as good; `factor`: the run's compute over that. Where tokens are more than the best model's, it is the price of a smaller model.
+    """
+
+    fit: str
+    parameters: TermDocument
+    tokens: TermDocument
+    loss: TermDocument | None = None
+    loss_of_this: TermDocument | None = None
+    same_loss_compute: TermDocument | None = None
+    factor: TermDocument | None = None
 
 
 class RunDocument(Struct, kw_only=True):
@@ -48,6 +66,19 @@ class RunDocument(Struct, kw_only=True):
     accelerators_by_division: TermDocument | None = None
     budget_accelerator_hours: TermDocument | None = None
     tokens_for_budget: TermDocument | None = None
+    best_models: list[BestModelDocument] | None = None
+
+
+class PlaceDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What the same work costs in one place, in US dollars. `cost` and `seconds` are left out where it cannot be done or nobody knows, and
+    `note` says why; `first_payment`: before the first hour."""
+
+    where: Literal["cloud", "own servers", "edge"]
+    what: str
+    first_payment: float
+    note: str
+    cost: TermDocument | None = None
+    seconds: float | None = None
 
 
 class OwnershipDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -61,3 +92,18 @@ class OwnershipDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     break_even: TermDocument | None
     break_even_month: int | None
     worn_out: bool
+    places: list[PlaceDocument]
+
+
+class StorageDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Checkpoints and data on the storage. `formats` [bytes]: a checkpoint by what is saved; `write`, `read` [seconds] one; `kept` [bytes]:
+    all that lie there. Of a run: the data set, seen once, as token ids and as `dataset_text` [bytes]. `drives`: of the size that the node
+    has, which hold all of it; left out where the catalogue knows none."""
+
+    formats: list[TermDocument]
+    write: TermDocument
+    read: TermDocument
+    kept: TermDocument
+    dataset: TermDocument | None = None
+    dataset_text: TermDocument | None = None
+    drives: TermDocument | None = None

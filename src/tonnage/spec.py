@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tonnage.errors import MissingDatum
 from tonnage.formula import Number
+from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -145,7 +146,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with
     several chunks is interleaved.
     `packing`: a row has several sequences, which do not see each other. `chunk_layers`: of each virtual stage, in the order in which a token
-    passes them; empty: as even as can be. `cuda_graph` and the three after it change time alone.
+    passes them; empty: as the runtime splits them. `cuda_graph` and the three after it change time alone.
     """
 
     sequence_length: Number
@@ -196,6 +197,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     offload_parameters: str = "none"
     offload_activations: str = "none"
     optimizer_offload_fraction: Number = 1
+    host_update_bandwidth: Number | None = None
     offload_modules: str = ""
     data_loader_workers: Number = 0
     reduce_bucket_size: Number = 500_000_000
@@ -228,11 +230,17 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> Number:
-        return (self.tensor_parallel_size * self.pipeline_parallel_size * self.context_parallel_size * self.data_parallel_size)  # fmt: skip
+        return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size,
+                                             c=self.context_parallel_size, d=self.data_parallel_size)  # fmt: skip
 
     @property
     def global_batch_size(self) -> Number:
         return self.micro_batch_size * self.num_microbatches * self.data_parallel_size
+
+    @property
+    def tokens_per_step(self) -> Number:
+        return tokens_per_step.evaluate(s=self.sequence_length, b=self.micro_batch_size, m=self.num_microbatches,
+                                        d=self.data_parallel_size)  # fmt: skip
 
 
 class ServingPlan(Struct, frozen=True, kw_only=True):
@@ -257,4 +265,5 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> Number:
-        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+        return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size, c=1,
+                                             d=self.data_parallel_size)  # fmt: skip

@@ -27,6 +27,7 @@ RUN_OPTIONS = (
     Option("checkpoint_seconds", "time that training stands still for a checkpoint, such as 30s", duration, unit="time", default="its bytes / storage_bandwidth"),
     Option("checkpoint_interval", "training between two checkpoints, such as 30min", duration, unit="time", default="Daly's optimum"),
     Option("storage_bandwidth", "bytes a second that all accelerators together write, such as 20GB/s", rate, unit="bytes/s", default="122 MB/s an accelerator, as for Llama 3"),
+    Option("storage_read_bandwidth", "bytes a second that all accelerators together read, such as 40GB/s", rate, unit="bytes/s", default="storage_bandwidth"),
     Option("restart_seconds", "time from a failure until training goes on, such as 10min", duration, unit="time", default="10 minutes and reading the checkpoint"),
     Option("accelerator_mtbf", "mean time between failures of one accelerator with its share of node and network, such as 5y", duration, unit="time", default="5.8 years, as Llama 3's H100"),
 )  # fmt: skip

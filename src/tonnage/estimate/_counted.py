@@ -10,7 +10,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate.conventions import CONVENTIONS, Convention, flops_per_token
 from tonnage.formula import Number
 from tonnage.formulas.flops import counted_flops
-from tonnage.formulas.time import hardware_flops_utilization, model_flops_utilization
+from tonnage.formulas.time import flops_utilization
 from tonnage.spec import TrainingPlan
 
 CONVENTIONS.add(
@@ -58,15 +58,13 @@ class Conventions:
 
     def __iter__(self) -> Iterator[Counted]:
         plan = self.plan
-        tokens = plan.global_batch_size * plan.sequence_length
+        tokens = plan.tokens_per_step
         for name in CONVENTIONS:
             made = CONVENTIONS[name]
             each = flops_per_token(self.model, plan.sequence_length, name)
             flops = Term.of(f"FLOPs as {name} counts", counted_flops, source=made.source, y=each, T=tokens)
-            word, formula = ("HFU", hardware_flops_utilization) if made.recomputes else ("MFU", model_flops_utilization)
-            share = Term.of(
-                f"{word} as {name} counts", formula, C=flops.value, tau=self.seconds, n=plan.world_size, P=self.peak
-            )
+            word = "HFU" if made.recomputes else "MFU"
+            share = Term.of(f"{word} as {name} counts", flops_utilization, C=flops.value, tau=self.seconds, n=plan.world_size, P=self.peak)  # fmt: skip
             yield Counted(made, LEAVES_OUT[name] + ("" if plan.method == "full" else ADAPTERS), flops, share)
 
     def document(self, figure: Callable[[Term], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tonnage.errors import MissingDatum
 from tonnage.estimate._rates import Rates
 from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.tape import Work
 
 if TYPE_CHECKING:
@@ -108,11 +109,16 @@ class KernelTime:
 
     def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
-        if work.name.endswith("of all pairs"):
+        if not work.fused:
             return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"]
         s = self.sizes.s
-        reach = s if window is None else minimum(s, window)
-        flops = flops * (reach - reach * (reach - 1) / (2 * s) if work.causal else reach) / s
+        every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys
+        if not work.causal:
+            flops = full_attention_flops.evaluate(**every, s=s if window is None else minimum(s, window))
+        elif window is None:
+            flops = causal_attention_flops.evaluate(**every, s=s)
+        else:
+            flops = windowed_attention_flops.evaluate(**every, s=s, r=window)
         share = self.attention_share * (self.rates.attention_backward if work.when == "backward" else 1)
         return flops, self.chip.peak(self.wide) * share
 

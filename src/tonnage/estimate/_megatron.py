@@ -241,7 +241,7 @@ def _dummies(
     if not setting.gradient_accumulation_fusion or not setting.has("dummy weight gradients persist"):
         return ()
     made = []
-    for shape in sorted(distinct, key=lambda each: (each.rows, each.columns)):
+    for shape in sorted(distinct):
         split = "tensor" if shape.cut else "replicated"
         if shape.of == "expert":
             if not setting.has("dummy weight gradients of grouped linears persist"):

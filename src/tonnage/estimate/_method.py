@@ -42,7 +42,7 @@ def model_flops(model: Model, plan: TrainingPlan, step: "Step") -> Term:
     """FLOP of one step that the method of this plan must do: what MFU counts."""
     adapters = adapter_parameters(step) if plan.method in ("lora", "dora") else 0
     return training_flops(
-        model, plan.global_batch_size * plan.sequence_length, plan.sequence_length,
+        model, plan.tokens_per_step, plan.sequence_length,
         method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from tonnage.estimate._links import LinkKind, Links, links
 from tonnage.estimate._rates import Rates
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import network as f
-from tonnage.formulas.time import link_seconds
+from tonnage.formulas.time import transfer_seconds
 from tonnage.spec import Cluster, Link
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
@@ -111,7 +111,7 @@ class Network:
         between = self.outside.ring * spread.here + (1 - spread.spans) * FAST
         rate = minimum(self.inside.ring, between)
         passing = f.ring_bytes.evaluate(M=passes * size, n=spread.group)
-        wire = link_seconds.evaluate(M=passing, W=rate) + self._own_part(size, spread)
+        wire = transfer_seconds.evaluate(M=passing, W=rate) + self._own_part(size, spread)
         steps = f.ring_latency.evaluate(n_pass=passes, n=spread.group, nodes=spread.nodes, lat_in=self.inside.kind.step, lat_out=self.outside.kind.step)  # fmt: skip
         return self._pipelined(steps, wire)
 
@@ -119,17 +119,17 @@ class Network:
         """Summed in each node, then over a tree of nodes, where the links of all members of a node share the load."""
         inside, outside, here = self.inside, self.outside, spread.here
         if in_network:
-            within = link_seconds.evaluate(M=f.in_network_bytes.evaluate(M=size, n=here), W=inside.in_network)
+            within = transfer_seconds.evaluate(M=f.in_network_bytes.evaluate(M=size, n=here), W=inside.in_network)
         else:
             passing = f.ring_bytes.evaluate(M=2 * size, n=here)
-            within = link_seconds.evaluate(M=passing, W=inside.ring) + self._own_part(size, spread)
+            within = transfer_seconds.evaluate(M=passing, W=inside.ring) + self._own_part(size, spread)
         lat_in, lat_out = inside.kind.step, outside.kind.step
         sums = outside.link and IN_NETWORK in outside.link.topology
         between = size / here if sums else f.tree_bytes.evaluate(M=size, n=here, nodes=spread.nodes)
         latency = f.in_network_latency if sums else f.tree_latency
         steps = latency.evaluate(n=here, lat_in=lat_in, lat_out=lat_out, **({} if sums else {"nodes": spread.nodes}))
         wire = f.overlapped_seconds.evaluate(
-            tau_in=within, tau_out=link_seconds.evaluate(M=between, W=outside.ring) * spread.spans
+            tau_in=within, tau_out=transfer_seconds.evaluate(M=between, W=outside.ring) * spread.spans
         )
         return self._pipelined(steps, wire)
 
@@ -150,7 +150,8 @@ class Network:
         passing = f.ring_bytes.evaluate(M=size * to_ranks, n=spread.here)
         leaving = f.ring_bytes.evaluate(M=size * to_nodes, n=spread.nodes)
         wire = maximum(
-            link_seconds.evaluate(M=passing, W=self.inside.ring), link_seconds.evaluate(M=leaving, W=self.outside.ring)
+            transfer_seconds.evaluate(M=passing, W=self.inside.ring),
+            transfer_seconds.evaluate(M=leaving, W=self.outside.ring),
         )
         steps = self.inside.kind.step + spread.spans * self.outside.kind.step
         several = (group > 1) * 1.0
@@ -170,7 +171,7 @@ class Network:
         away = (stride >= self.per_node) * 1.0
         rate = away * self.outside.direct + (1 - away) * self.inside.direct
         step = away * self.outside.kind.step + (1 - away) * self.inside.kind.step
-        wire = link_seconds.evaluate(M=size, W=rate)
+        wire = transfer_seconds.evaluate(M=size, W=rate)
         return self._pipelined(step, wire) + self.waits[0]
 
 

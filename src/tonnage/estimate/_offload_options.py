@@ -5,6 +5,7 @@ from typing import Any
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._offload import UNITS
 from tonnage.estimate._question import Question
+from tonnage.estimate.run_options import rate
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
@@ -30,6 +31,7 @@ def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q:
     if runtime.name == "megatron":
         _of_megatron(made, stage)
     made["optimizer_offload_fraction"] = _fraction(made, runtime, stage, o, q)
+    made["host_update_bandwidth"] = _update_bandwidth(made, o, q)
     made["offload_modules"] = _modules(made, runtime, o, q)
     made["data_loader_workers"] = _workers(o, q)
     return made
@@ -92,6 +94,16 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
     if made["offload_optimizer"] != "cpu" or not able:
         return 1
     return float(q.take("optimizer_offload_fraction", said, 1.0, "runtime", f"{runtime.name}'s own"))
+
+
+def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
+    """No default: what published updates reach lies a factor of thirty apart."""
+    said = rate("host_update_bandwidth", o.host_update_bandwidth)
+    if said is None:
+        return None
+    if made["offload_optimizer"] == "none":
+        raise InvalidPlan(f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.")
+    return float(q.put("host_update_bandwidth", said, "given"))
 
 
 def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:

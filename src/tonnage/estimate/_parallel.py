@@ -7,7 +7,7 @@ from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import check_experts, check_tensor_parallel, expert_counts, near_divisors
 from tonnage.estimate._pipeline_layout import takes_unequal_chunks
 from tonnage.estimate._question import Question
-from tonnage.estimate._schedule import deals_chunks, default_chunks
+from tonnage.estimate._schedule import default_chunks
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import Cluster
@@ -69,14 +69,7 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
             f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}."
         )
     _check_ends(model, p, o)
-    if v > 1 and (
-        p == 1
-        or (
-            layers % (p * v)
-            and not takes_unequal_chunks(runtime, layers, p * v, o)
-            and not (deals_chunks(runtime) and p * v <= layers)
-        )
-    ):
+    if v > 1 and (p == 1 or (layers % (p * v) and not takes_unequal_chunks(runtime, layers, p * v, o))):
         hint = (
             " Or give pipeline_layout, as Megatron's --pipeline-model-parallel-layout."
             if runtime.name == "megatron"

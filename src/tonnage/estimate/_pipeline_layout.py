@@ -1,13 +1,12 @@
-"""Layers of the chunks of an interleaved pipeline, where they are not all alike."""
-
-from itertools import pairwise
+"""Layers of the chunks of a pipeline: those that are said, and those of the runtime's own split."""
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, shown
-from tonnage.estimate._rank import SPLITS
+from tonnage.estimate._rank import split_layers
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._megatron.pipeline import Chunk, even_layout, parsed_layout
+from tonnage.spec import TrainingPlan
 
 ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 LONGEST = 4096  # characters of a layout
@@ -18,14 +17,13 @@ def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: 
     """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
     if runtime.name == "megatron":
         return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS)
-    return bool(runtime.shards_units and layers >= chunks)
+    return runtime.splits_chunks and layers >= chunks
 
 
-def chunk_layers(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> tuple[int, ...]:
-    """Layers of each virtual stage, in the order in which a token passes them; empty where all stages are split evenly.
+def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> tuple[int, ...]:
+    """Layers of each virtual stage, in the order in which a token passes them; empty where the runtime splits by itself.
 
-    Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py; torchtitan,
-    distributed/pipeline_parallel.py: the stages of a schedule that loops are split as if each were a rank.
+    Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py.
     """
     p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     said = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
@@ -40,10 +38,15 @@ def chunk_layers(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], 
         with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
         rows = even_layout(model.num_layers, p, v, o.first_stage_layers, o.last_stage_layers, with_embedding, with_loss)
         return _in_order(rows)
-    if v > 1 and model.num_layers % (p * v) and o.first_stage_layers is None and o.last_stage_layers is None:
-        bounds = SPLITS[runtime.split](model, p * v)
-        return tuple(end - start for start, end in pairwise(bounds))
     return ()
+
+
+def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> tuple[int, ...]:
+    """Layers of each virtual stage of a plan: as it says, or as the runtime splits ranks or, where it deals them out, chunks."""
+    if plan.chunk_layers:
+        return plan.chunk_layers
+    count = plan.pipeline_parallel_size * (plan.virtual_pipeline_size if runtime.splits_chunks else 1)
+    return split_layers(model, count, runtime.split, plan.first_stage_layers, plan.last_stage_layers)
 
 
 def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:

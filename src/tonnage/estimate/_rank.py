@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,6 @@ class Stage(Struct, frozen=True, eq=False):
 
     `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are those of
     vision and audio: they hold weights, and see images and sounds, not the tokens. `order`: the layers as they run,
-    `first_layer` the number of the first. `order`: the layers as they run,
     `first_layer` the number of the first.
     """
 
@@ -90,39 +89,45 @@ SPLITS = {"even": lambda model, pipeline: layer_bounds(model.decoder.num_layers,
 
 
 @lru_cache(maxsize=256)
-def stages(
-    model: Model,
-    pipeline: int,
-    first: int | None = None,
-    last: int | None = None,
-    split: str = "even",
-    chunks: tuple[int, ...] = (),
-) -> tuple[Stage, ...]:
-    """The pipeline's stages. Towers and encoders other than the main branch run on the first. `split`: where no sizes are given.
-    `chunks`: layers of each virtual stage; a rank has every `pipeline`-th of them."""
-    main = model.decoder
-    if chunks:
-        ends = [0, *accumulate(chunks)]
-        runs = [
-            [(ends[index], ends[index + 1]) for index in range(rank, len(chunks), pipeline)] for rank in range(pipeline)
-        ]
-        return tuple(_stage(model, main, rank, runs[rank], pipeline) for rank in range(pipeline))
-    if first is None and last is None and pipeline > 1:
-        bounds = SPLITS[split](model, pipeline)
+def split_layers(
+    model: Model, count: int, split: str = "even", first: int | None = None, last: int | None = None
+) -> tuple[int, ...]:
+    """Layers of each of `count` stages; `split`: how they are dealt out where neither `first` nor `last` says."""
+    if first is None and last is None and count > 1:
+        bounds = SPLITS[split](model, count)
     else:
-        bounds = layer_bounds(main.num_layers, pipeline, first, last)
-    return tuple(_stage(model, main, rank, [(bounds[rank], bounds[rank + 1])], pipeline) for rank in range(pipeline))
+        bounds = layer_bounds(model.decoder.num_layers, count, first, last)
+    return tuple(end - start for start, end in pairwise(bounds))
 
 
-def _stage(model: Model, main: Branch, rank: int, runs: list[tuple[int, int]], pipeline: int) -> Stage:
-    """One stage. `runs`: first layer and end of each of its chunks."""
+@lru_cache(maxsize=256)
+def stages(model: Model, ranks: int, chunks: tuple[int, ...] = (), *, v_shaped: bool = False) -> tuple[Stage, ...]:
+    """What each rank of a pipeline has. Towers and encoders other than the main branch run on the first.
+
+    `chunks`: layers of each virtual stage, in the order in which a token passes them; left out: an even split over the ranks. A rank
+    has every so-manyth of them; of a V one of the first half, and the one as far from the end.
+    """
+    chunks = chunks or split_layers(model, ranks)
+    count = len(chunks)
+    dealt = [
+        (rank, count - 1 - rank) if v_shaped and count > ranks else tuple(range(rank, count, ranks))
+        for rank in range(ranks)
+    ]
+    return tuple(_stage(model, chunks, rank, own) for rank, own in enumerate(dealt))
+
+
+def _stage(model: Model, chunks: tuple[int, ...], rank: int, own: tuple[int, ...]) -> Stage:
+    """What a rank has. `own`: the numbers of its virtual stages, of which the first has the table and the last the head."""
+    main, ends = model.decoder, [0, *accumulate(chunks)]
+    runs = [(ends[index], ends[index + 1]) for index in own]
     order: tuple[Block, ...] = tuple(main.blocks[kind] for start, end in runs for kind in main.layers[start:end])
     counts = [sum(each) for each in zip(*(main.counts(start, end) for start, end in runs), strict=True)]
     layers = tuple((block, count) for block, count in zip(main.blocks, counts, strict=True) if count)
+    is_first, is_last = 0 in own, len(chunks) - 1 in own
     before: tuple[Op, ...] = ()
     after: tuple[Op, ...] = ()
     towers: list[Branch] = []
-    if rank == 0:
+    if is_first:
         others = [branch for branch in model.branches if branch is not main and branch.kind != "draft"]
         towers = [branch for branch in others if branch.kind in ("vision", "audio")]
         for branch in others:
@@ -131,12 +136,12 @@ def _stage(model: Model, main: Branch, rank: int, runs: list[tuple[int, int]], p
                 order = (*(branch.blocks[kind] for kind in branch.layers), *order)
                 before += branch.before + branch.after
         before += main.before
-    if rank == pipeline - 1:
-        after = main.after + ((_copied_table(model, main),) if rank and model.tied else ())
+    if is_last:
+        after = main.after + ((_copied_table(model, main),) if model.tied and not is_first else ())
     table = tuple(op for op in before if isinstance(op, Embedding)) if after and model.tied else ()
     held = tuple(pair for branch in towers for pair in _counted(branch))
     tower_ops = tuple(op for branch in towers for op in branch.before + branch.after)
-    return Stage(rank, layers, before, after, table, held, tower_ops, rank == pipeline - 1, order, runs[0][0])
+    return Stage(rank, layers, before, after, table, held, tower_ops, is_last, order, runs[0][0])
 
 
 def _counted(branch: Branch) -> tuple[tuple[Block, int], ...]:

@@ -4,7 +4,8 @@ from msgspec import Struct
 
 from tonnage.breakdown import Term
 from tonnage.estimate._question import Question
-from tonnage.estimate.run_options import RunOptions, duration, rate
+from tonnage.estimate.run_options import RunOptions, duration
+from tonnage.estimate.storage import Checkpoints, checkpoint_times
 from tonnage.formulas import failures as f
 from tonnage.formulas.run import accelerators_of_plan
 from tonnage.spec import TrainingPlan
@@ -38,9 +39,6 @@ OBSERVED = {
     )
 }  # fmt: skip
 DEFAULT = OBSERVED["Llama 3"]
-# Of each accelerator: 2 TB/s sustained by the storage of the run above, over its 16,384.
-STORAGE_SHARE = 2e12 / 16384
-STORAGE_SOURCE = "Grattafiori2024, sec. 3.3.1: 2 TB/s sustained, here over 16,384 accelerators"
 # Finding the fault and testing the nodes; then the checkpoint is read, which is taken to last as long as writing it.
 DETECTION = 600.0
 DETECTION_SOURCE = "an assumption: the bound of Jiang2024, sec. 6.3, on detecting a failure and testing nodes"
@@ -60,8 +58,8 @@ class Reliability(Struct, frozen=True, kw_only=True):
 def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkpoint: Term) -> Reliability:
     """`checkpoint`: bytes of one. Nothing of writing it is hidden behind training, unless `checkpoint_seconds` says so."""
     between = _between_failures(plan, options)
-    write = _checkpoint_time(plan, options, checkpoint)
-    restart = _restart(options, write)
+    times = checkpoint_times(checkpoint, plan.world_size, options)
+    write, restart = times.pause, _restart(options, times)
     young = Term.of("by Young", f.young_interval, delta=write.value, MTBF=between.value)
     interval = _interval(step_time, options, write, between)
     share = Term.of(
@@ -78,9 +76,6 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
     q.take("accelerator_mtbf", duration("accelerator_mtbf", o.accelerator_mtbf), DEFAULT.accelerator_mtbf, "measurements",
            f"{human(DEFAULT.accelerator_mtbf, 'seconds')}: {DEFAULT.failures:g} interruptions of {DEFAULT.accelerators:,} accelerators in "
            f"{human(DEFAULT.seconds, 'seconds')}; {DEFAULT.source}")  # fmt: skip
-    if o.checkpoint_seconds is None:
-        q.take("storage_bandwidth", rate("storage_bandwidth", o.storage_bandwidth), made.checkpoint.children[1].value, "default",
-               f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}")  # fmt: skip
     q.take(
         "checkpoint_seconds",
         duration("checkpoint_seconds", o.checkpoint_seconds),
@@ -89,7 +84,8 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
         "bytes of a checkpoint / storage_bandwidth, nothing hidden",
     )
     q.take("restart_seconds", duration("restart_seconds", o.restart_seconds), made.restart.value, "default",
-           f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and the checkpoint read as fast as it was written")  # fmt: skip
+           f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and reading the checkpoint"
+           f"{'' if o.storage_read_bandwidth is not None else ' as fast as it was written'}")  # fmt: skip
     q.take(
         "checkpoint_interval",
         duration("checkpoint_interval", o.checkpoint_interval),
@@ -113,35 +109,12 @@ def _between_failures(plan: TrainingPlan, o: RunOptions) -> Term:
     return Term.ratio("time between failures", "seconds", one, accelerators(plan))
 
 
-def _checkpoint_time(plan: TrainingPlan, o: RunOptions, checkpoint: Term) -> Term:
-    given, bandwidth = (
-        duration("checkpoint_seconds", o.checkpoint_seconds),
-        rate("storage_bandwidth", o.storage_bandwidth),
-    )
-    if given is not None:
-        return Term.of("time of a checkpoint", f.pause, source="given", tau=given)
-    if bandwidth is not None:
-        storage = Term.of("storage", f.storage_rate, source="given", W=bandwidth, n=1)
-    else:
-        storage = Term.of(
-            "storage", f.storage_rate, basis="rule", source=STORAGE_SOURCE, W=STORAGE_SHARE, n=plan.world_size
-        )
-    return Term.ratio("time of a checkpoint", "seconds", checkpoint, storage)
-
-
-def _restart(o: RunOptions, write: Term) -> Term:
+def _restart(o: RunOptions, times: Checkpoints) -> Term:
     given = duration("restart_seconds", o.restart_seconds)
     if given is not None:
         return Term.of("time of a restart", f.pause, source="given", tau=given)
     found = Term.of("finding the fault", f.pause, basis="rule", source=DETECTION_SOURCE, tau=DETECTION)
-    read = Term.of(
-        "reading the checkpoint",
-        f.pause,
-        basis="rule",
-        source="an assumption: as fast as it was written",
-        tau=write.value,
-    )
-    return Term.sum("time of a restart", found, read)
+    return Term.sum("time of a restart", found, times.read)
 
 
 def _interval(step_time: Term, o: RunOptions, write: Term, between: Term) -> Term:

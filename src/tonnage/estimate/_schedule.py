@@ -1,4 +1,4 @@
-"""Schedules of a pipeline: which there are, what they ask of a plan, where their stages lie, what they keep and what they wait for.
+"""Schedules of a pipeline: which there are, what they ask of a plan, what they keep and what they wait for.
 
 Closed forms are in formulas/pipeline.py. tests/test_schedules.py runs the orders that PyTorch makes, and 1F1B's, with times of their own.
 """
@@ -12,13 +12,10 @@ from msgspec import Struct
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._question import Question
-from tonnage.estimate._rank import Stage
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import memory as g
 from tonnage.formulas import pipeline as f
-from tonnage.formulas.time import bubble_seconds
-from tonnage.ops import Embedding
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import TrainingPlan
@@ -107,40 +104,11 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatche
         raise InvalidPlan(f"pipeline_schedule {chosen.name} needs num_microbatches that {rounds} rounds of {p} stages divide. Got {microbatches}. Nearest: {rounds * p} or {(rounds + 1) * p}.")  # fmt: skip
     if chosen.splits and o.compile:
         raise InvalidPlan(f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: compile must be off.")  # fmt: skip
-    if chosen.chunks[0] > 1 and deals_chunks(runtime) and o.method == "freeze":
+    if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
         raise MissingDatum(f"method freeze under pipeline_schedule {chosen.name} of {runtime.name} is not estimated: the layers that train are in the midst of ranks.")  # fmt: skip
     if chosen.splits and o.recompute not in (None, "none"):
         raise MissingDatum(f"what layers keep between their two backward passes when they are recomputed is not known: with pipeline_schedule "
                            f"{chosen.name} recompute must be none. Got {o.recompute}.")  # fmt: skip
-
-
-# ---- where stages lie ----
-
-
-def deals_chunks(runtime: TrainingRuntime) -> bool:
-    """torchtitan splits a model into all of its chunks, not into ranks (distributed/pipeline_parallel.py): they may be of unequal size."""
-    return runtime.split == "ends weigh"
-
-
-def dealt(chunks: Sequence[Stage], ranks: int, *, v_shaped: bool) -> tuple[Stage, ...]:
-    """The ranks: each has every so-manyth of `chunks`; of a V one of the first half, and the one as far from the end."""
-    made = []
-    for rank in range(ranks):
-        own = (chunks[rank], chunks[-1 - rank]) if v_shaped else chunks[rank::ranks]
-        made.append(reduce(_joined, own))
-    return tuple(made)
-
-
-def _joined(first: Stage, second: Stage) -> Stage:
-    counts: dict[Any, int] = {}
-    for block, count in first.layers + second.layers:
-        counts[block] = counts.get(block, 0) + count
-    after, table = second.after, second.table
-    if first.rank == 0 and any(isinstance(op, Embedding) for op in after):  # the tied head has its table here: no copy
-        after = tuple(op for op in after if not isinstance(op, Embedding))
-        table = tuple(op for op in first.before if isinstance(op, Embedding))
-    return Stage(first.rank, tuple(counts.items()), first.before, after, table, first.towers, first.tower_ops, second.is_last,
-                 first.order + second.order, first.first_layer)  # fmt: skip
 
 
 # ---- what a stage holds ----
@@ -209,7 +177,7 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
         if schedule.name == "dualpipev":
             return Term.of(name, f.dualpipev_bubble_seconds, **parts)
         return Term.of(name, f.zero_bubble_seconds, v=plan.virtual_pipeline_size, **parts)
-    even = Term.of(name, bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
+    even = Term.of(name, f.bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
     if schedule.name == "interleaved-1f1b":
         return even
     uneven = Term.of(name, f.pipeline_wait_seconds, tau=one_forward_one_backward(stages, m), tau_step=slowest, m=m)

@@ -9,18 +9,22 @@ from functools import cached_property, reduce
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
+from tonnage.estimate._host_update import update_on_host
 from tonnage.estimate._kernel_time import KernelTime
 from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Network, Sending
+from tonnage.estimate._offload import offloaded
 from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
 from tonnage.estimate._schedule import Times, bubble
+from tonnage.estimate._stage import StageMemory
+from tonnage.estimate.offload_traffic import OffloadTraffic, offload_traffic, over_host
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
-from tonnage.tape import Layer, Work
+from tonnage.tape import Exchange, Extent, Layer, Work
 
 WHEN = ("forward", "again", "backward")
 FULL_GRAPH = "full"  # the host replays a whole step
@@ -112,10 +116,10 @@ class StepTime:
         made = Passes()
         counts: defaultdict[str, int] = defaultdict(int)
         for work in layer.work:
-            if work.kind == "exchange":
-                group, beside, sending = self._exchange(work)
+            if work.exchange is not None:
+                beside, sending = self._beside(work.exchange), self._sending(work.exchange, work)
                 seconds = sending.seconds * (1 - beside)
-                made.sent[work.when, group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
+                made.sent[work.when, work.exchange.group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
             else:
                 counts[work.when] += work.kernels
                 spent = self.kernels.seconds(work, window)
@@ -133,33 +137,43 @@ class StepTime:
         for when, count in counts.items():
             made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
 
-    def _exchange(self, work: Work) -> tuple[str, float, Sending]:
-        """The group that talks, the share of it that runs beside compute, seconds and bytes of a rank."""
-        plan, name = self.plan, work.name.rpartition(".")[2].rpartition(":")[2]
-        size = sum(size * self.step.sizes.factor(extent) for extent, size in work.bytes.items())
-        extent = next(iter(work.bytes))
-        group, ranks, stride, kind = "tensor parallel", plan.tensor_parallel_size, 1, name
-        if name in ("p2p", "allgather", "a2a"):
-            group, ranks, stride = "context parallel", plan.context_parallel_size, plan.tensor_parallel_size
-            kind, size = ("all_to_all", size) if name == "a2a" else ("all_gather", size * ranks)
-        elif name == "all_to_all":
-            group, ranks, stride = "expert parallel", plan.expert_parallel_size, plan.expert_tensor_parallel_size
-        elif extent.unit == "row":
-            group, ranks = "expert tensor parallel", plan.expert_tensor_parallel_size
-        elif extent.split == "whole" and self.step.sizes.sequence_parallel:
-            size = size * ranks
-        if group == "expert parallel" and plan.moe_token_dispatcher_type == "flex":
-            made = self.network.dispatch(size, ranks, stride, self.kernels.chosen)
-        else:
-            made = self.network.collective(COLLECTIVES.get(kind, "all_gather"), size, ranks, stride)
-        return group, self._beside(group, name), made
+    @cached_property
+    def groups(self) -> dict[str, tuple[Number, Number]]:
+        """Ranks of a group that exchanges inside of layers, and how far apart they are: the order in which all runtimes number ranks."""
+        t, q = self.plan.tensor_parallel_size, self.plan.expert_tensor_parallel_size
+        return {
+            "tensor parallel": (t, 1),
+            "context parallel": (self.plan.context_parallel_size, t),
+            "expert parallel": (self.plan.expert_parallel_size, q),
+            "expert tensor parallel": (q, 1),
+        }
 
-    def _beside(self, group: str, name: str) -> float:
+    def _sending(self, exchange: Exchange, work: Work) -> Sending:
+        """Seconds and bytes of a rank."""
+        group, collective = exchange.group, exchange.collective
+        ranks, stride = self.groups[group]
+        size = self.kernels.moved(work)
+        if self._is_part(exchange, next(iter(work.bytes))):
+            size = size * ranks
+        if group == "expert parallel" and self.plan.moe_token_dispatcher_type == "flex":
+            return self.network.dispatch(size, ranks, stride, self.kernels.chosen)
+        # around a ring each rank's part passes all others, as in a gather
+        return self.network.collective("all_gather" if collective == "send" else collective, size, ranks, stride)
+
+    def _is_part(self, exchange: Exchange, extent: Extent) -> bool:
+        """Whether the bytes of an exchange are of what one rank has, not of all that the group has."""
+        if exchange.group == "context parallel":
+            return exchange.collective != "all_to_all"
+        if exchange.group == "expert tensor parallel":
+            return extent.split == "expert"
+        return exchange.group == "tensor parallel" and extent.split == "whole" and self.step.sizes.sequence_parallel
+
+    def _beside(self, exchange: Exchange) -> float:
         """The share of an exchange that runs beside compute."""
         plan = self.plan
-        hides = {"tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel, "context parallel": name == "p2p",
+        hides = {"tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel, "context parallel": exchange.beside,
                  "expert parallel": plan.overlap_moe_expert_parallel_comm}  # fmt: skip
-        return self.rates.hidden if hides.get(group) else 0
+        return self.rates.hidden if hides.get(exchange.group) else 0
 
     def stage(self, stage: Stage) -> Passes:
         """One micro-batch through a stage."""
@@ -313,7 +327,7 @@ class StepTime:
     @cached_property
     def optimizer(self) -> Number:
         """Reads and writes of the states that a rank holds."""
-        return self.updated * self.updated_bytes / self.kernels.bandwidth
+        return self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer")) / self.kernels.bandwidth
 
     @cached_property
     def updated_bytes(self) -> float:
@@ -323,6 +337,36 @@ class StepTime:
         held = optimizer(self.plan.optimizer).total_bytes(square, square, update_bytes=recipe.update_bytes) / square**2
         copied = recipe.compute_bytes if recipe.master_bytes else 0
         return float(recipe.main_gradient_bytes + 2 * recipe.update_bytes + 2 * held + copied)
+
+    @property
+    def moves_beside(self) -> bool:
+        """Something goes to the host, or comes from there, while forward and backward run."""
+        plan = self.plan
+        return (plan.offload_activations, plan.offload_optimizer, plan.offload_parameters) != ("none", "none", "none")
+
+    @cached_property
+    def moving(self) -> tuple[Number, Number]:
+        """Over the host link in a step: seconds that do not hide beside the passes that make and need what is moved, and bytes."""
+        if not self.moves_beside:
+            return 0, 0
+        seconds, size = over_host(self._offloaded.beside, self.step.cluster)
+        running = self.plan.num_microbatches * sum(self.stages[self.fullest.rank].computing(when) for when in WHEN)
+        return self.exposed(seconds, running), size
+
+    @cached_property
+    def moving_once(self) -> tuple[Number, Number]:
+        """Seconds and bytes of what an update on the host moves: nothing runs on the accelerator meanwhile."""
+        return over_host(self._offloaded.once, self.step.cluster) if self.plan.offload_optimizer != "none" else (0, 0)
+
+    @cached_property
+    def _offloaded(self) -> OffloadTraffic:
+        return offload_traffic(StageMemory(self.step, self.fullest))
+
+    @cached_property
+    def update_on_host(self) -> Term:
+        """Seconds in which processors update."""
+        assert self.step.cluster is not None
+        return update_on_host(self.plan, self.step.cluster, self.updated, self.updated_bytes)
 
     @cached_property
     def framework(self) -> float:
@@ -334,7 +378,13 @@ class StepTime:
         """One step."""
         exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
         pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
-        return self.framework * self.stragglers.value * (pipeline + exposed + self.optimizer + self.rates.step)
+        made = self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
+        return made if self.plan.offload_optimizer == "none" else made + self.update_on_host.value + self.moving_once[0]
+
+    @property
+    def factor(self) -> Number:
+        """By which all of a step takes longer than its kernels and links say."""
+        return self.framework * self.stragglers.value
 
     @cached_property
     def stragglers(self) -> Term:
@@ -342,10 +392,3 @@ class StepTime:
         plan, cluster = self.plan, self.step.cluster
         assert cluster is not None
         return Term.of("stragglers", straggler_factor, kappa=plan.straggler_slowdown, q_slow=plan.straggler_share, nodes=cluster.num_nodes)  # fmt: skip
-
-
-COLLECTIVES: dict[str, Collective] = {
-    "all_reduce": "all_reduce",
-    "reduce_scatter": "reduce_scatter",
-    "all_to_all": "all_to_all",
-}

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
+from tonnage.estimate._best_models import best_models
 from tonnage.estimate._larger import Machines
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import highest
@@ -58,6 +59,8 @@ def timed(
             price=_price(cluster, options, money),
         )  # fmt: skip
         figures |= whole.terms
+        if best := best_models(model, plan, whole.tokens):
+            figures["best_models"] = best
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing, figures

@@ -12,7 +12,9 @@ from tonnage.breakdown import Term
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
+from tonnage.estimate._best_models import BestModels
 from tonnage.estimate._counted import Conventions
+from tonnage.estimate._edge import edge_seconds
 from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._method import model_flops
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
@@ -20,11 +22,12 @@ from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import Bill, BillOptions, bill, disks
+from tonnage.estimate.bill import Bill, BillOptions, bill
 from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.disks import Disks, disks
+from tonnage.estimate.pipeline_boxes import StepSeconds
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.schedule import StepSeconds
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
     ServingOptions,
@@ -70,7 +73,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     run: Mapping[str, Any] = {}
     traffic: Term | None = None
     bill: Bill | None = None
-    disks: Mapping[str, Term] = {}
+    disks: Disks | None = None
     checkpoint: Term | None = None
     host: HostMemory | None = None
     serving: Mapping[str, Term] = {}
@@ -114,15 +117,16 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def others(self) -> tuple[Term, ...]:
         """Every breakdown but that of memory."""
-        bill = (self.bill.cost, self.bill.energy, self.bill.carbon, *self.bill.ownership.values()) if self.bill else ()
+        bill = self.bill.all if self.bill else ()
         found = (
             self.step_time,
             self.flops,
             self.traffic,
             *self.run.values(),
+            *(best.terms if isinstance(best := self.run.get("best_models"), BestModels) else ()),
             self.checkpoint,
             *bill,
-            *self.disks.values(),
+            *(self.disks.all if self.disks else ()),
             *self.serving.values(),
         )
         return tuple(term for term in found if isinstance(term, Term))
@@ -154,9 +158,12 @@ class Answer(Struct, frozen=True, kw_only=True):
             document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
             if self.host.storage is not None:
                 document["host"]["storage"] = figure(self.host.storage)
-            document["host"] |= {name: figure(term) for name, term in self.disks.items()}
+        if self.disks is not None:
+            document["host"] |= {"cores": figure(self.disks.cores), "disk": figure(self.disks.disk)}
+            document["storage"] = {"formats": [figure(term) for term in self.disks.formats]}
+            document["storage"] |= {name: figure(term) for name, term in self.disks.terms.items()}
         if self.bill is not None:
-            document |= _billed(self.bill, figure)
+            document |= self.bill.document(figure)
         if self.serving:
             document["serving"] = {name: figure(term) for name, term in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
@@ -202,8 +209,10 @@ def train(
     billed = None
     if lasts is not None:
         of = "the run" if "seconds" in figures else "a step"
-        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=today())
-    room = disks(model, plan, cluster, checkpoint, money, question, figures.get("tokens"))
+        tokens = figures["tokens"].value if "tokens" in figures else plan.global_batch_size * plan.sequence_length
+        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=today(),
+                      edge_time=lambda device: edge_seconds(model, device, options, tokens))  # fmt: skip
+    room = disks(model, plan, cluster, checkpoint, run, money, question, figures)
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
@@ -218,20 +227,9 @@ def train(
 
 
 def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
-    if isinstance(value, Conventions):
+    if isinstance(value, Conventions | BestModels):
         return value.document(figure)
     return figure(value) if isinstance(value, Term) else value
-
-
-def _billed(made: Bill, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
-    """The keys of the document that a bill fills."""
-    document: dict[str, Any] = {"cost": figure(made.cost) if made.cost is not None else None}
-    document |= {name: figure(term) for name in ("energy", "carbon") if (term := getattr(made, name)) is not None}
-    if made.ownership:
-        document["ownership"] = {
-            name: figure(value) if isinstance(value, Term) else value for name, value in made.ownership.items()
-        }
-    return document
 
 
 def serve(

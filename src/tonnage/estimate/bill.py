@@ -1,22 +1,28 @@
 """What a training run costs, draws and stores: from its seconds to a bill. The catalogue's figures hold until the user gives others."""
 
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.catalogue.offers import Rates, parse_rates, provider_named, region_named
 from tonnage.catalogue.prices import KINDS, Price
 from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate import money, ownership, storage
+from tonnage.estimate import money, ownership
 from tonnage.estimate._question import Question
+from tonnage.estimate.places import Place, at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.registry import unknown
-from tonnage.spec import Cluster, TrainingPlan
+from tonnage.spec import Cluster
+from tonnage.units import HOUR
 
 NEEDED = tuple(ownership.ASKED)
+OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
+EdgeTime = Callable[
+    [str], tuple[float | None, str]
+]  # a device -> seconds of the same work there, or why nobody can say them
 
 
 class BillOptions(Struct, frozen=True, kw_only=True):
@@ -32,10 +38,16 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     - pue [factor]: power of the building for a watt of the machines (default: 1.54, as the mean of halls)
     - power_share [0 to 1]: of the machines' rated power that is drawn (default: 0.82)
     - keep_checkpoints [checkpoints]: checkpoints that lie on disk (default: 3)
+    - text_bytes_per_token [bytes]: plain text that a token of the data set stands for (default: 4, as of English)
     - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
     - network_share [share]: switches, cables and racks, as a share of the machines' price
     - staff_usd_per_month [USD]: pay of those who look after all the machines
     - used_share [0 to 1]: of the time that one's own machines are in use (default: 1)
+    - machine_usd [USD]: price of one machine, of as many accelerators as a node (default: the cheapest for sale in the catalogue)
+    - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
+    - depreciation_years [years]: years over which one's own machines are written off (default: 5)
+    - colocation_usd_per_kw_month [USD]: room in a data centre for a kilowatt and month; 0 in one's own building (default: 184, as in North America)
+    - edge [accelerator]: a device for sale to compare too, such as jetson-orin-nano-8gb: the same training on it alone
     """
 
     provider: str | None = None
@@ -46,15 +58,21 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     pue: float | None = None
     power_share: float | None = None
     keep_checkpoints: int | None = None
+    text_bytes_per_token: float | None = None
     electricity_usd_per_kwh: float | None = None
     network_share: float | None = None
     staff_usd_per_month: float | None = None
     used_share: float | None = None
+    machine_usd: float | None = None
+    machine_watts: float | None = None
+    depreciation_years: float | None = None
+    colocation_usd_per_kw_month: float | None = None
+    edge: str | None = None
 
     @property
     def compares(self) -> bool:
         """Whether buying is to be compared with renting."""
-        return any(getattr(self, name) is not None for name in NEEDED)
+        return any(getattr(self, name) is not None for name in (*NEEDED, *OF_OWNING, "edge"))
 
 
 class Bill(Struct, frozen=True, kw_only=True):
@@ -66,14 +84,39 @@ class Bill(Struct, frozen=True, kw_only=True):
     carbon: Term | None = None
     ownership: dict[str, Any] = {}
 
+    @property
+    def all(self) -> tuple[Term, ...]:
+        """Every breakdown, to be opened."""
+        places = [place.cost for place in self.ownership.get("places", ())]
+        found = (self.cost, self.energy, self.carbon, *self.ownership.values(), *places)
+        return tuple(term for term in found if isinstance(term, Term))
+
+    def document(self, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+        """The keys of an answer that it fills; `figure` of a Term."""
+        made: dict[str, Any] = {"cost": figure(self.cost) if self.cost is not None else None}
+        made |= {name: figure(term) for name in ("energy", "carbon") if (term := getattr(self, name)) is not None}
+        if self.ownership:
+            own = {name: figure(value) if isinstance(value, Term) else value for name, value in self.ownership.items()}
+            made["ownership"] = own | {"places": [_place(each, figure) for each in self.ownership["places"]]}
+        return made
+
+
+def _place(place: Place, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+    return {
+        name: figure(value) if isinstance(value, Term) else value
+        for name in place.__struct_fields__
+        if (value := getattr(place, name)) is not None
+    }
+
 
 def bill(
-    cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question, *, price: float | None = None, today: date | None = None
+    cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question, *, price: float | None = None, today: date | None = None,
+    edge_time: EdgeTime | None = None,
 ) -> Bill:  # fmt: skip
-    """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one."""
+    """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one; `edge_time`: of another device."""
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
-    ownership.check(**{name: getattr(options, name) for name in (*NEEDED, "used_share", "pue", "power_share")})
+    ownership.check(**{name: getattr(options, name) for name in (*NEEDED, *OF_OWNING, "pue", "power_share")})
     provider_named(options.provider or "")  # a price that is given asks for no offer
     region_named(options.region or "")
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
@@ -85,13 +128,8 @@ def bill(
         if energy is None:
             raise MissingDatum(f"carbon needs the power of {cluster.accelerator.name}, which no source gives.")
         carbon = money.run_carbon(energy, _grid(options.grid)).named(f"carbon of {of}")
-    return Bill(
-        of=of,
-        cost=cost,
-        energy=energy,
-        carbon=carbon,
-        ownership=_own(cluster, options, offer, rates, price, question, today),
-    )
+    own = _own(cluster, seconds, options, offer, rates, price, question, today, edge_time)
+    return Bill(of=of, cost=cost, energy=energy, carbon=carbon, ownership=own)
 
 
 def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
@@ -161,44 +199,42 @@ def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, ques
 
 
 def _own(
-    cluster: Cluster, options: BillOptions, offer: Price | None, rates: Rates | None, price: float | None, question: Question, today: date | None
+    cluster: Cluster, seconds: Term, options: BillOptions, offer: Price | None, rates: Rates | None, price: float | None, question: Question,
+    today: date | None, edge_time: EdgeTime | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Buying the cluster's machines against renting them, where the inputs without a source were given."""
+    """Buying the cluster's machines against renting them, where the inputs without a source were given, and what `seconds` cost in each place."""
     if not options.compares:
         return {}
     if price is not None or offer is None:
         raise InvalidInput("buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or write yours in <config directory>/prices/.")  # fmt: skip
     chip, size = cluster.accelerator.name, cluster.accelerators_per_node
-    inputs: dict[str, Any] = {name: getattr(options, name) for name in NEEDED} | {
-        "pue": options.pue,
-        "power_share": options.power_share,
-    }
-    machine = ownership.owned(ownership.purchase_of(chip, size), **inputs)
+    names = (*NEEDED, "pue", "power_share", "depreciation_years", "colocation_usd_per_kw_month")
+    inputs: dict[str, float | None] = {name: getattr(options, name) for name in names}
+    watts = options.machine_watts
+    if watts is None and options.machine_usd is not None and cluster.node is not None:
+        watts = cluster.node.power_watts
+    machine = ownership.machine_of(chip, size, usd=options.machine_usd, watts=watts, **inputs)
     machine = replace(machine, machines=cluster.num_nodes)
     if options.used_share is not None:
         machine = replace(machine, used_share=options.used_share)
     made = ownership.buy_or_rent(machine, offer, rates=rates, today=today)
     for name, why in made.assumed.items():
-        question.put(f"own_{name}", "assumed", "default", why)
+        if name not in question.to_dict():  # the energy may have said it
+            question.put(name, ownership.default(name), "default", why)
+    hours = seconds.value / HOUR
+    places = [in_cloud(offer, cluster.size, hours, rates=rates), on_own_servers(machine, hours)]
+    if options.edge is not None and edge_time is not None:
+        places.append(_edge(options.edge, edge_time, machine))
     return {"purchase": made.purchase, "own_month": made.own_month, "rent_month": made.rent_month, "own_hour": made.own_hour,
-            "break_even": made.break_even, "break_even_month": made.month, "worn_out": made.worn_out}  # fmt: skip
+            "break_even": made.break_even, "break_even_month": made.month, "worn_out": made.worn_out, "places": tuple(places)}  # fmt: skip
 
 
-def disks(
-    model: Model,
-    plan: TrainingPlan,
-    cluster: Cluster,
-    checkpoint: Term,
-    options: BillOptions,
-    question: Question,
-    tokens: Term | None,
-) -> dict[str, Term]:
-    """Cores and disk of a node, and of a run its data set; a note where the node has too little."""
-    kept = storage.kept(checkpoint, options.keep_checkpoints)
-    sets = (storage.dataset_bytes(tokens.value, model.vocab_size),) if tokens is not None else ()
-    needs = storage.host_needs(
-        cluster, checkpoints=kept, datasets=sets, data_loader_workers=int(plan.data_loader_workers)
-    )
-    for each in needs.warnings:
-        question.warn(each)
-    return {"cores": needs.cores, "disk": needs.disk}
+def _edge(name: str, edge_time: EdgeTime, own: ownership.Ownership) -> Place:
+    """The same work on one device that is bought, with the electricity and the years of the own servers."""
+    device = ownership.device_of(name)
+    seconds, why = edge_time(name)
+    if seconds is None:
+        return not_at_the_edge(device, why)
+    own = ownership.complete(own)
+    years, power = float(own.depreciation_years or 0), float(own.electricity_usd_per_kwh or 0)
+    return at_the_edge(device, seconds / HOUR, years=years, electricity_usd_per_kwh=power)

@@ -9,7 +9,7 @@ from tonnage.estimate._optimizer import optimizer_states
 from tonnage.estimate.training import Step
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
-from tonnage.precisions import TRAINING_RECIPES
+from tonnage.precisions import TRAINING_RECIPES, Recipe
 from tonnage.spec import TrainingPlan
 
 # On one rank a state is whole, however the run shards it.
@@ -27,12 +27,41 @@ def state_bytes(model: Model, plan: TrainingPlan) -> Number:
 
 def checkpoint_bytes(model: Model, plan: TrainingPlan) -> Term:
     """Weights as the optimizer updates them and the optimizer's states, of all that trains: with adapters not the base."""
-    recipe = TRAINING_RECIPES[plan.precision]
-    if plan.method == "full":
-        parameters = Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
-    else:
-        step = Step(model, replace(plan, **WHOLE), None)
-        (rank,) = step.walk().ranks
-        parameters, recipe = rank.stage.trained, step.updates
+    parameters, recipe = _saved(model, plan)
     weights = copies("weights", recipe.update_bytes, parameters, recipe.source)
     return Term.sum("checkpoint", weights, *optimizer_states(plan.optimizer, recipe, model, parameters))
+
+
+def checkpoint_formats(model: Model, plan: TrainingPlan, checkpoint: Term) -> tuple[Term, ...]:
+    """Files with more or less than `checkpoint` in them, of all that trains: weights alone in two types, and what the runtime saves
+    beside what is needed.
+
+    Megatron-core (dist_checkpointing of the model and of the distributed optimizer) and DeepSpeed below ZeRO-3 (mp_rank_*_model_states.pt
+    and zero_pp_rank_*_optim_states.pt) save the weights twice: as the model has them, and as the optimizer updates them.
+    """
+    parameters, recipe = _saved(model, plan)
+    narrow = copies(
+        f"weights alone in {8 * recipe.compute_bytes:.0f} bit", recipe.compute_bytes, parameters, recipe.source
+    )
+    made = [narrow]
+    if recipe.update_bytes != recipe.compute_bytes:
+        wide = copies(
+            f"weights alone in {8 * recipe.update_bytes:.0f} bit", recipe.update_bytes, parameters, recipe.source
+        )
+        made = [wide, narrow]
+        twice = plan.runtime == "megatron" or (plan.runtime == "deepspeed" and plan.zero_stage < 3)
+        if twice and plan.method == "full":
+            second = narrow.named("weights as the model has them")
+            made.insert(0, Term.sum(f"as {plan.runtime} saves it", *checkpoint.children, second))
+    return tuple(made)
+
+
+def _saved(model: Model, plan: TrainingPlan) -> tuple[Term, Recipe]:
+    """Parameters that are saved, and the types they have."""
+    if plan.method == "full":
+        return Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1), TRAINING_RECIPES[
+            plan.precision
+        ]
+    step = Step(model, replace(plan, **WHOLE), None)
+    (rank,) = step.walk().ranks
+    return rank.stage.trained, step.updates

@@ -69,12 +69,11 @@ def _kaplan(model: Model, length: int) -> float:
 
 
 def _narayanan(passes: int) -> Callable[[Model, int], float]:
-    """`passes` of 72 or 96: forward and backward, or with a second forward."""
+    """`passes`: 3 forward and backward, 4 with a second forward."""
 
     def of(model: Model, length: int) -> float:
-        h, layers, vocabulary = model.hidden_size, model.num_layers, model.vocab_size
-        head = vocabulary / ((passes / 6) * layers * h)
-        return float(passes * layers * h * h * (1 + length / (6 * h) + head))
+        sizes = {"L": model.num_layers, "h": model.hidden_size, "V": model.vocab_size}
+        return float(f.gpt_training_flops(x=passes, T=1, s=length, **sizes))
 
     return of
 
@@ -88,8 +87,8 @@ for _made in (
     Convention(name="palm", text="6N + 12LHQT with all parameters: attention not halved", of=_palm, source="Chowdhery2022, appendix B"),
     Convention(name="mosaicml", text="3 (2NT + 4LdT^2) a sequence: attention not halved", of=_palm,
                source="llm-foundry, scripts/train/benchmarking/README.md"),
-    Convention(name="narayanan", text="72BslH^2 (1 + s/6H + V/12lH): attention not halved", of=_narayanan(72), source="Narayanan2021, appendix"),
-    Convention(name="narayanan hardware", text="96BslH^2 (1 + s/6H + V/16lH): with full recomputation", of=_narayanan(96), source="Narayanan2021, eq. 3",
+    Convention(name="narayanan", text="72BslH^2 (1 + s/6H + V/12lH): attention not halved", of=_narayanan(3), source="Narayanan2021, appendix"),
+    Convention(name="narayanan hardware", text="96BslH^2 (1 + s/6H + V/16lH): with full recomputation", of=_narayanan(4), source="Narayanan2021, sec. 5.1, eq. 3",
                recomputes=True),
 ):  # fmt: skip
     CONVENTIONS.add(_made.name, _made)

@@ -9,11 +9,15 @@ from tonnage.estimate._host import MOST_IN_MEMORY
 from tonnage.estimate._links import Links, links
 from tonnage.estimate._offload import UNITS, leaving, offloaded
 from tonnage.estimate._stage import StageMemory
-from tonnage.formula import Number
+from tonnage.estimate.storage import drives_of
+from tonnage.formula import Number, maximum
 from tonnage.formulas import communication as f
 from tonnage.formulas import memory
-from tonnage.formulas.time import link_seconds
+from tonnage.formulas.time import transfer_seconds
 from tonnage.spec import Cluster, Link
+
+# What the optimizer moves when it updates, by the names of the leaves: over the host link, and to NVMe and from it.
+WEIGHTS, STATES = ("updated weights",), ("states", "gradients", "states and gradients")
 
 
 class OffloadTraffic(NamedTuple):
@@ -23,6 +27,26 @@ class OffloadTraffic(NamedTuple):
     from_host: Term
     written: Term
     read: Term
+
+    @property
+    def once(self) -> "OffloadTraffic":
+        """What the update at the end of a step moves: nothing is computed on the accelerator beside it."""
+        return self._part(inside=True)
+
+    @property
+    def beside(self) -> "OffloadTraffic":
+        """What is moved while forward and backward run."""
+        return self._part(inside=False)
+
+    def _part(self, *, inside: bool) -> "OffloadTraffic":
+        def part(term: Term, names: tuple[str, ...]) -> Term:
+            return Term.sum(
+                term.name, *(each for each in term.children if (each.name in names) == inside), unit="bytes"
+            )
+
+        return OffloadTraffic(
+            part(self.to_host, ()), part(self.from_host, WEIGHTS), part(self.written, STATES), part(self.read, STATES)
+        )
 
 
 class OffloadSeconds(NamedTuple):
@@ -55,7 +79,7 @@ def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | Non
                 f"no source gives the host link of {cluster.accelerator.name}: the time of offloading needs it."
             )
         share = (constants or links()).of(host, inside=True).direct
-        seconds = link_seconds.evaluate(M=through, W=host.bytes_per_second * share)
+        seconds = transfer_seconds.evaluate(M=through, W=host.bytes_per_second * share)
     if not _is_any(stored):
         return OffloadSeconds(seconds, 0)
     if disks is None:
@@ -63,7 +87,16 @@ def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | Non
             f"no source gives the bytes a second of the disks of {cluster.name}: the time of offloading to NVMe needs them."
         )
     each = disks.bytes_per_second / cluster.accelerators_per_node
-    return OffloadSeconds(seconds, link_seconds.evaluate(M=stored, W=each))
+    return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=each))
+
+
+def over_host(moved: OffloadTraffic, cluster: Cluster | None) -> tuple[Number, Number]:
+    """Seconds of the links, the host's and the node's own drives beside it, and bytes."""
+    assert cluster is not None
+    drives = drives_of(cluster.node) if cluster.node else None
+    disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
+    taken = offload_seconds(moved, cluster, disks)
+    return maximum(taken.link, taken.storage), moved.to_host.value + moved.from_host.value
 
 
 def _is_any(size: Number) -> bool:

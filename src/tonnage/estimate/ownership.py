@@ -110,8 +110,38 @@ def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
     return min(found, key=lambda row: row.usd / row.accelerators)
 
 
+def device_of(accelerator: str) -> Purchase:
+    """The cheapest card or computer for sale with one such accelerator; MissingDatum names those whose price is known."""
+    found = [row for row in bought(accelerator) if row.accelerators == 1]
+    if not found:
+        known = ", ".join(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
+        raise MissingDatum(
+            f"edge: no price of one {shown(accelerator)} is known; of these it is: {known}. Write others in <config directory>/prices/."
+        )
+    return min(found, key=lambda row: row.usd)
+
+
+def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, **inputs: float | None) -> Ownership:
+    """A machine of `size` accelerators at the price that was given [USD], or the cheapest for sale; MissingDatum names what nobody knows."""
+    if usd is None:
+        return owned(purchase_of(chip, size), machine_watts=watts, **inputs)
+    if watts is None:
+        raise MissingDatum(
+            f"a machine of {size} x {chip} at a price of one's own needs its power too: give machine_watts."
+        )
+    values: dict[str, object] = {
+        "machine_usd": usd,
+        "machine_watts": watts,
+        "accelerators": size,
+        "source": f"{size} x {chip}: given",
+        **inputs,
+    }
+    return Ownership(**values)  # type: ignore[arg-type]
+
+
 def operation(own: Ownership, seconds: float) -> Term:
     """What running the machines costs for `seconds`, without their price; MissingDatum names all inputs that are needed."""
+    room = own.assumed.get("colocation_usd_per_kw_month", "given")
     own = complete(own)
     power = Term.of(
         "power", e.machines_power, source=own.source, nodes=own.machines, pw=own.machine_watts, u=own.power_share
@@ -121,7 +151,7 @@ def operation(own: Ownership, seconds: float) -> Term:
     return Term.sum(
         "operation",
         Term.of("electricity", c.electricity_usd, en=energy.value, USD_kwh=own.electricity_usd_per_kwh),
-        Term.of("colocation", c.colocation_usd, source=COLOCATION_SOURCE, pw=rated, tau=seconds, USD_kw=own.colocation_usd_per_kw_month),
+        Term.of("colocation", c.colocation_usd, source=room, pw=rated, tau=seconds, USD_kw=own.colocation_usd_per_kw_month),
         Term.of("staff", c.staff_usd, USD_staff=own.staff_usd_per_month, tau=seconds),
     )  # fmt: skip
 
@@ -193,6 +223,11 @@ def _own_hour(own: Ownership, purchase: Term, running: Term) -> Term:
     hours = own.machines * own.accelerators * 730 * own.used_share
     month = Term.sum("a month", worn, running)
     return Term.of("an hour of an accelerator", c.accelerator_hour_usd, source=own.source, USD_hour=month.value, n_node=hours)  # fmt: skip
+
+
+def default(name: str) -> float:
+    """What is taken for an input that was not given."""
+    return _DEFAULTS[name][0]
 
 
 def complete(own: Ownership) -> Ownership:

@@ -16,11 +16,13 @@ EDGE_POWER = "the rated power of the whole device"
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """`where`: cloud, own servers or edge; `cost` [USD] of the hours asked for; `first_payment` [USD] before the first of them; `note`."""
+    """`where`: cloud, own servers or edge; `cost` [USD] and `seconds` of the same work there, None where it cannot be done or nobody knows
+    how long it takes; `first_payment` [USD] before the first hour; `note`."""
 
     where: str
     what: str
-    cost: Term
+    cost: Term | None
+    seconds: float | None
     first_payment: float
     note: str
 
@@ -31,7 +33,7 @@ def in_cloud(price: Price, num_accelerators: int, hours: float, *, rates: Rates 
     hour = hourly(price, rates)
     machines = c.machines_billed(n=num_accelerators, n_node=price.accelerators)
     cost = Term.of("rent", c.rent_usd, source=hour.source, nodes=machines, tau=hours * HOUR, USD_hour=hour.value)
-    return Place(where="cloud", what=f"{machines} x {price.provider} {price.instance}, {price.kind}", cost=cost, first_payment=0.0,
+    return Place(where="cloud", what=f"{machines} x {price.provider} {price.instance}, {price.kind}", cost=cost, seconds=hours * HOUR, first_payment=0.0,
                  note="nothing is paid before or after")  # fmt: skip
 
 
@@ -53,7 +55,7 @@ def on_own_servers(own: Ownership, hours: float) -> Place:
     )
     note = "the rest of the purchase is paid too, used or not"
     return Place(where="own servers", what=f"{own.machines} x {own.source.partition(':')[0]}", cost=Term.sum("own servers", worn, operation(own, seconds)),
-                 first_payment=purchase, note=note)  # fmt: skip
+                 seconds=hours * HOUR, first_payment=purchase, note=note)  # fmt: skip
 
 
 def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd_per_kwh: float) -> Place:
@@ -70,9 +72,14 @@ def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd
     energy = e.energy_joules(pw=device.power_watts or 0.0, tau=hours * HOUR, pue=1.0)
     power = Term.of("electricity", c.electricity_usd, source=EDGE_POWER, en=energy, USD_kwh=electricity_usd_per_kwh)
     note = "small models only" + ("" if device.power_watts else "; its power is unknown and left out")
-    return Place(where="edge", what=device.name, cost=Term.sum("edge", worn, power), first_payment=device.usd, note=note)  # fmt: skip
+    return Place(where="edge", what=device.name, cost=Term.sum("edge", worn, power), seconds=hours * HOUR, first_payment=device.usd, note=note)  # fmt: skip
+
+
+def not_at_the_edge(device: Purchase, why: str) -> Place:
+    """A device that cannot do it, or whose time nobody knows."""
+    return Place(where="edge", what=device.name, cost=None, seconds=None, first_payment=device.usd, note=why)
 
 
 def _hours(hours: float) -> None:
-    if not 0 < hours < 1e7:
-        raise InvalidInput(f"hours must be above 0 and below 10,000,000. Got {shown(hours)}.")
+    if not 0 < hours < float("inf"):
+        raise InvalidInput(f"hours must be a finite number above 0. Got {shown(hours)}.")

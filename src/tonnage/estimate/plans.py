@@ -13,7 +13,7 @@ from tonnage.estimate._machine import warn_of_machine
 from tonnage.estimate._objective import objective_of
 from tonnage.estimate._offload_options import offload_options
 from tonnage.estimate._parallel import check_parallel, parallel_sizes
-from tonnage.estimate._pipeline_layout import chunk_layers
+from tonnage.estimate._pipeline_layout import said_chunks
 from tonnage.estimate._question import Question
 from tonnage.estimate._runtime_options import runtime_options
 from tonnage.estimate._schedule import pipeline_schedule
@@ -93,7 +93,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
                                          "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
-        chunk_layers=chunk_layers(model, runtime, sizes, o),
+        chunk_layers=said_chunks(model, runtime, sizes, o),
         **uneven_ranks(model, runtime, sizes, o, q),
         **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
         **method, **objective_of(model, runtime, method.get("method", "full"), o, q),

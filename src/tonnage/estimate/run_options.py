@@ -11,6 +11,7 @@ from tonnage.errors import InvalidInput, MissingDatum, OutOfRange, shown
 from tonnage.units import DAY, human, parse_count, parse_number, parse_rate, parse_seconds, parse_usd
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
+OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_read_bandwidth")  # said of a step too
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
@@ -30,6 +31,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     - checkpoint_seconds [time]: time that training stands still for a checkpoint, such as 30s (default: its bytes / storage_bandwidth)
     - checkpoint_interval [time]: training between two checkpoints, such as 30min (default: Daly's optimum)
     - storage_bandwidth [bytes/s]: bytes a second that all accelerators together write, such as 20GB/s (default: 122 MB/s an accelerator, as for Llama 3)
+    - storage_read_bandwidth [bytes/s]: bytes a second that all accelerators together read, such as 40GB/s (default: storage_bandwidth)
     - restart_seconds [time]: time from a failure until training goes on, such as 10min (default: 10 minutes and reading the checkpoint)
     - accelerator_mtbf [time]: mean time between failures of one accelerator with its share of node and network, such as 5y (default: 5.8 years, as Llama 3's H100)
     """
@@ -45,6 +47,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     checkpoint_seconds: float | str | None = None
     checkpoint_interval: float | str | None = None
     storage_bandwidth: float | str | None = None
+    storage_read_bandwidth: float | str | None = None
     restart_seconds: float | str | None = None
     accelerator_mtbf: float | str | None = None
 
@@ -54,11 +57,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         if self.asked:
             return ""
         return next(
-            (
-                name
-                for name in self.__struct_fields__
-                if name != "price_per_accelerator_hour" and getattr(self, name) is not None
-            ),
+            (name for name in self.__struct_fields__ if name not in OF_ANY_ANSWER and getattr(self, name) is not None),
             "",
         )
 

@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.errors import InvalidInput, shown
+from tonnage.estimate._question import Question
+from tonnage.estimate.run_options import RunOptions, duration, rate
 from tonnage.formula import Number
+from tonnage.formulas import failures as f
 from tonnage.formulas import host as h
 from tonnage.formulas import storage as s
 from tonnage.spec import Cluster, Node
-from tonnage.units import GB, TB
+from tonnage.units import GB, TB, human
 
 if TYPE_CHECKING:
     from tonnage.estimate._host import HostMemory
 
 # One drive, where a node's page tells how many there are and not how fast.
-READ_RATE, WRITE_RATE = 6.5 * GB, 3.5 * GB
+WRITE_RATE = 3.5 * GB
 DRIVE_SOURCE = "Samsung2020: a PCIe 4.0 drive of a data centre reads 6.5 and writes 3.5 GB/s at most"
+# Of each accelerator: 2 TB/s sustained by the storage of Llama 3's run, over its 16,384.
+STORAGE_SHARE = 2e12 / 16384
+STORAGE_SOURCE = "Grattafiori2024, sec. 3.3.1: 2 TB/s sustained, here over 16,384 accelerators"
 SMALL_VOCABULARY = 65_500  # Megatron-LM stores ids of smaller vocabularies in 16 bits
 TEXT_BYTES, TEXT_SOURCE = 4.0, "OpenAI2023: a token of English text is about 4 characters"
 KEPT = 3  # as in rule D9
@@ -28,22 +34,20 @@ THREADS = 2  # of a core that a cloud sells as vCPUs
 
 
 class Drives(Struct, frozen=True):
-    """Local drives of one node: how many, bytes of one, bytes/s of all together, and where that comes from."""
+    """Local drives of one node: how many, bytes of one, bytes/s that all together write, and where that comes from."""
 
     count: int
     capacity_bytes: int
-    read_rate: Term
     write_rate: Term
     source: str
 
 
 class Checkpoints(Struct, frozen=True, kw_only=True):
-    """One checkpoint's time to write and read [seconds], and the disk that those kept take [bytes]."""
+    """Seconds of one checkpoint: `pause` of training for it, and to `write` and `read` it on the storage."""
 
-    one: Term
+    pause: Term
     write: Term
     read: Term
-    kept: Term
 
 
 class Host(Struct, frozen=True, kw_only=True):
@@ -68,29 +72,44 @@ def drives_of(node: Node) -> Drives | None:
         return None
     count, size = int(found[1]), round(float(found[2]) * (TB if found[3] == "TB" else GB))
     return Drives(
-        count, size, Term.of("reading", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=READ_RATE),
-        Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE), f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
+        count, size, Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE), f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
     )  # fmt: skip
 
 
-def checkpoint_times(
-    checkpoint: Term, *, cluster: Cluster | None = None, write_rate: Number | None = None, read_rate: Number | None = None, keep: int = KEPT
-) -> Checkpoints:  # fmt: skip
-    """Time to write and read one checkpoint, and the disk for `keep` of them.
+def checkpoint_times(checkpoint: Term, num_accelerators: int, options: RunOptions) -> Checkpoints:
+    """Time to write and read one checkpoint on the shared storage, at the bandwidth that was given or the default's.
 
-    `checkpoint` [bytes], as checkpoint_bytes counts it. write_rate and read_rate [bytes/s] are of the whole storage: all nodes together. Without
-    them the nodes' own drives are taken, each node writing its part. MissingDatum where neither is known; InvalidInput for rates of 0 or less.
+    `checkpoint`: its bytes. A checkpoint_seconds that was given is the pause, and without a bandwidth also the time to write and to read.
     """
-    if not 1 <= keep <= 1_000_000:
-        raise InvalidInput(f"keep must be from 1 to 1,000,000 checkpoints. Got {shown(keep)}.")
-    writing = _rate("write_rate", write_rate, cluster, writes=True)
-    reading = _rate("read_rate", read_rate, cluster, writes=False)
-    return Checkpoints(
-        one=checkpoint,
-        write=Term.of("time to write a checkpoint", s.transfer_seconds, basis=writing.basis, source=writing.source, M=checkpoint.value, W=writing.value),
-        read=Term.of("time to read a checkpoint", s.transfer_seconds, basis=reading.basis, source=reading.source, M=checkpoint.value, W=reading.value),
-        kept=Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=keep),
-    )  # fmt: skip
+    given = duration("checkpoint_seconds", options.checkpoint_seconds)
+    pause = Term.of("time of a checkpoint", f.pause, source="given", tau=given) if given is not None else None
+    written, read = (rate(name, getattr(options, name)) for name in ("storage_bandwidth", "storage_read_bandwidth"))
+    if pause is not None and written is None:
+        writing = pause
+    else:
+        writing = Term.ratio("time of a checkpoint", "seconds", checkpoint, _storage(written, num_accelerators))
+    if read is not None:
+        reading = Term.ratio("reading the checkpoint", "seconds", checkpoint, _storage(read, 1))
+    else:
+        same = "an assumption: as fast as it was written"
+        reading = Term.of("reading the checkpoint", f.pause, basis="rule", source=same, tau=writing.value)
+    return Checkpoints(pause=pause or writing, write=writing.named("time to write a checkpoint"), read=reading)
+
+
+def note_storage(times: Checkpoints, options: RunOptions, question: Question) -> None:
+    """How fast the storage is taken to be; nothing where checkpoint_seconds says how long it takes."""
+    if times.write.children:
+        question.take("storage_bandwidth", rate("storage_bandwidth", options.storage_bandwidth), times.write.children[1].value, "default",
+                      f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}")  # fmt: skip
+    if times.read.children:
+        question.put("storage_read_bandwidth", times.read.children[1].value, "given")
+
+
+def _storage(given: float | None, num_accelerators: int) -> Term:
+    """Bytes a second of the storage that all accelerators share."""
+    if given is not None:
+        return Term.of("storage", s.storage_rate, source="given", W=given, n=1)
+    return Term.of("storage", s.storage_rate, basis="rule", source=STORAGE_SOURCE, W=STORAGE_SHARE, n=num_accelerators)
 
 
 def kept(checkpoint: Term, keep: int | None) -> Term:
@@ -99,23 +118,6 @@ def kept(checkpoint: Term, keep: int | None) -> Term:
     if not 1 <= count <= 1_000_000:
         raise InvalidInput(f"keep_checkpoints must be from 1 to 1,000,000. Got {shown(count)}.")
     return Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=count)
-
-
-def _rate(name: str, given: Number | None, cluster: Cluster | None, *, writes: bool) -> Term:
-    """Bytes a second of the storage, given or of all nodes' drives."""
-    if given is not None:
-        if not (bool(given.min() > 0) if hasattr(given, "min") else 0 < given < 1e18):
-            raise InvalidInput(f"{name} must be above 0 bytes a second. Got {shown(given)}.")
-        return Term.of(name, s.drives_rate, source="given", drives=1, W=given)
-    node = cluster.node if cluster else None
-    drives = drives_of(node) if node else None
-    if cluster is None or drives is None:
-        where = f" of {node.name}" if node else ""
-        raise MissingDatum(
-            f"no source says how fast the storage{where} is: give {name} in bytes a second, of all nodes together."
-        )
-    one = drives.write_rate if writes else drives.read_rate
-    return Term.of(name, s.drives_rate, basis="rule", source=drives.source, drives=cluster.num_nodes, W=one.value)  # fmt: skip
 
 
 def token_bytes(vocab_size: int) -> int:
@@ -133,7 +135,7 @@ def dataset_bytes(tokens: Number, vocab_size: int) -> Term:
 def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term:
     """Disk for the plain text of so many tokens. bytes_per_token [bytes]: by default that of English, which the Term's source says."""
     if bytes_per_token is not None and not 0 < bytes_per_token < 100:
-        raise InvalidInput(f"bytes_per_token must be above 0 and below 100. Got {shown(bytes_per_token)}.")
+        raise InvalidInput(f"text_bytes_per_token must be above 0 and below 100. Got {shown(bytes_per_token)}.")
     width, source = (TEXT_BYTES, TEXT_SOURCE) if bytes_per_token is None else (bytes_per_token, "given")
     return Term.of("data set, plain text", s.text_bytes, source=source, D=tokens, w=width)
 

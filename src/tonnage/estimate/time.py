@@ -1,5 +1,6 @@
 """The time of a training step as a tree: micro-batches by pass and kind of work, bubble, replicas, optimizer; and what follows from it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -8,25 +9,24 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
 from tonnage.estimate._counted import Conventions
+from tonnage.estimate._host_update import check_update
 from tonnage.estimate._kernel_time import KINDS
+from tonnage.estimate._offload import offloaded
 from tonnage.estimate._rates import Band, Rates, rates
+from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
-from tonnage.estimate.offload_traffic import offload_seconds, offload_traffic
-from tonnage.estimate.schedule import StageSeconds, StepSeconds, Work
-from tonnage.estimate.storage import drives_of
+from tonnage.estimate.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.traffic import traffic
 from tonnage.estimate.training import Step
-from tonnage.formula import Number, maximum
+from tonnage.formula import Number
 from tonnage.formulas import time as f
-from tonnage.spec import Cluster, Link, TrainingPlan
+from tonnage.spec import Cluster, TrainingPlan
 
 PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
+MOVING, ON_HOST = "to the host and back, not hidden", "optimizer on the host"
 SCRIPT = "scripts/fit_rates.py"
-# What a step waits for: the kinds of work that each stands for.
-RESOURCES = {
-    "matrix products": "compute", "products of experts": "compute", "attention": "compute", "recurrences": "compute",
-    "reads and writes": "memory bandwidth", "waiting for the host": "the host", "optimizer": "memory bandwidth",
-}  # fmt: skip
+# What kinds of kernels wait for.
+RESOURCES = {"product": "compute", "experts": "compute", "attention": "compute", "scan": "compute", "move": "memory bandwidth"}  # fmt: skip
 
 
 class Timing:
@@ -53,8 +53,8 @@ class Timing:
         parts += [
             self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
         ]
-        if self.plan.offload_activations != "none":
-            parts.append(self._moving)
+        if walk.moves_beside:
+            parts.append(self._sent(MOVING, *walk.moving))
         parts.append(self._optimizer)
         parts.append(
             self._fitted(
@@ -71,15 +71,20 @@ class Timing:
             factors.append(self._fitted(f"runtime {plan.runtime}", walk.framework, "", what))
         if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
             factors.append(walk.stragglers)
-        return Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        return Term.sum("time of a step", made.named("on accelerators"), self._update) if self._update else made
 
     def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:
         return Term.by(name, value, unit, basis="analytic", source=f"fitted: {SCRIPT}", version="1", procedure=what)
 
     @cached_property
+    def _slowest(self) -> Passes:
+        """One micro-batch on the stage that takes longest."""
+        return max(self.walk.stages, key=lambda each: each.seconds)
+
+    @cached_property
     def _one(self) -> Term:
-        passes = max(self.walk.stages, key=lambda each: each.seconds)
-        parts = [self._pass(passes, when) for when in WHEN if passes.computing(when)]
+        parts = [self._pass(self._slowest, when) for when in WHEN if self._slowest.computing(when)]
         seconds, size = self.walk.between
         if self.plan.pipeline_parallel_size > 1:
             parts.append(self._sent("to the next stage and back", seconds, size))
@@ -115,28 +120,18 @@ class Timing:
                        procedure="latency and bandwidth over the links of a group of ranks, less what runs beside compute",
                        bytes=size, hidden=self.rates.hidden)  # fmt: skip
 
-    @cached_property
-    def _moving(self) -> Term:
-        """What of moving activations out and back does not hide beside the passes that make and need them."""
-        walk = self.walk
-        stage = walk.step.walk().ranks[walk.fullest.rank].stage
-        node = self.cluster.node
-        drives = drives_of(node) if node else None
-        disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
-        moved = offload_traffic(stage)
-        taken = offload_seconds(moved, self.cluster, disks)
-        running = self.plan.num_microbatches * sum(walk.stages[walk.fullest.rank].computing(when) for when in WHEN)
-        exposed = walk.exposed(maximum(taken.link, taken.storage), running)
-        return self._sent(
-            "activations to the host and back, not hidden", exposed, moved.to_host.value + moved.from_host.value
-        )
-
-    @cached_property
+    @property
     def seconds(self) -> Number:
         """Of a step; an array if the plan's sizes are arrays."""
-        if self.plan.offload_activations == "none":
-            return self.walk.seconds()
-        return self.walk.seconds() + self.walk.framework * self._moving.value
+        return self.walk.seconds()
+
+    @cached_property
+    def _update(self) -> Term | None:
+        """The optimizer's time on the host, and of what it moves: nothing runs on the accelerator meanwhile."""
+        if self.plan.offload_optimizer == "none":
+            return None
+        moved = self._sent("states and weights of the update", *self.walk.moving_once)
+        return Term.sum(ON_HOST, self.walk.update_on_host, moved)
 
     @cached_property
     def traffic(self) -> Term:
@@ -146,7 +141,7 @@ class Timing:
     @property
     def _optimizer(self) -> Term:
         walk = self.walk
-        size = walk.updated * walk.updated_bytes
+        size = walk.updated * walk.updated_bytes * (1 - offloaded(self.plan, "optimizer"))
         return Term.of(
             "optimizer", f.memory_seconds, M=size, W=walk.kernels.bandwidth / self.rates.memory, u=self.rates.memory
         )
@@ -155,7 +150,7 @@ class Timing:
 
     def utilization(self, model_flops: Number) -> Term:
         """MFU of this many FLOP of the model a step."""
-        return Term.of("MFU", f.model_flops_utilization, C=model_flops, **self._peaks)
+        return Term.of("MFU", f.flops_utilization, C=model_flops, **self._peaks)
 
     @cached_property
     def hardware_utilization(self) -> Term:
@@ -167,7 +162,7 @@ class Timing:
             for stage in self.walk.stages
             for (_, kind), spent in stage.kernels.items()
         )
-        return Term.of("HFU", f.hardware_flops_utilization, C=done * plan.num_microbatches * ranks, **self._peaks)
+        return Term.of("HFU", f.flops_utilization, C=done * plan.num_microbatches * ranks, **self._peaks)
 
     @property
     def _peaks(self) -> dict[str, Number]:
@@ -182,29 +177,29 @@ class Timing:
 
     @cached_property
     def spent(self) -> dict[str, Number]:
-        """Seconds of a step by what it waits for."""
-        found: dict[str, Number] = {}
-
-        def add(name: str, seconds: Number) -> None:
-            found[name] = found.get(name, 0) + seconds
-
-        count = self.plan.num_microbatches
-        for part in (leaf for child in self._one.children for leaf in (child.children or (child,))):
-            name = part.name.removesuffix(", not hidden")
-            resource = RESOURCES.get(name) or (
-                "links between stages" if name.startswith("to the next") else f"links, {name}"
-            )
-            add(resource, count * part.value)
-        if self.plan.offload_activations != "none":
-            add("links, to the host", self._moving.value)
-        add("memory bandwidth", self.walk.optimizer)
-        for name, (seconds, _) in self.walk.data_parallel.items():
-            add(f"links, {name}", seconds)
-        add("pipeline bubble", self.walk.bubble)
-        add("fixed costs of a step", self.walk.rates.step)
-        if (factor := self.walk.stragglers.value) > 1:
-            add("the slowest node", (factor - 1) * sum(found.values()))
-        return found
+        """Seconds of a step by what it waits for: together they are the step."""
+        walk, count = self.walk, self.plan.num_microbatches
+        passes = self._slowest
+        found: defaultdict[str, Number] = defaultdict(int)
+        for (_, kind), spent in passes.kernels.items():
+            found[RESOURCES[kind]] += count * spent.seconds
+        for (_, group), spent in passes.sent.items():
+            found[f"links, {group}"] += count * spent.seconds
+        found["the host"] += count * sum(passes.waits.values())
+        found["links between stages"] += count * walk.between[0]
+        found["links, to the host"] += walk.moving[0]
+        found["memory bandwidth"] += walk.optimizer
+        for name, (seconds, _) in walk.data_parallel.items():
+            found[f"links, {name}"] += seconds
+        found["pipeline bubble"] += walk.bubble
+        found["fixed costs of a step"] += walk.rates.step
+        made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
+        if (slow := walk.stragglers.value) > 1:
+            made["the slowest node"] = (slow - 1) * sum(made.values())
+        if self._update:
+            made["the host"] = made.get("the host", 0) + walk.update_on_host.value
+            made["links, to the host"] = made.get("links, to the host", 0) + walk.moving_once[0]
+        return made
 
     @property
     def bound_by(self) -> str:
@@ -213,7 +208,9 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """Of the measured step times nearest in kind."""
+        """Of the measured step times nearest in kind; None with an optimizer on the host, of which there are none."""
+        if self._update:
+            return None
         kind = (
             "moe"
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
@@ -224,22 +221,28 @@ class Timing:
     @cached_property
     def pieces(self) -> StepSeconds:
         """What a picture of the step is drawn from: seconds of each stage, of each kind of work, and of what follows the last backward."""
-        walk, plan, factor = self.walk, self.plan, float(self.walk.framework)
+        walk, plan, factor = self.walk, self.plan, float(self.walk.factor)
         seen: dict[int, StageSeconds] = {}
         for each in walk.stages:
             if id(each) not in seen:
                 there, again, back = (float(each.computing(when)) * factor for when in WHEN)
                 sent = [float(each.sending(when)) * factor for when in WHEN]
                 seen[id(each)] = StageSeconds(there, again, back, sent[0], sent[1] + sent[2])
-        once = {f"{name}, once a step": seconds for name, (seconds, _) in walk.data_parallel.items()}
-        weights = {name: once.pop(name) for name in list(once) if name.startswith("weights")}
-        after = {**once, "optimizer": walk.optimizer, **weights, "fixed": walk.rates.step}
+        once = {name: seconds for name, (seconds, _) in walk.data_parallel.items()}
+        ends = {"optimizer": walk.optimizer, "weights": once.pop("weights", 0), "fixed": walk.rates.step}
+        after = {MOVING: walk.moving[0], **once, **ends}
+        if self._update:
+            after[ON_HOST] = self._update.value / factor  # no other part of the step is slowed by what slows kernels
         return StepSeconds(
             stages=tuple(seen[id(each)] for each in walk.stages),
             num_microbatches=int(plan.num_microbatches),
             chunks=int(plan.virtual_pipeline_size),
+            schedule=schedule_of(plan).name,
             between=float(walk.between[0]) * factor,
-            after=tuple((name, float(seconds) * factor) for name, seconds in after.items()),
+            after=tuple(
+                (f"{name}, once a step" if name in walk.data_parallel else name, float(seconds) * factor)
+                for name, seconds in after.items()
+            ),
             work=tuple(self._work(after, factor)),
         )
 
@@ -253,7 +256,7 @@ class Timing:
         if self.plan.pipeline_parallel_size > 1:
             yield Work("once a step", "pipeline bubble", float(self.walk.bubble) * factor)
         for name, seconds in after.items():
-            yield Work("once a step", name.removesuffix(", once a step"), float(seconds) * factor)
+            yield Work("once a step", name, float(seconds) * factor)
 
     def figures(self, model_flops: Number) -> dict[str, Any]:
         """Terms by their names in the document."""
@@ -282,7 +285,4 @@ def _check(plan: TrainingPlan) -> None:
         )
     if plan.runtime == "unsloth":
         raise MissingDatum("the time of runtime unsloth is not estimated: nobody published how fast its kernels are.")
-    if (plan.offload_optimizer, plan.offload_parameters) != ("none", "none"):
-        raise MissingDatum(
-            "the time of a step whose optimizer runs on the host is not estimated: no source says how fast processors update."
-        )
+    check_update(plan)

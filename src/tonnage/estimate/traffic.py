@@ -66,12 +66,8 @@ class Links:
         plan, self.network = step_time.plan, step_time.network
         shards = step_time.shards
         t, c, d = plan.tensor_parallel_size, plan.context_parallel_size, plan.data_parallel_size
-        # ranks of a group, and how far apart: the order in which all runtimes number ranks
         self.lies: dict[str, tuple[Number, Number]] = {
-            "tensor parallel": (t, 1),
-            "expert tensor parallel": (plan.expert_tensor_parallel_size, 1),
-            "context parallel": (c, t),
-            "expert parallel": (plan.expert_parallel_size, plan.expert_tensor_parallel_size),
+            **step_time.groups,
             "sharded states": (shards, t),
             "data parallel": (shards, t),
             "replicas": (plan.replicate_size, t * shards),

@@ -9,8 +9,9 @@ from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import framework
 from tonnage.estimate._method import trained_parameters
+from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._rank import Shares, block_parameters, first_of, stages, with_first_apart
-from tonnage.estimate._schedule import deals_chunks, dealt, schedule_of
+from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._sizes import Sizes
 from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number, maximum
@@ -84,12 +85,9 @@ class Step:
             plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
         )
         self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
-        chunks = plan.virtual_pipeline_size if deals_chunks(self.runtime) else 1
-        ranks, ends = plan.pipeline_parallel_size, (plan.first_stage_layers, plan.last_stage_layers)
-        self.stages = stages(model, chunks * ranks, *ends, self.runtime.split, plan.chunk_layers)
-        if chunks > 1:
-            self.stages = dealt(self.stages, ranks, v_shaped=schedule_of(plan).v_shaped)
-        self.stages = self.framework.stages(self.stages)
+        chunks = chunk_layers(model, self.runtime, plan)
+        found = stages(model, plan.pipeline_parallel_size, chunks, v_shaped=schedule_of(plan).v_shaped)
+        self.stages = self.framework.stages(found)
         if plan.method in ("lora", "dora") and plan.recompute != "full":
             self.stages = with_first_apart(self.stages)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)

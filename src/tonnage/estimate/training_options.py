@@ -58,6 +58,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     - offload_parameters [place]: shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2) (default: none)
     - offload_activations [place]: tensors kept for backward: none, cpu or nvme (default: none)
     - optimizer_offload_fraction [share]: share of the optimizer states that is offloaded (megatron, deepspeed with ZeRO 3) (default: 1)
+    - host_update_bandwidth [bytes/s]: bytes a second that the processors of a node read and write while they update (with offload_optimizer, time alone): published runs got 2GB/s to 54GB/s
     - offload_modules [names]: modules of megatron whose inputs are offloaded, such as core_attn,moe_act (default: all that it knows)
     - data_loader_workers [processes]: processes of each rank that load data (default: 0)
     - reduce_bucket_size [elements]: DeepSpeed: elements reduced at a time, or auto as the Trainer fills in (default: 500M)
@@ -144,6 +145,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     offload_parameters: str | None = None
     offload_activations: str | None = None
     optimizer_offload_fraction: float | None = None
+    host_update_bandwidth: float | str | None = None
     offload_modules: str | None = None
     cuda_graph: str | None = None
     tp_comm_overlap: bool | None = None

@@ -19,14 +19,6 @@ def mtbf_given(MTBF):
     return MTBF
 
 
-@formula(
-    unit="bytes/s", source="Grattafiori2024, sec. 3.3.1", assumes="storage grows with the cluster as Llama 3's did"
-)
-def storage_rate(W, n):
-    """What storage takes of n accelerators of which each has the share W."""
-    return W * n
-
-
 @formula(unit="seconds", source="Young1974; Daly2006, fig. 3: R")
 def pause(tau):
     """A time in which nothing is trained."""

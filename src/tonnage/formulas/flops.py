@@ -51,3 +51,14 @@ def passes(x):
 def counted_flops(y, T):
     """Training arithmetic of T tokens, forward and backward, at y FLOP for each."""
     return y * T
+
+
+@formula(
+    unit="FLOP",
+    source="Narayanan2021, sec. 5.1, eq. 3, and appendix",
+    assumes="GPT's layers, four times as wide inside; attention not halved; x as in passes, but of the head always 3: with recomputation "
+    "x is 4, the paper's 96BslH^2 (1 + s/6H + V/16lH)",
+)
+def gpt_training_flops(x, T, L, h, s, V):
+    """Training arithmetic of T tokens in sequences of s whose layers run as often as x forward passes."""
+    return 24 * x * T * L * h**2 * (1 + s / (6 * h) + V / (4 * x * L * h))

@@ -55,3 +55,13 @@ def saved_shard_bytes(M, U):
 def swap_buffer_bytes(n_copies, x, w):
     """Pinned buffers through which tensors go to NVMe and back: n_copies of x elements."""
     return n_copies * x * w
+
+
+@formula(
+    unit="seconds",
+    source="DeepSpeed, csrc/includes/cpu_adam.h: Step_AVX reads gradient, weight and moments, and writes all but the gradient",
+    assumes="ranks of a node share its memory; nothing is computed on accelerators meanwhile",
+)
+def host_update_seconds(N, w, ranks, W):
+    """Time in which the processors of a node update N parameters of each rank, reading and writing w bytes for each."""
+    return ranks * N * w / W

@@ -11,6 +11,16 @@ from tonnage.formula import formula, maximum, minimum
 
 @formula(
     unit="seconds",
+    source="Narayanan2021, sec. 2.2: (p - 1) / v stages' worth of a micro-batch",
+    assumes="1F1B, interleaved by v chunks; tau: a micro-batch through all stages, tau_step: through the slowest one",
+)
+def bubble_seconds(tau, tau_step, v):
+    """What a stage waits while the pipeline fills and drains."""
+    return (tau - tau_step) / v
+
+
+@formula(
+    unit="seconds",
     source="Huang2019, sec. 2.3: O(p - 1) idle steps; Narayanan2021, sec. 2.2.1",
     assumes="tau: through all stages, forward and back; tau_f, tau_b: the longest forward and backward of a stage",
 )

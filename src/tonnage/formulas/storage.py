@@ -3,10 +3,12 @@
 from tonnage.formula import ceil_div, formula
 
 
-@formula(unit="seconds", source="DocumentB, section on the communication bottleneck", assumes="latency left out")
-def transfer_seconds(M, W):
-    """Time to write or read M bytes at W bytes a second."""
-    return M / W
+@formula(
+    unit="bytes/s", source="Grattafiori2024, sec. 3.3.1", assumes="storage grows with the cluster as Llama 3's did"
+)
+def storage_rate(W, n):
+    """What storage takes of n accelerators of which each has the share W."""
+    return W * n
 
 
 @formula(unit="bytes/s", source="Samsung2020, PM9A3, U.2", assumes="data is spread over all drives")

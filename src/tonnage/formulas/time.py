@@ -9,9 +9,13 @@ def compute_seconds(C, n, P, u):
     return C / (n * P * u)
 
 
-@formula(unit="seconds", source="Thakur2005: a message of n bytes takes alpha + n beta", assumes="latency left out")
-def link_seconds(M, W):
-    """Time to send M bytes over a link of W bytes a second."""
+@formula(
+    unit="seconds",
+    source="Thakur2005: a message of n bytes takes alpha + n beta; DocumentB, section on the communication bottleneck",
+    assumes="latency left out",
+)
+def transfer_seconds(M, W):
+    """Time to send M bytes over a link, or to write or read them, at W bytes a second."""
     return M / W
 
 
@@ -43,25 +47,9 @@ def memory_seconds(M, W, u):
     return M / (W * u)
 
 
-@formula(
-    unit="seconds",
-    source="Narayanan2021, sec. 2.2: (p - 1) / v stages' worth of a micro-batch",
-    assumes="1F1B, interleaved by v chunks; tau: a micro-batch through all stages, tau_step: through the slowest one",
-)
-def bubble_seconds(tau, tau_step, v):
-    """What a stage waits while the pipeline fills and drains."""
-    return (tau - tau_step) / v
-
-
-@formula(unit="", source="Chowdhery2022, app. B: without what is run again")
-def model_flops_utilization(C, tau, n, P):
-    """MFU: FLOP of the model over what n accelerators could do in the time."""
-    return C / (tau * n * P)
-
-
-@formula(unit="", source="Chowdhery2022, app. B: with what is run again")
-def hardware_flops_utilization(C, tau, n, P):
-    """HFU: FLOP that were done over what n accelerators could do in the time."""
+@formula(unit="", source="Chowdhery2022, app. B: MFU without what is run again, HFU with it")
+def flops_utilization(C, tau, n, P):
+    """MFU of the model's FLOP, HFU of all that were done: their share of what n accelerators could do in the time."""
     return C / (tau * n * P)
 
 

@@ -16,6 +16,8 @@ TOGETHER = {
     "ratio": "the first of these over the second",
 }
 SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
+MUCH = 1.1  # compute over that of the best model that is as good
+SAID = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
@@ -142,16 +144,30 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
     for key in ("flops", "step_time", "traffic", "checkpoint"):
         if key in document:
             lines.append(
-                f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}{_speed(document, key)}"
+                f"{document[key]['name']}: {human(document[key]['value'], document[key]['unit'])}{_behind(document, key)}"
             )
     lines += [f"{value['name']}: {human(value['value'], value['unit'])}" for name, value in document.get("run", {}).items()
               if isinstance(value, dict) and name not in SPEED]  # fmt: skip
+    lines += _overtrained(document.get("run", {}))
     lines += _bill(document)
     if "host" in document:
         lines.append(_host(document["host"]))
-        lines += _room(document["host"])
+        lines += _room(document["host"], document.get("storage", {}))
     lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
     return lines
+
+
+def _overtrained(run: Mapping[str, Any]) -> list[str]:
+    """What is paid for a smaller model, where that is much; the first fit is the one to prefer."""
+    fits = [row for row in run.get("best_models") or [] if "factor" in row]
+    if not fits or fits[0]["factor"]["value"] < MUCH or run["tokens"]["value"] < fits[0]["tokens"]["value"]:
+        return []
+    best = fits[0]
+    factors = ", ".join(f"{row['factor']['value']:.3g} times ({row['fit']})" for row in fits if row["fit"] in SAID)
+    size, data = human(best["parameters"]["value"], "parameters"), human(best["tokens"]["value"], "tokens")
+    return [
+        f"over-training: {factors} the compute of the best model that is as good; for this compute the best has {size} and sees {data}"
+    ]
 
 
 def _conventions(document: Mapping[str, Any]) -> list[str]:
@@ -188,13 +204,34 @@ def _bill(document: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"{shown}: {when}{', when the machines are written off' if own['worn_out'] and own['break_even_month'] else ''}"
         )
+        lines.append(f"{document['cost']['name']} by place: {'; '.join(map(_place, own['places']))}")
     return lines
 
 
-def _speed(document: Mapping[str, Any], key: str) -> str:
+def _place(place: Mapping[str, Any]) -> str:
+    name = f"{place['where']} ({place['what']})"
+    if "cost" not in place:
+        return f"{name} {place['note']}"
+    first = f", {human(place['first_payment'], 'USD')} of purchase before it" if place["first_payment"] else ""
+    return f"{name} {human(place['cost']['value'], 'USD')} in {human(place['seconds'], 'seconds')}{first}"
+
+
+def _behind(document: Mapping[str, Any], key: str) -> str:
+    """What is said behind a figure."""
+    if key == "step_time":
+        return _speed(document)
+    return _saved(document["storage"]) if key == "checkpoint" and "storage" in document else ""
+
+
+def _saved(storage: Mapping[str, Any]) -> str:
+    """Behind a checkpoint: its time, and what it is in other formats."""
+    times = ", ".join(f"{human(storage[name]['value'], 'seconds')} to {name}" for name in ("write", "read"))
+    formats = "; ".join(f"{each['name']} {human(each['value'], 'bytes')}" for each in storage["formats"])
+    return f", {times}; {formats}"
+
+
+def _speed(document: Mapping[str, Any]) -> str:
     """What is said behind the time of a step."""
-    if key != "step_time":
-        return ""
     run = document["run"]
     low, high = run.get("step_time_band") or (0, 0)
     band = f" ({human(low, 'seconds')} to {human(high, 'seconds')})" if high else ""
@@ -211,13 +248,18 @@ def _host(host: Mapping[str, Any]) -> str:
     return " ".join(shown)
 
 
-def _room(host: Mapping[str, Any]) -> list[str]:
+def _room(host: Mapping[str, Any], storage: Mapping[str, Any]) -> list[str]:
     """Cores and disk, of training alone."""
     if "disk" not in host:
         return []
-    return [
-        f"disk for checkpoints and data: {human(host['disk']['value'], 'bytes')}, cores of a node: {host['cores']['value']:,.0f}"
-    ]
+    size = human(host["disk"]["value"], "bytes")
+    count = storage["drives"]["value"] if "drives" in storage else 0
+    drives = f" ({count:,.0f} drive{'' if count == 1 else 's'} of the nodes' size)" if count else ""
+    lines = [f"disk for checkpoints and data: {size}{drives}, cores of a node: {host['cores']['value']:,.0f}"]
+    if "dataset" in storage:
+        ids, text = (human(storage[name]["value"], "bytes") for name in ("dataset", "dataset_text"))
+        lines.append(f"data set: {ids} as token ids, {text} as plain text")
+    return lines
 
 
 def _advice(move: Mapping[str, Any]) -> str:

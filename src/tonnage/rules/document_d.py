@@ -88,7 +88,10 @@ def checkpoint(x: Numbers) -> Worked:
     term = by_rule("checkpoint in fp32 with Adam", r.checkpoint_rule, N=x.N)
     return Worked(
         value=term,
-        values={"bytes": term.value, f"seconds to write at {NVME / GB:.0f} GB/s": g.link_seconds(M=term.value, W=NVME)},
+        values={
+            "bytes": term.value,
+            f"seconds to write at {NVME / GB:.0f} GB/s": g.transfer_seconds(M=term.value, W=NVME),
+        },
         exact=lambda: checkpoint_bytes(x.read(), TrainingPlan(sequence_length=x.s, precision="bf16-mixed")),
     )
 
@@ -112,8 +115,8 @@ def roles(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("host memory to load the weights", r.host_memory_rule, N=x.N, w=2),
         values={"disk for the weights": weights, "disk for three checkpoints": 3 * r.checkpoint_rule(N=x.N),
-                "seconds over PCIe 4.0 x16 (32 GB/s)": g.link_seconds(M=weights, W=32e9),
-                f"seconds from a drive of {NVME / GB:.0f} GB/s": g.link_seconds(M=weights, W=NVME)},
+                "seconds over PCIe 4.0 x16 (32 GB/s)": g.transfer_seconds(M=weights, W=32e9),
+                f"seconds from a drive of {NVME / GB:.0f} GB/s": g.transfer_seconds(M=weights, W=NVME)},
         exact=lambda: exact.weights(x.read(), 2),
     )  # fmt: skip
 

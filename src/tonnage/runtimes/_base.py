@@ -66,7 +66,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     loss takes so many parts of the sequence, one after the other (0: the runtime has none), which must be `equal_chunks` or may not.
     `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
-    replicated (HSDP). `split`: how a pipeline deals out layers; `schedules`: of it (estimate._schedule). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    replicated (HSDP). `split`: how a pipeline deals out layers; `splits_chunks`: to all
+    of its chunks as if each were a rank, so that they may be unequal; `schedules`: of it (estimate._schedule). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
     `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
@@ -92,6 +93,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     keeps_last: bool = False
     replicates: bool = False
     split: Split = "even"
+    splits_chunks: bool = False
     schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
     older: Mapping[str, "TrainingRuntime"] = {}
     compiles: bool = False

@@ -41,6 +41,7 @@ NEWEST = TrainingRuntime(
     compiles=True,
     float8=("none", "tensorwise", "rowwise"),
     split="ends weigh",
+    splits_chunks=True,  # torchtitan, distributed/pipeline_parallel.py: every chunk is a stage of its own
     schedules=(
         "1f1b",
         "gpipe",

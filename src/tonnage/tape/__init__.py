@@ -31,6 +31,9 @@ from tonnage.tape._tape import without as without
 from tonnage.tape._torchtitan import Own as Own
 from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode
+from tonnage.tape._work import Collective as Collective
+from tonnage.tape._work import Exchange as Exchange
+from tonnage.tape._work import Group as Group
 from tonnage.tape._work import Work as Work
 
 CODES["torchtitan"] = TitanCode

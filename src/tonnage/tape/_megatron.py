@@ -14,11 +14,16 @@ from tonnage.tape._megatron_setting import STORED, MegatronSetting
 from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Tensor
 from tonnage.tape._words import _one, _shape
-from tonnage.tape._work import Pass
+from tonnage.tape._work import Collective, Exchange, Pass
 
 GATHERED = Extent("token", "gathered")
 ROW, CUT_ROW = Extent("row", "whole"), Extent("row", "expert")  # CUT_ROW: over expert-tensor ranks
 PAIR = Extent("pair", "tensor")
+PASSED = {
+    "p2p": Exchange("context parallel", "send", beside=True),
+    "allgather": Exchange("context parallel", "all_gather"),
+    "a2a": Exchange("context parallel", "all_to_all"),
+}
 GRADIENT = 2  # bytes of a weight gradient before it is added to the fp32 one
 
 
@@ -123,10 +128,13 @@ class MegatronCode(Native):
             self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
         return made
 
-    def _sent(self, name: str, when: Pass | Literal[""], elements: float, width: float) -> None:
+    def _sent(
+        self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float
+    ) -> None:
         """What tensor ranks send each other around a product."""
-        if name:
-            self.worked.send(".".join([*self.scope, name]), when or self.worked.when, {GATHERED: elements * width})
+        if collective:
+            name, exchange = ".".join([*self.scope, collective]), Exchange("tensor parallel", collective)
+            self.worked.send(name, when or self.worked.when, exchange, {GATHERED: elements * width})
 
     def weight_gradient(self, weight: Tensor, is_bias: bool) -> Tensor | None:
         """Fused with accumulation, it never is a tensor of its own."""
@@ -181,12 +189,14 @@ class MegatronCode(Native):
         own = {"p2p": 1.0, "allgather": 1.0, "a2a": 1 + q.elements / (k.elements + v.elements)}.get(passed, 0)
         moved = {q.extent: own * (k.elements + v.elements) * q.width}
         if own:
-            self.worked.send(".".join([*self.scope, passed]), self.worked.when, moved)
+            self.worked.send(".".join([*self.scope, passed]), self.worked.when, PASSED[passed], moved)
 
         def derivative(_: Gradients) -> Gradients:
             gradients = [self.new(*shape) for shape in shapes]
             if own:
-                self.worked.send(passed, "backward", {extent: 2 * size for extent, size in moved.items()})
+                self.worked.send(
+                    passed, "backward", PASSED[passed], {extent: 2 * size for extent, size in moved.items()}
+                )
             beside = [self.new(shapes[0][0], 4, shapes[0][2]), self.new(others, shapes[0][1], shapes[0][2])]
             self.mark()
             del beside

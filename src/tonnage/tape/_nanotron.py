@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tonnage.tape._code import Code
 from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Tensor
-from tonnage.tape._torchtitan import Own
+from tonnage.tape._torchtitan import GATHER, SCATTER, Own
 
 GATHERED = Extent("token", "gathered")
 
@@ -47,14 +47,14 @@ class NanotronCode(Code):
         kept = self.new(x.elements, x.width, GATHERED).storage if self.own.keeps_gathered else x.storage
         out = Tensor(kept, x.elements, x.width, GATHERED)
         shape = x.elements, x.width, x.extent
-        self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)])
+        self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)], GATHER)
         return out
 
     def summed_up(self, x: Tensor) -> Tensor:
         """A sum over the ranks, cut over the sequence; its gradient is gathered into the other buffer."""
         out = self.new(x.elements, x.width, TOKEN)
         elements, width, extent = x.elements, x.width, x.extent
-        self.note("reduce_scatter", [out], [x], [], lambda _: [Tensor(None, elements, width, extent)])
+        self.note("reduce_scatter", [out], [x], [], lambda _: [Tensor(None, elements, width, extent)], SCATTER)
         return out
 
     def taken_apart(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from tonnage.tape._extent import Extent
-from tonnage.tape._work import Work, Worked
+from tonnage.tape._work import Exchange, Work, Worked
 
 Kind = Literal["activation", "temporary"]
 
@@ -93,7 +93,7 @@ Derivative = Callable[[Gradients], Gradients]
 class Node:
     """One operation that was done: its outputs' slots, what it saved, and its derivative."""
 
-    __slots__ = ("derivative", "inputs", "name", "outputs", "repeats", "saved", "work")
+    __slots__ = ("derivative", "exchange", "inputs", "name", "outputs", "repeats", "saved", "work")
 
     def __init__(
         self, name: str, outputs: list[Slot], inputs: list[Slot | None], saved: list[Any], derivative: Derivative
@@ -101,6 +101,7 @@ class Node:
         self.name, self.outputs, self.inputs = name, outputs, inputs
         self.saved, self.derivative = saved, derivative
         self.work: list[Work] = []
+        self.exchange: Exchange | None = None
         self.repeats = 1.0
 
 
@@ -132,10 +133,10 @@ class Tape:
         return self.new(other.elements, other.width if width is None else width, other.extent)
 
     def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None],
-             derivative: Derivative) -> None:  # fmt: skip
-        """Writes down an operation, if a gradient is asked for of one of its inputs."""
+             derivative: Derivative, exchange: Exchange | None = None) -> None:  # fmt: skip
+        """Writes down an operation, if a gradient is asked for of one of its inputs. `exchange`: what it is, where ranks send each other parts."""
         slots = [each.slot if each is not None else None for each in inputs]
-        work = self.worked.forward(name, ".".join([*self.scope, name]), out, inputs, self.quantised)
+        work = self.worked.forward(name, ".".join([*self.scope, name]), out, inputs, self.quantised, exchange)
         if not self.records or not any(slots):
             return
         made = []
@@ -146,7 +147,7 @@ class Tape:
                 each.storage.name = ".".join([*self.scope, name])
         kept = [each.storage for each in saved if each is not None and each.storage is not None]
         self.nodes.append(Node(".".join([*self.scope, name]), made, slots, kept, derivative))
-        self.nodes[-1].work, self.nodes[-1].repeats = work, self.worked.repeats
+        self.nodes[-1].work, self.nodes[-1].repeats, self.nodes[-1].exchange = work, self.worked.repeats, exchange
 
     def kept(self) -> list[Storage]:
         """What the nodes hold, each storage once, in the order in which it was saved."""

@@ -12,8 +12,10 @@ from msgspec import Struct
 from tonnage.tape._code import Code
 from tonnage.tape._setting import Held, Setting
 from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
+from tonnage.tape._work import Exchange
 
 GATHERED = Extent("token", "gathered")
+GATHER, SCATTER = Exchange("tensor parallel", "all_gather"), Exchange("tensor parallel", "reduce_scatter")
 
 
 class Own(Struct, frozen=True, kw_only=True):
@@ -78,14 +80,14 @@ class TitanCode(Code):
         out = self.new(x.elements, 1 if self.own.float8 else x.width, GATHERED)
         out.width = x.width  # cast to float8 on the way, and its gradient is not
         shape = x.elements, x.width, x.extent
-        self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)])
+        self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)], GATHER)
         return out
 
     def scatter(self, x: Tensor) -> Tensor:
         """A sum over the ranks, of which each keeps its part of the sequence; the gradient is gathered."""
         out = self.new(x.elements, x.width, TOKEN)
         shape = x.elements, x.width, x.extent
-        self.note("reduce_scatter", [out], [x], [], lambda _: [self.new(*shape)])
+        self.note("reduce_scatter", [out], [x], [], lambda _: [self.new(*shape)], SCATTER)
         return out
 
     def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
@@ -231,7 +233,7 @@ class TitanCode(Code):
         held.append(self.nodes[-1].saved)
         return out
 
-    def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None], derivative: Callable[[Gradients], Gradients]) -> None:  # fmt: skip
+    def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None], derivative: Callable[[Gradients], Gradients], exchange: Exchange | None = None) -> None:  # fmt: skip
         if self._is_saved(name):
             before = {id(each.storage) for each in inputs if each is not None}
             tensors = [
@@ -247,7 +249,7 @@ class TitanCode(Code):
                 if len(made) == len(tensors):
                     for each, old in zip(tensors, made, strict=True):
                         each.storage = old
-        super().note(name, out, inputs, saved, derivative)
+        super().note(name, out, inputs, saved, derivative, exchange)
         self.worked.is_known = False
 
     def _is_saved(self, name: str) -> bool:

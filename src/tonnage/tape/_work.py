@@ -14,14 +14,28 @@ if TYPE_CHECKING:
 
 WorkKind = Literal["product", "experts", "attention", "scan", "move", "exchange"]
 Pass = Literal["forward", "again", "backward"]
+Group = Literal["tensor parallel", "context parallel", "expert parallel", "expert tensor parallel"]
+Collective = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "send"]
 
 PRODUCTS = ("mm", "mm_4bit")
-# what runs inside of these is noted by itself
+# what runs inside of these is noted by itself; an all-to-all that is no exchange here is part of attention's over context ranks
 INSIDE = ("checkpoint", "recomputed", "recompute", "fused_linear_cross_entropy", "fused_cross_entropy", "chunked_cross_entropy", "chunked_logprob",
-          "chunked_divergence")  # fmt: skip
-BACK = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather", "gather": "reduce_scatter", "all_to_all": "all_to_all",
-        "all_reduce": ""}  # fmt: skip
+          "chunked_divergence", "all_to_all")  # fmt: skip
+BACK: dict[Collective, Collective] = {
+    "all_gather": "reduce_scatter",
+    "reduce_scatter": "all_gather",
+    "all_to_all": "all_to_all",
+}
 ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the scores are made again
+
+
+class Exchange(NamedTuple):
+    """What the ranks of a group do with the parts that they have. `beside`: it can run beside the kernel that it is for, as a ring can
+    beside attention."""
+
+    group: Group
+    collective: Collective
+    beside: bool = False
 
 
 class Work(NamedTuple):
@@ -29,7 +43,8 @@ class Work(NamedTuple):
 
     `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `inner` and `outer` are the
     columns and rows of the weight, `cut` names which of them ranks share; `quantised`: its operands may be narrower than 16 bit.
-    `kernels`: how many this stands for. `causal`: of attention, a token sees none after it.
+    `kernels`: how many this stands for. `causal`: of attention, a token sees none after it; `fused`: its kernel
+    skips what the mask takes out. `exchange`: what ranks do to send these bytes, of such work alone. `name` is for people: nothing reads it.
     """
 
     name: str
@@ -46,6 +61,8 @@ class Work(NamedTuple):
     wgrad: bool = False
     kernels: int = 1
     causal: bool = True
+    fused: bool = True
+    exchange: Exchange | None = None
 
 
 class Worked:
@@ -62,11 +79,22 @@ class Worked:
         self.is_known = False  # the result is there already: the operation is skipped, its derivative is not
 
     def forward(
-        self, name: str, scope: str, out: Sequence["Tensor"], inputs: Sequence["Tensor | None"], quantised: bool
+        self,
+        name: str,
+        scope: str,
+        out: Sequence["Tensor"],
+        inputs: Sequence["Tensor | None"],
+        quantised: bool,
+        exchange: Exchange | None,
     ) -> list[Work]:
         """Notes an operation; what its derivative will do besides moving bytes is given back."""
         count = len(self.done)
-        back = self._forward(name, scope, out, [each for each in inputs if each is not None], quantised)
+        given = [each for each in inputs if each is not None]
+        if exchange is not None:
+            self._exchanged(scope, self.when, exchange, given[0] if exchange.collective == "reduce_scatter" else out[0])
+            back = []
+        else:
+            back = self._forward(name, scope, out, given, quantised)
         if self.is_known:
             del self.done[count:]
         if self.repeats != 1:
@@ -79,10 +107,6 @@ class Worked:
     ) -> list[Work]:
         if name in INSIDE:
             self.written.clear()
-            return []
-        if name in BACK:
-            self.written.clear()
-            self.done.append(exchange(scope, name, self.when, out[0] if name != "reduce_scatter" else given[0]))
             return []
         if name in PRODUCTS:
             self.written.clear()
@@ -132,9 +156,14 @@ class Worked:
         if records and not self.is_first:
             self.done.append(made._replace(when="backward", flops=2 * flops))
 
-    def send(self, name: str, when: Pass, sent: Mapping[Extent, float]) -> None:
+    def send(self, name: str, when: Pass, exchange: Exchange, sent: Mapping[Extent, float]) -> None:
         """Notes an exchange that an operation does inside."""
-        self.done.append(Work(name, "exchange", when, bytes=sent))
+        self.done.append(Work(name, "exchange", when, bytes=sent, exchange=exchange))
+
+    def _exchanged(self, name: str, when: Pass, exchange: Exchange, whole: "Tensor") -> None:
+        """Notes one that is an operation: bytes of the whole tensor that ranks send each other parts of."""
+        self.written.clear()
+        self.send(name, when, exchange, {whole.extent: whole.elements * whole.width})
 
     def _product(self, scope: str, out: "Tensor", given: Sequence["Tensor"], quantised: bool) -> list[Work]:
         x, weights = given[0], [each for each in given[1:] if each.extent.unit == "parameter"]
@@ -167,7 +196,7 @@ class Worked:
             )
             return self._noted(made, ATTENTION_BACKWARD)
         inner = given[0].elements if out.extent.unit == "pair" else out.elements
-        made = Work(f"{scope} of all pairs", "attention", self.when, 2 * inner, Extent("pair", cut), moved)
+        made = Work(scope, "attention", self.when, 2 * inner, Extent("pair", cut), moved, fused=False)
         return self._noted(made, 2)
 
     def _noted(self, made: Work, passes: float) -> list[Work]:
@@ -177,15 +206,13 @@ class Worked:
 
     def backward(self, node: "Node", gradients: Iterable["Tensor | None"]) -> None:
         """Notes what a derivative has just done; it has been given these gradients, and has read what the node saved."""
+        if node.exchange is not None:
+            first = next(each for each in gradients if each is not None)
+            back = node.exchange._replace(collective=BACK[node.exchange.collective])
+            self._exchanged(node.name, "backward", back, first)
+            return
         if node.name.rpartition(".")[2] in INSIDE:
             self.written.clear()
-            return
-        name = node.name.rpartition(".")[2]
-        if name in BACK:
-            self.written.clear()
-            first = next(each for each in gradients if each is not None)
-            if BACK[name]:
-                self.done.append(exchange(node.name, BACK[name], "backward", first))
             return
         if node.work:
             self.written.clear()
@@ -209,11 +236,6 @@ def together(done: Sequence[Work]) -> tuple[Work, ...]:
     summed = [Work("reads and writes", "move", when, bytes=_sum(*(each.bytes.items() for each in many)), kernels=len(many))
               for when, many in moves.items()]  # fmt: skip
     return (*(each for each in done if each.kind != "move"), *summed)
-
-
-def exchange(scope: str, name: str, when: Pass, whole: "Tensor") -> Work:
-    """Bytes of the whole tensor that ranks of a group send each other parts of."""
-    return Work(f"{scope}:{name}", "exchange", when, bytes={whole.extent: whole.elements * whole.width})
 
 
 def _times(work: Work, repeats: float) -> Work:

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.breakdown import Term
-from tonnage.estimate.schedule import schedule
+from tonnage.estimate.pipeline_boxes import DRAWN, pipeline_boxes
 from tonnage.render.plot._memory import memory_by_phase, memory_by_rank
 from tonnage.render.plot._money import buy_or_rent
 from tonnage.render.plot._panel import Panel
@@ -23,10 +23,18 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
     if answer.pieces is not None:
         seconds = float(answer.step_time.value)
         work = work_of_step(answer.pieces, seconds)
-        made += [pipeline_picture(answer.pieces, schedule(answer.pieces), seconds), replace(work, wide=not owned)]
+        if answer.pieces.schedule in DRAWN:
+            made.append(pipeline_picture(answer.pieces, pipeline_boxes(answer.pieces), seconds))
+        else:
+            work = replace(work, says=f"{work.says} {_not_drawn(answer.pieces.schedule)}")
+        made.append(replace(work, wide=not owned))
     if owned:
         made.append(buy_or_rent(owned))
     return verdict_line(answer.summary()), made
+
+
+def _not_drawn(name: str) -> str:
+    return f"There is no picture of the pipeline: the order of {name} is not drawn, only that of {' and '.join(DRAWN)}."
 
 
 def _in_numbers(answer: Any) -> Panel:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.estimate.schedule import SENDING, Box, Schedule, StepSeconds
+from tonnage.estimate.pipeline_boxes import SENDING, Box, PipelineBoxes, StepSeconds
 from tonnage.render.plot._panel import DARK, IDLE, INK, Panel, colour, scale, shade
 from tonnage.units import counted, human
 
@@ -13,7 +13,7 @@ TICKS = 14
 INKS = {"forward": "#ffffff", "backward": DARK}  # of the numbers in boxes: what is read on their colour
 
 
-def pipeline_picture(pieces: StepSeconds, drawn: Schedule, seconds: float) -> Panel:
+def pipeline_picture(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float) -> Panel:
     """Boxes from left to right as time goes by; where the row shows through, a stage waits. `seconds`: the answer's own, of a step."""
     stages = len(pieces.stages)
     rows = [rank for rank in range(stages) if stages <= ROWS or rank < ROWS // 2 or rank >= stages - ROWS // 2]
@@ -84,7 +84,7 @@ def _title(pieces: StepSeconds) -> str:
     return f"One step through the pipeline: {order}"
 
 
-def _said(pieces: StepSeconds, drawn: Schedule, seconds: float, hidden: int) -> str:
+def _said(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float, hidden: int) -> str:
     stages, count = len(pieces.stages), pieces.num_microbatches
     where = f"{stages} stages" if stages > 1 else "one stage"
     parts = [f"{counted(count, 'micro-batches')} through {where}: a step takes {human(seconds, 'seconds')}."]
@@ -111,18 +111,18 @@ def _said(pieces: StepSeconds, drawn: Schedule, seconds: float, hidden: int) -> 
     return " ".join(parts)
 
 
-def _at(start: float, drawn: Schedule) -> float:
+def _at(start: float, drawn: PipelineBoxes) -> float:
     """Where a moment lies on the paper, from which the gap is cut out."""
     return start - drawn.gap if drawn.skipped and start >= drawn.cut + drawn.gap else start
 
 
-def _waiting(rows: list[int], names: dict[int, str], drawn: Schedule, factor: float) -> dict[str, Any]:
+def _waiting(rows: list[int], names: dict[int, str], drawn: PipelineBoxes, factor: float) -> dict[str, Any]:
     return {"type": "bar", "orientation": "h", "name": "waiting (bubble)", "y": [names[rank] for rank in rows], "base": [0] * len(rows), "width": 0.92,
             "x": [_at(drawn.pipeline, drawn) * factor] * len(rows), "marker": {"color": IDLE}, "hoverinfo": "skip"}  # fmt: skip
 
 
 def _bars(
-    kind: str, boxes: list[Box], names: dict[int, str], drawn: Schedule, pieces: StepSeconds, factor: float, labelled: bool
+    kind: str, boxes: list[Box], names: dict[int, str], drawn: PipelineBoxes, pieces: StepSeconds, factor: float, labelled: bool
 ) -> dict[str, Any]:  # fmt: skip
     made: dict[str, Any] = {
         "type": "bar", "orientation": "h", "name": kind, "y": [names[box.stage] for box in boxes], "width": 0.8,
@@ -153,7 +153,7 @@ def _hover(box: Box, where: str, pieces: StepSeconds) -> str:
     )
 
 
-def _cut(drawn: Schedule, factor: float) -> list[dict[str, Any]]:
+def _cut(drawn: PipelineBoxes, factor: float) -> list[dict[str, Any]]:
     if not drawn.skipped:
         return []
     x = drawn.cut * factor
@@ -170,14 +170,14 @@ def _cut(drawn: Schedule, factor: float) -> list[dict[str, Any]]:
     ]
 
 
-def _cut_note(drawn: Schedule, factor: float) -> list[dict[str, Any]]:
+def _cut_note(drawn: PipelineBoxes, factor: float) -> list[dict[str, Any]]:
     if not drawn.skipped:
         return []
     text = f"{counted(drawn.skipped, 'micro-batches')} left out here ({human(drawn.gap, 'seconds')})"
     return [{"x": drawn.cut * factor, "yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False, "text": text}]
 
 
-def _ticks(drawn: Schedule, factor: float) -> dict[str, Any]:
+def _ticks(drawn: PipelineBoxes, factor: float) -> dict[str, Any]:
     """True times on a paper from which the gap is cut out."""
     if not drawn.skipped:
         return {}

@@ -8,7 +8,7 @@ Transformer Engine, transformer_engine/pytorch/permutation.py.
 from collections.abc import Sequence
 
 from tonnage.ops import MLP, MoE
-from tonnage.tape import TENSOR, TOKEN, Held, Tensor
+from tonnage.tape import TENSOR, TOKEN, Exchange, Held, Tensor
 from tonnage.tape._megatron import CUT_ROW, GATHERED, ROW, MegatronCode
 from tonnage.tape._tape import Gradients
 
@@ -116,7 +116,7 @@ def _exchanged(code: MegatronCode, x: Tensor) -> Tensor:
         return x
     out = code.like(x)
     shape = x.elements, x.width, x.extent
-    code.note("all_to_all", [out], [x], [], lambda _: [code.new(*shape)])
+    code.note("all_to_all", [out], [x], [], lambda _: [code.new(*shape)], Exchange("expert parallel", "all_to_all"))
     return out
 
 
@@ -126,7 +126,14 @@ def _gathered(code: MegatronCode, x: Tensor, back: bool = False) -> Tensor:
         return x
     out = code.new(x.elements, x.width, CUT_ROW if back else ROW)
     shape = x.elements, x.width, x.extent
-    code.note("gather", [out], [x], [], lambda _: [code.new(*shape)])
+    code.note(
+        "gather",
+        [out],
+        [x],
+        [],
+        lambda _: [code.new(*shape)],
+        Exchange("expert tensor parallel", "reduce_scatter" if back else "all_gather"),
+    )
     return out
 
 
@@ -218,5 +225,5 @@ def _overlapped(code: MegatronCode, x: Tensor) -> Tensor:
         return x
     out = code.new(x.elements, x.width, GATHERED)
     shape = x.elements, x.width, x.extent
-    code.note("gather", [out], [x], [], lambda _: [code.new(*shape)])
+    code.note("gather", [out], [x], [], lambda _: [code.new(*shape)], Exchange("tensor parallel", "all_gather"))
     return out

@@ -10,7 +10,7 @@ from tonnage.architectures import Block, Model, wiring
 from tonnage.ops import Linear, Norm
 from tonnage.runtimes._megatron.ends import VOCABULARY
 from tonnage.runtimes._megatron.layers import MegatronLayers
-from tonnage.tape import TENSOR, TOKEN, Tensor
+from tonnage.tape import TENSOR, TOKEN, Exchange, Tensor
 from tonnage.tape._megatron import GATHERED
 from tonnage.tape._tape import Gradients
 
@@ -97,7 +97,7 @@ def _whole(code: MegatronLayers, x: Tensor) -> Tensor:
         del beside
         return [part]
 
-    code.note("gather", [made], [x], [], derivative)
+    code.note("gather", [made], [x], [], derivative, Exchange("tensor parallel", "all_gather"))
     return made
 
 

@@ -32,7 +32,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens_a_step(self) -> float:
-        return float(self.plan.global_batch_size * self.plan.sequence_length)
+        return float(self.plan.tokens_per_step)
 
 
 class Figure(Struct, frozen=True, kw_only=True):

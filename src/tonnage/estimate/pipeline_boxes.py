@@ -1,7 +1,7 @@
 """When each stage of a pipeline works on which micro-batch: 1F1B, interleaved by chunks, in the order of Megatron-LM.
 
 A pure function from seconds to boxes. With stages of equal time it ends when the closed form of `estimate.time` says
-(Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which `Schedule` says beside it.
+(Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which `PipelineBoxes` says beside it.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 # Pieces of a micro-batch on one stage, in the order in which it runs them.
 FORWARD, AGAIN, BACKWARD, SENDING = "forward", "run again", "backward", "exposed communication"
 SHOWN = 12  # micro-batches at least that are drawn before the middle is left out
+DRAWN = ("1f1b", "interleaved-1f1b")  # schedules whose order is known here
 PERIODS = 2  # micro-batches a stage, and one more if interleaved: with fewer no moment is free of filling and draining
 
 
@@ -43,11 +44,13 @@ class Work(Struct, frozen=True):
 
 
 class StepSeconds(Struct, frozen=True, kw_only=True):
-    """A step as seconds. `between`: handing one micro-batch on and its gradient back, all chunks; `after`: what follows the last backward."""
+    """A step as seconds. `between`: handing one micro-batch on and its gradient back, all chunks; `after`: what follows the last backward;
+    `schedule`: the pipeline's, by name."""
 
     stages: tuple[StageSeconds, ...]
     num_microbatches: int
     chunks: int = 1
+    schedule: str = "1f1b"
     between: float = 0.0
     after: tuple[tuple[str, float], ...] = ()
     work: tuple[Work, ...] = ()
@@ -73,7 +76,7 @@ class Box(Struct, frozen=True):
         return self.start + self.seconds
 
 
-class Schedule(Struct, frozen=True, kw_only=True):
+class PipelineBoxes(Struct, frozen=True, kw_only=True):
     """`boxes` at their true times. `skipped` micro-batches are left out of them: `gap` seconds from `cut` on.
 
     `pipeline`: seconds until the last backward ends; `seconds`: of the whole step.
@@ -87,7 +90,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     gap: float = 0.0
 
 
-def schedule(step: StepSeconds, shown: int | None = None) -> Schedule:
+def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes:
     """The boxes of a step, with at least `shown` micro-batches of them (None: as many as it takes to see the pipeline fill and drain).
 
     In the middle of a step all stages do the same for each micro-batch, or for each p of them if interleaved: such periods are left out.
@@ -109,7 +112,7 @@ def schedule(step: StepSeconds, shown: int | None = None) -> Schedule:
         for name, start, seconds in zip(names, starts, lengths, strict=False)
         if seconds
     ]
-    return Schedule(boxes=tuple(made), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
+    return PipelineBoxes(boxes=tuple(made), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
 
 
 def _later(box: Box, skipped: int, gap: float) -> Box:
