@@ -20,10 +20,11 @@ from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import train
 from tonnage.estimate.batch import bytes_and_seconds, needed_bytes
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.spec import ServingPlan, TrainingPlan
 
 HERE = Path(__file__).parent

@@ -7,8 +7,8 @@ import pytest
 import tonnage
 from tonnage.cli import main
 from tonnage.estimate._moves import ORDER, Ladder, Settled, best_moves
-from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.training_options import TrainingOptions
 
 TRAIN = [
     "llama-3.1-8b --on 8xH100-SXM-80GB",

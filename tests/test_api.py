@@ -1,5 +1,6 @@
 """The Python face: options are checked by type, answers are short to look at and print as the command line does."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,36 @@ def test_integers_of_numpy_none_and_paths_are_welcome(tmp_path):
         '"num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 512}'
     )
     assert tonnage.train(Path(tmp_path), on="rtx-4090").fits
+
+
+def test_amounts_are_taken_as_the_command_line_takes_them(capsys):
+    """A whole number as a float, a text with its unit, a number for a grid; the documents are the same."""
+    words = [
+        "--tokens",
+        "1e9",
+        "--grid",
+        "56.0",
+        "--checkpoint-interval",
+        "30min",
+        "--budget",
+        "9k",
+        "--deadline",
+        "30d",
+    ]
+    main(["train", "llama-3.1-8b", "--on", ON, "--gbs", "512", *words, "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    for tokens, interval, grid in ((1e9, "30min", 56.0), (10**9, 1800, "56"), ("1B", 1800.0, 56)):
+        options = {"tokens": tokens, "checkpoint_interval": interval, "grid": grid, "budget": 9000, "deadline": "30d"}
+        answer = tonnage.train("llama-3.1-8b", on=ON, global_batch_size=512, **options)
+        assert json.loads(json.dumps(answer.to_dict())) == printed
+        assert "carbon" in printed
+
+
+def test_a_deadline_without_a_unit_is_refused_as_on_the_command_line():
+    with pytest.raises(InvalidInput, match=r"deadline needs a unit, such as 30d or 2w, .* Got '30'\."):
+        tonnage.train("llama-3.1-8b", on=ON, tokens=1e9, deadline=30)
+    with pytest.raises(InvalidInput, match=r"tokens takes a whole number, .* Got 1.5 \(float\)"):
+        tonnage.train("llama-3.1-8b", on=ON, tokens=1.5)
 
 
 @pytest.mark.parametrize("reserve", [10 * 2**30, 10.0 * 2**30])

@@ -3,6 +3,7 @@
 import pytest
 
 import tonnage
+from tonnage.cli import main
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName
 
 RUN = {"tokens": "10B", "recompute": "full"}
@@ -55,6 +56,10 @@ def test_buying_is_compared_where_what_no_source_knows_is_given():
     [
         ({"price_kind": "auction"}, UnknownName),
         ({"provider": "Nobody"}, UnknownName),
+        ({"region": "mars"}, UnknownName),
+        ({"exchange_rate": "XYZ=3"}, UnknownName),
+        ({"provider": "Nobody", "price_per_accelerator_hour": 2.0}, UnknownName),
+        ({"region": "mars", "price_per_accelerator_hour": 2.0}, UnknownName),
         ({"electricity_usd_per_kwh": 0.1}, MissingDatum),
         ({"grid": "Atlantis"}, MissingDatum),
         ({"grid": "-5"}, InvalidInput),
@@ -66,6 +71,7 @@ def test_buying_is_compared_where_what_no_source_knows_is_given():
         ({**OWN, "depreciation_years": 0.0}, InvalidInput),
         ({**OWN, "colocation_usd_per_kw_month": -1.0}, InvalidInput),
         ({**OWN, "machine_usd": -1.0}, InvalidInput),
+        ({"machine_usd": -1.0}, InvalidInput),  # before what is missing is asked for
         ({**OWN, "machine_watts": -1.0}, InvalidInput),
         ({**OWN, "edge": "l40s"}, MissingDatum),
         ({**OWN, "edge": "abacus"}, UnknownName),
@@ -78,10 +84,38 @@ def test_what_cannot_be_billed_is_refused(wrong, error):
         trained(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("option", "wrong", "span"),
+    [
+        ("network_share", -1.0, "from 0 to 5"), ("electricity_usd_per_kwh", -0.1, "from 0 to 100"), ("staff_usd_per_month", 1e10, "from 0 to 1e+09"),
+        ("used_share", 3.0, "from 0 to 1"), ("pue", 0.5, "from 1 to 10"), ("power_share", 2.0, "from 0 to 1"),
+    ],
+)  # fmt: skip
+def test_a_figure_out_of_its_range_is_refused_before_what_is_missing(option, wrong, span, capsys):
+    """Status 64, not 4: nothing that the user could add would make it right."""
+    flag = f"--{option.replace('_', '-')}"
+    assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", f"{flag}={wrong}"]) == 64
+    assert f"{option} must be {span}. Got {wrong!r}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["-1", "0", "1e7"])
+def test_the_range_of_kept_checkpoints_is_said_in_one_text(wrong, capsys):
+    assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", f"--keep-checkpoints={wrong}"]) == 64
+    assert "must be from 1 to 1,000,000. Got " in capsys.readouterr().err
+
+
 def test_a_machine_whose_price_nobody_published_has_no_cost_and_says_so():
     made = trained("llama-3.2-1b", "MI210-64GB", recompute="none")
     assert made.bill.cost is None and any("no price of MI210" in each for each in made.warnings)
     assert made.to_dict()["cost"] is None
+
+
+def test_a_price_in_another_currency_names_the_option_that_its_rate_takes():
+    with pytest.raises(
+        MissingDatum, match=r"CNY=7\.2 \(--exchange-rate on the command line, exchange_rate in Python\)"
+    ):
+        trained("qwen3-0.6b", "rtx-5090", price_kind="on-demand")
+    assert trained("qwen3-0.6b", "rtx-5090", exchange_rate="CNY=7.2").bill.cost.value > 0
 
 
 def test_disks_hold_the_checkpoints_that_are_kept_and_the_data():

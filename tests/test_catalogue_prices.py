@@ -214,11 +214,27 @@ def test_a_rate_that_cannot_be_is_named(given):
         rate("CNY", {"CNY": given})
 
 
-def test_rates_are_read_as_people_write_them():
+def test_rates_are_read_as_people_write_them(config):
+    own(config, ROW.replace("usd_per_hour = 20", 'price_per_hour = 20\ncurrency = "EUR"'))
     assert parse_rates("cny=7.2, EUR = 0.9", "--rate") == {"CNY": 7.2, "EUR": 0.9}
     for wrong in ("7.2", "CNY", "yuan=7", "CNY=x", "CNY=0", "CNY=nan", ""):
         with pytest.raises(InvalidInput):
             parse_rates(wrong, "--rate")
+
+
+def test_a_rate_of_a_currency_that_no_price_is_in_is_refused(config):
+    for unknown in ("XYZ=3", "EUR=0.9", "USD=1", "CNY=7.2,EUR=0.9"):
+        with pytest.raises(UnknownName, match=r"no currency of exchange_rate is called '(XYZ|EUR|USD)'\. Known: CNY\."):
+            parse_rates(unknown, "exchange_rate")
+
+
+def test_a_region_is_one_that_a_price_is_of(config):
+    assert {row.region for row in offers("h100", region="all")} == {row.region for row in offers("h100")}
+    with pytest.raises(UnknownName, match=r"no region is called 'us-east1'\. Did you mean 'us-east-1'"):
+        offers("h100", region="us-east1")
+    own(config, ROW.replace('region = "all"', 'region = "mars"'))
+    forget()
+    assert offers("h100", region="Mars")[0].region == "mars"
 
 
 # ---- files ----

@@ -1,5 +1,6 @@
 """The documentation says what the code does."""
 
+import pydoc
 import re
 import runpy
 from importlib import import_module
@@ -15,9 +16,9 @@ from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Parser
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.optimizers import OPTIMIZERS
 from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.quantization import FILE_TYPES
@@ -136,20 +137,36 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
 
 
 @pytest.mark.parametrize(
-    ("function", "forms", "options"),
-    [
-        (tonnage.train, (TrainingOptions, RunOptions, BillOptions), (*train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS)),
-        (tonnage.serve, (ServingOptions,), serve.OPTIONS),
-    ],
-    ids=["train", "serve"],
+    ("form", "options"),
+    [(TrainingOptions, train.OPTIONS), (RunOptions, RUN_OPTIONS), (BillOptions, BILL_OPTIONS)],
+    ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_the_functions_list_their_options_with_units(function, forms, options):
-    listed = dict(re.findall(r"- (\w+) \[([^\]]+)\]:", function.__doc__))
-    assert list(listed) == [option.name for option in options]
-    assert listed == {option.name: option.unit or "switch" for option in options}
-    assert set(listed) == {name for form in forms for name in form.__struct_fields__} - {
-        "reserve_bytes"
-    }  # an argument of its own
+def test_the_options_of_train_are_described_with_unit_and_default_where_they_are_held(form, options):
+    listed = re.findall(r"- (\w+) \[([^\]]+)\]: (.+)", form.__doc__)
+    assert [(name, unit) for name, unit, _ in listed] == [(option.name, option.unit or "switch") for option in options]
+    assert {name for name, _, _ in listed} == set(form.__struct_fields__)
+    for option, (name, _, said) in zip(options, listed, strict=True):
+        assert said.partition(" (default: ")[2].removesuffix(")") == option.default, name
+
+
+def test_the_help_of_train_leads_to_all_its_options():
+    named = re.findall(r"help\(tonnage\.(\w+)\)", tonnage.train.__doc__)
+    assert [getattr(tonnage, name) for name in named] == [TrainingOptions, RunOptions, BillOptions]
+    for name, said in re.findall(r"help\(tonnage\.(\w+)\): [^:]+: (.+)", tonnage.train.__doc__):
+        fields = getattr(tonnage, name).__struct_fields__
+        assert all(word in fields for word in re.findall(r"\w+_\w+", said))
+    assert "sequence_length [tokens]" in pydoc.render_doc(TrainingOptions)
+    for kind in (TrainingOptions, RunOptions, BillOptions):  # each is an argument that train takes
+        name = kind.__struct_fields__[0]
+        with pytest.raises(tonnage.TonnageError, match=f"{name} takes"):
+            tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", **{name: []})
+
+
+def test_serve_lists_its_options_with_units():
+    listed = dict(re.findall(r"- (\w+) \[([^\]]+)\]:", tonnage.serve.__doc__))
+    assert list(listed) == [option.name for option in serve.OPTIONS]
+    assert listed == {option.name: option.unit or "switch" for option in serve.OPTIONS}
+    assert set(listed) == set(ServingOptions.__struct_fields__) - {"reserve_bytes"}  # an argument of its own
 
 
 def test_links_of_the_documents_lead_somewhere():

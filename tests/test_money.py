@@ -95,20 +95,45 @@ def test_what_cannot_be_is_named(size, seconds, message):
 
 
 def test_the_best_price_of_a_cluster_is_of_machines_as_large_as_its_nodes():
-    whole = best_price(cluster("4xdgx-h100"))
+    whole = best_price(cluster("4xdgx-h100")).price
     assert whole.accelerators == 8 and whole.kind == "on-demand"
     assert whole.usd_per_hour == min(row.usd_per_hour for row in offers("h100", kind="on-demand", at_least=8))
-    assert best_price(cluster("h100")).usd_per_accelerator_hour < whole.usd_per_accelerator_hour
+    assert best_price(cluster("h100")).price.usd_per_accelerator_hour < whole.usd_per_accelerator_hour
 
 
 def test_smaller_machines_are_taken_where_nobody_rents_larger_ones():
-    assert best_price(cluster("8xrtx-3090")).accelerators == 1
+    assert best_price(cluster("8xrtx-3090")).price.accelerators == 1
 
 
 def test_the_best_price_can_be_of_one_provider_kind_and_region():
-    price = best_price(cluster("8xh100"), provider="aws", region="ap-northeast-1")
+    price = best_price(cluster("8xh100"), provider="aws", region="ap-northeast-1").price
     assert (price.provider, price.region, price.usd_per_hour) == ("AWS", "ap-northeast-1", 68.8)
-    assert best_price(cluster("8xh100"), kind="spot").kind == "spot"
+    assert best_price(cluster("8xh100"), kind="spot").price.kind == "spot"
+
+
+def test_an_offer_comes_before_an_index_of_what_others_paid():
+    """SemiAnalysis' index of contracts is below every list price, and nobody rents at it."""
+    best = best_price(cluster("8xh100"), kind="reserved")
+    (index,) = [row for row in offers("h100", kind="reserved") if row.index]
+    assert not best.price.index and best.price.usd_per_accelerator_hour > index.usd_per_accelerator_hour
+    alone = best_price(cluster("8xh100"), kind="reserved", provider=index.provider)
+    assert alone.price == index and alone.why.startswith(
+        "the only reserved index known: what others paid, and nobody's offer, 2.35 USD"
+    )
+
+
+def test_what_a_price_was_chosen_from_is_said_as_it_is():
+    many, one = best_price(cluster("8xh100")), best_price(cluster("8xh100"), provider="aws", region="us-east-1")
+    offered = [row for row in offers("h100", kind="on-demand", at_least=8) if row.currency == "USD"]
+    assert many.why.startswith(
+        f"the cheapest of {len(offered)} on-demand offers known of machines with as many accelerators as a node, "
+    )
+    assert one.why.startswith("the only on-demand offer known of machines with as many accelerators as a node, ")
+    single = best_price(cluster("8xrtx-3090")).why
+    assert (
+        "on-demand offer" in single
+        and "priced by the accelerator: none of machines as large as a node could be compared, " in single
+    )
 
 
 def test_a_price_that_nobody_says_is_missing_and_the_message_says_what_was_asked():

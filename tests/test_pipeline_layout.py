@@ -8,9 +8,10 @@ from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
 from tonnage.estimate._rank import stages
 from tonnage.estimate.batch import bytes_and_seconds
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.spec import TrainingPlan
 

@@ -50,8 +50,9 @@ def test_the_cheapest_comes_first_and_yuan_last_unless_a_rate_is_given(run):
     assert dollars[-1] is None and dollars[0] is not None
     both = [row["usd_per_accelerator_hour"] for row in rows(run, "rtx-4090", "--rate", "CNY=7.2")]
     assert both == sorted(both)
-    assert "give --rate CNY=UNITS" in run("rtx-4090")[1]
-    assert "--rate" not in run("rtx-4090", "--rate", "CNY=7.2")[1]
+    assert "give --exchange-rate CNY=UNITS" in run("rtx-4090")[1]
+    assert rows(run, "rtx-4090", "--exchange-rate", "CNY=7.2") == rows(run, "rtx-4090", "--rate", "CNY=7.2")
+    assert "-rate" not in run("rtx-4090", "--rate", "CNY=7.2")[1]
 
 
 def test_an_accelerator_without_prices_says_so_and_is_no_error(run):
@@ -70,6 +71,8 @@ def test_sources_and_notes_are_shown_for_one_accelerator(run):
     ("arguments", "says"),
     [
         (("h1000",), "Did you mean"), (("--provider", "Lamda"), "Lambda"), (("--kind", "preemptible"), "kind must be one of"), (("--rate", "7"), "CNY=7.2"),
+        (("--region", "mars"), "no region is called 'mars'. Known: all, ap-northeast-1, "), (("--region", "us-east1"), "Did you mean 'us-east-1'"),
+        (("--exchange-rate", "XYZ=3"), "no currency of --exchange-rate is called 'XYZ'. Known: CNY."), (("--currency", "XYZ"), "Known: CNY, USD"),
         (("--as-of", "today"), "--as-of must be a date such as 2026-11-22. Got 'today'"), (("",), "ACCELERATOR is empty"), (("--term", "x"), "--term must be a number"),
     ],
 )  # fmt: skip

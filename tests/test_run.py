@@ -1,5 +1,6 @@
 """A whole run from the time of a step: published runs, deadlines and budgets, and what cannot be."""
 
+import json
 from datetime import date
 from math import inf, isfinite, nan
 
@@ -8,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import tonnage
 from tonnage.api import TAKES
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
+from tonnage.cli import main
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
 from tonnage.estimate._deadline import divisors, usable_plans
@@ -63,6 +66,7 @@ def test_gpt3_in_30_days_takes_1155_a100_by_division_and_1536_that_the_plan_can_
     """Replicas of 128: it takes 9.02 of them, and after 8 the next number that shares out 1536 sequences is 12."""
     made = asked(tokens="300B", deadline="30d", step_time_at=gpt3_step, **SAFE)
     assert made.accelerators_by_division.value == 1155
+    assert made.accelerators_by_division.name == "rule of thumb for the deadline, memory not looked at"
     assert made.accelerators_for_deadline.value == 12 * 128
     assert made.deadline_met is False
 
@@ -263,7 +267,7 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
     ("options", "says"),
     [
         ({}, "needs one of tokens"), ({"tokens": "1B", "max_steps": 5}, "one of tokens, epochs and max_steps says. Got tokens 1e"),
-        ({"tokens": 0}, "tokens must be more than 0"), ({"tokens": "-5"}, "tokens must be a number"), ({"tokens": nan}, "finite"),
+        ({"tokens": 0}, "tokens must be more than 0"), ({"tokens": "-5"}, "tokens must be more than 0 and at most 1e.18"), ({"tokens": nan}, "finite"),
         ({"tokens": inf}, "finite"), ({"tokens": "2e18"}, "tokens must be more than 0 and at most 1e.18"), ({"tokens": 1.5}, "whole number"),
         ({"tokens": True}, "finite number. Got True"), ({"tokens": [1]}, "tokens must be a number"), ({"tokens": "many"}, "tokens must be a number"),
         ({"epochs": 2.0}, "epochs 2 needs dataset_tokens"), ({"epochs": nan, "dataset_tokens": 5}, "epochs must be a finite"),
@@ -281,6 +285,77 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
 def test_what_cannot_be_is_refused_by_name(options, says):
     with pytest.raises(InvalidInput, match=says):
         asked(**options)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "tokens",
+        "max_steps",
+        "budget",
+        "budget_accelerator_hours",
+        "checkpoint_seconds",
+        "storage_bandwidth",
+        "storage_read_bandwidth",
+    ],
+)
+def test_a_range_is_said_in_one_text_whichever_way_it_is_missed(option, capsys):
+    flag = f"--{option.replace('_', '-')}"
+    said = set()
+    for wrong in ("-1", "0", "1e19", "1e40"):
+        assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--tokens", "1e9", f"{flag}={wrong}"]) == 64
+        said.add(capsys.readouterr().err.replace(repr(wrong), "IT"))
+    unit = " s" if option == "checkpoint_seconds" else ""
+    assert said == {f"error: {flag} must be more than 0 and at most 1e+18{unit}. Got IT.\n"}
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "bytes_a_second"),
+    [
+        *(("storage_bandwidth", *each) for each in (("20GB/s", 20e9), ("20 GiB/s", 20 * 2**30), ("500MB/s", 5e8), ("20GB", 20e9), ("2e10", 2e10))),
+        ("storage_read_bandwidth", "40GB/s", 40e9),
+        ("host_update_bandwidth", "30GB/s", 30e9),
+    ],
+)  # fmt: skip
+def test_a_bandwidth_has_the_units_that_people_write(option, text, bytes_a_second, capsys):
+    """On the command line and in Python; a plain number is bytes a second."""
+    words = [
+        "train",
+        "llama-3.1-8b",
+        "--on",
+        "8xH100-SXM-80GB",
+        "--tokens",
+        "1e9",
+        "--runtime",
+        "deepspeed",
+        "--offload-optimizer",
+        "cpu",
+        f"--{option.replace('_', '-')}",
+        text,
+        "--json",
+    ]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)["question"][option]
+    assert found == {"value": bytes_a_second, "from": "given"}
+    options = {"tokens": 1e9, "runtime": "deepspeed", "offload_optimizer": "cpu", option: text}
+    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options)
+    assert asked.question[option] == found
+
+
+@pytest.mark.parametrize("text", ["20Gb/s", "160gbps", "160Gbit/s"])
+def test_a_bandwidth_that_may_be_in_bits_is_refused(text, capsys):
+    assert (
+        main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--tokens", "1e9", "--storage-bandwidth", text]) == 64
+    )
+    assert f"--storage-bandwidth is in bytes a second, and '{text}' may be bits." in capsys.readouterr().err
+
+
+def test_a_budget_of_accelerator_hours_may_be_in_parts(capsys):
+    words = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--budget-accelerator-hours", "10.5", "--json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["budget_accelerator_hours"]["value"] == 10.5
+    asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", budget_accelerator_hours="10.5")
+    assert asked.run["budget_accelerator_hours"].value == 10.5
 
 
 def test_a_cluster_that_mostly_restarts_is_warned_of():

@@ -12,9 +12,10 @@ from tonnage.errors import InvalidPlan, MissingDatum, UnknownName
 from tonnage.estimate import _schedule as schedule
 from tonnage.estimate._question import Question
 from tonnage.estimate._schedule import Times
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step, training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas import pipeline as f
 from tonnage.ops import Embedding, Head
 from tonnage.spec import TrainingPlan

@@ -11,9 +11,10 @@ from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._question import Question
 from tonnage.estimate.flops import forward_flops, training_flops
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 
 TOKENS = 2048
@@ -343,14 +344,20 @@ def test_llama_7b_on_eight_a800_takes_what_was_published_with_its_optimizer_on_t
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"host_update_bandwidth": 30e9}, "host_update_bandwidth belongs to offload_optimizer"),
-        ({"host_update_bandwidth": 0.0, "offload_optimizer": "cpu"}, "host_update_bandwidth must be more than 0"),
-        ({"host_update_bandwidth": -1.0, "offload_optimizer": "cpu"}, "host_update_bandwidth must be more than 0"),
+        ({"host_update_bandwidth": 0.0}, "host_update_bandwidth must be more than 0 and at most 1e\\+18"),
+        ({"host_update_bandwidth": -1.0}, "host_update_bandwidth must be more than 0"),
+        ({"host_update_bandwidth": "1e19"}, "host_update_bandwidth must be more than 0"),
+        ({"host_update_bandwidth": "30Gb/s"}, "'30Gb/s' may be bits"),
     ],
 )
 def test_a_speed_of_updates_that_cannot_be_is_refused(options, message):
-    with pytest.raises(InvalidPlan, match=message):
-        timing(runtime="deepspeed", **options)
+    with pytest.raises(InvalidInput, match=message):
+        timing(runtime="deepspeed", offload_optimizer="cpu", **options)
+
+
+def test_a_speed_of_updates_without_an_optimizer_on_the_host_is_refused():
+    with pytest.raises(InvalidPlan, match="host_update_bandwidth belongs to offload_optimizer"):
+        timing(runtime="deepspeed", host_update_bandwidth=30e9)
 
 
 def test_what_ranks_send_is_part_of_the_answer_and_one_accelerator_sends_nothing():
@@ -391,6 +398,22 @@ def test_a_deadline_is_met_only_by_plans_that_fit():
     options = {"recompute": "full", "global_batch_size": 64, "tokens": "1B", "deadline": "300d"}
     asked = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run
     assert asked["accelerators_for_deadline"].value >= 16
+
+
+def test_memory_that_is_reserved_is_left_free_in_what_makes_a_deadline():
+    options = {"recompute": "full", "global_batch_size": 64, "tokens": "1B", "deadline": "300d"}
+    free = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run["accelerators_for_deadline"].value
+    kept = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", reserve_bytes=30 * 10**9, **options)
+    assert kept.run["accelerators_for_deadline"].value > free
+
+
+def test_a_deadline_fills_the_node_that_a_part_of_is_asked_about():
+    """Eight accelerators are one node, as the next best moves have it, not two nodes of four."""
+    options = {"global_batch_size": 512, "tokens": "10B"}
+    whole = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run["seconds"].value
+    deadline = f"{whole * 1.001 / 86400:.4f}d"
+    part = tonnage.train("llama-3.1-8b", "4xH100-SXM-80GB", deadline=deadline, **options).run
+    assert part["accelerators_for_deadline"].value == 8
 
 
 def test_a_budget_buys_at_the_price_of_the_bill():

@@ -7,9 +7,10 @@ from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
 from tonnage.estimate._rates import rates
 from tonnage.estimate._step_time import StepTime
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.traffic import sendings, traffic
 from tonnage.estimate.training import Step
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas import communication as f
 from tonnage.models import read
 

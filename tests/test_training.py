@@ -14,8 +14,8 @@ from tonnage.catalogue import cluster
 from tonnage.estimate._rank import layer_bounds, stages
 from tonnage.estimate.answers import train
 from tonnage.estimate.batch import needed_bytes
-from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas import memory as f
 from tonnage.spec import TrainingPlan
 

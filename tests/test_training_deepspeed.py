@@ -6,8 +6,8 @@ from tonnage import read
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidPlan
 from tonnage.estimate.answers import train
-from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.spec import TrainingPlan
 
 BUCKET = 2 * 500_000_000

@@ -10,8 +10,9 @@ from tonnage.errors import InvalidPlan, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._rank import split_layers
 from tonnage.estimate.batch import needed_bytes
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.ops import Kernels
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Setting, Titan, TitanCode, layer

@@ -11,8 +11,8 @@ from tonnage.catalogue import cluster
 from tonnage.errors import TonnageError
 from tonnage.estimate._host import host_memory
 from tonnage.estimate.answers import train
-from tonnage.estimate.plans import TrainingOptions
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.spec import TrainingPlan
 
 H100 = "8xH100-SXM-80GB"

@@ -6,8 +6,9 @@ from tonnage import read
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.training import Step, training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.units import GIB
 
 PARAMETERS = 8_030_261_248

@@ -99,6 +99,9 @@ class _Form(NamedTuple):
 _COUNTS = _Form("7B, 1.5T, 15e12 or 70亿", _DECIMAL, chinese=True)
 _LENGTHS = _Form("8192 or 32k", _BINARY, chinese=True)
 _BYTES = _Form("80GB, 80GiB or 512MiB", _BYTE_UNITS)
+_RATES = _Form(
+    "20GB/s, 20GiB/s or 500MB/s", _BYTE_UNITS | {f"{unit}/s": size for unit, size in _BYTE_UNITS.items() if unit}
+)
 _MONEY = _Form("100k, 1.5M or 250000 USD", _DECIMAL, chinese=True)
 _TIMES = _Form("30d, 12h or 500ms", _TIME_UNITS)
 
@@ -110,6 +113,15 @@ def parse_count(text: str, what: str) -> int:
     1500000000000
     """
     return _whole(_scaled(text, what, _COUNTS), text, what)
+
+
+def parse_number(text: str, what: str) -> float:
+    """An amount of things that may be in parts: 10.5, 1.5M.
+
+    >>> parse_number("10.5", "budget_accelerator_hours")
+    10.5
+    """
+    return float(_scaled(text, what, _COUNTS))
 
 
 def parse_length(text: str, what: str) -> int:
@@ -124,6 +136,20 @@ def parse_length(text: str, what: str) -> int:
 def parse_bytes(text: str, what: str) -> int:
     """An amount of memory or disk: 80GB is 80 * 10^9, 80GiB is 80 * 2^30; a bare number is bytes."""
     return _whole(_scaled(text, what, _BYTES), text, what)
+
+
+def parse_rate(text: str, what: str) -> int:
+    """Bytes a second: 20GB/s is 20 * 10^9, 20GiB/s is 20 * 2^30; a bare number is bytes, and what may be bits is refused.
+
+    >>> parse_rate("20GB/s", "storage_bandwidth")
+    20000000000
+    """
+    bare = str(text).strip()
+    if bare.endswith(("b/s", "bps", "bit/s", "bits/s")):
+        raise InvalidInput(
+            f"{what} is in bytes a second, and {shown(text)} may be bits. Write it like {_RATES.example}."
+        )
+    return _whole(_scaled(bare, what, _RATES), text, what)
 
 
 def parse_seconds(text: str, what: str) -> float:

@@ -7,7 +7,7 @@ import torch
 
 from tonnage.catalogue import cluster
 from tonnage.estimate.answers import train
-from tonnage.estimate.plans import TrainingOptions
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.trace.against import compare
 from tonnage.trace.answer import answer

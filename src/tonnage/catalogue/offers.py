@@ -20,16 +20,18 @@ def offers(
     """Hourly prices that match what is given, the user's own first.
 
     `term_months`: of a reserved price; `at_least`: accelerators of one machine. A region also finds prices that hold everywhere.
-    UnknownName for an accelerator or a provider that nobody lists, InvalidInput for a kind that there is not.
+    UnknownName for an accelerator, a provider, a region or a currency that nobody lists, InvalidInput for a kind that there is not.
     """
     chip = accelerator_named(accelerator).name if accelerator else ""
     if kind:
         _checks.one_of(kind, KINDS, "kind")
-    who = _provider(provider) if provider else ""
+    if currency and currency.upper() not in currencies():
+        raise unknown("currency of prices", currency, currencies())
+    who, where = provider_named(provider), region_named(region)
     return tuple(
         price for price in prices()
         if chip in ("", price.accelerator) and who in ("", price.provider) and kind in ("", price.kind)
-        and (not region or _files.key(region) in (_files.key(price.region), EVERYWHERE) or price.region == EVERYWHERE)
+        and (where in ("", EVERYWHERE, price.region) or price.region == EVERYWHERE)
         and (not currency or currency.upper() == price.currency) and term_months in (None, price.term_months)
         and price.accelerators >= at_least
     )  # fmt: skip
@@ -46,20 +48,35 @@ def providers() -> list[str]:
     return sorted({price.provider for price in prices()})
 
 
-def cheapest(found: Sequence[Price], rates: Rates | None = None) -> Price:
-    """The lowest price of an accelerator for an hour; where the user's own prices are among them, of those alone.
+def regions() -> list[str]:
+    """Names of all regions that a price is of, and the one of those that hold everywhere."""
+    return sorted({price.region for price in prices()})
 
-    MissingDatum without offers, or where all are in currencies without a rate: none is assumed.
+
+def currencies() -> list[str]:
+    """Currencies that prices are in, US dollars among them."""
+    return sorted({price.currency for price in prices()})
+
+
+def cheapest(found: Sequence[Price], rates: Rates | None = None) -> Price:
+    """The lowest price of an accelerator for an hour, of those that are `compared`."""
+    return min(compared(found, rates), key=lambda price: in_usd(price, rates) / price.accelerators)
+
+
+def compared(found: Sequence[Price], rates: Rates | None = None) -> list[Price]:
+    """The prices that an answer chooses from: the user's own alone where there are such, offers before an index of what others paid.
+
+    MissingDatum without prices, or where all are in currencies without a rate: none is assumed.
     """
     if not found:
         raise MissingDatum(
             "no price is known for this. `tonnage prices` lists those that are; write yours in <config directory>/prices/."
         )
-    own = [price for price in found if price in own_prices()]
-    known = [price for price in own or found if price.currency == DOLLARS or price.currency in (rates or {})]
+    asked = [price for price in found if price in own_prices()] or list(found)
+    known = [price for price in asked if price.currency == DOLLARS or price.currency in (rates or {})]
     if not known:
-        raise no_rate(sorted({price.currency for price in own or found}))
-    return min(known, key=lambda price: in_usd(price, rates) / price.accelerators)  # fmt: skip
+        raise no_rate(sorted({price.currency for price in asked}))
+    return [price for price in known if not price.index] or known
 
 
 def in_usd(price: Price, rates: Rates | None = None) -> float:
@@ -83,20 +100,22 @@ def rate(currency: str, rates: Rates | None) -> float:
     return float(given)  # fmt: skip
 
 
-def no_rate(currencies: Sequence[str]) -> MissingDatum:
+def no_rate(names: Sequence[str]) -> MissingDatum:
     """The error for prices whose currency has no rate."""
-    names = ", ".join(currencies)
-    return MissingDatum(f"prices in {names} need a rate of exchange, and none is assumed: give how many of it one US dollar buys, "
-                        f"such as {currencies[0]}=7.2 (--rate on the command line, rates in Python).")  # fmt: skip
+    return MissingDatum(f"prices in {', '.join(names)} need a rate of exchange, and none is assumed: give how many of it one US dollar buys, "
+                        f"such as {names[0]}=7.2 (--exchange-rate on the command line, exchange_rate in Python).")  # fmt: skip
 
 
 def parse_rates(text: str, what: str) -> dict[str, float]:
-    """Rates as people write them: "CNY=7.2,EUR=0.9", each for one US dollar."""
+    """Rates as people write them: "CNY=7.2,EUR=0.9", each for one US dollar; UnknownName for a currency that no price is in."""
+    known = [name for name in currencies() if name != DOLLARS]
     found: dict[str, float] = {}
     for part in text.replace("，", ",").split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not re.fullmatch(r"[A-Za-z]{3}", name):
-            raise InvalidInput(f"{what} is written like CNY=7.2,EUR=0.9. Got {shown(text)}.")
+            raise InvalidInput(f"{what} is written like CNY=7.2, several with commas between. Got {shown(text)}.")
+        if name.upper() not in known:
+            raise unknown(f"currency of {what}", name, known)
         try:
             found[name.upper()] = float(value)
         except ValueError:
@@ -105,9 +124,19 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
     return found
 
 
-def _provider(name: str) -> str:
-    """The provider as its rows write it, whatever case is used; of "X (Y)" either name will do."""
+def provider_named(name: str) -> str:
+    """The provider as its rows write it, whatever case is used; of "X (Y)" either name will do. Nothing of nothing."""
+    if not name:
+        return ""
     for known in providers():
         if _files.key(name) in {_files.key(part) for part in (known, *re.findall(r"[^()]+", known))}:
             return known
     raise unknown("provider", name, providers())
+
+
+def region_named(name: str) -> str:
+    """The region as its rows write it, whatever case is used. Nothing of nothing."""
+    found = [known for known in regions() if _files.key(name) == _files.key(known)]
+    if name and not found:
+        raise unknown("region", name, regions())
+    return found[0] if name else ""

@@ -23,7 +23,8 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one machine costs an hour: list price before tax and discounts, without storage and traffic.
 
     `price_per_hour` is in `currency`; `usd_per_hour` the same in US dollars, None where the price is in another currency, because no rate
-    of exchange is assumed. `term_months`: how long a reserved machine is taken for, None where the provider does not say.
+    of exchange is assumed. `term_months`: how long a reserved machine is taken for, None where the provider does not say. `index`: what
+    others paid on average; nobody offers it.
     """
 
     provider: str
@@ -38,6 +39,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     currency: str = DOLLARS
     price_per_hour: float = 0.0
     term_months: int | None = None
+    index: bool = False
     note: str = ""
 
     @property

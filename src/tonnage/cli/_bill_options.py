@@ -1,6 +1,6 @@
 """Options about money, power and disks, for the verbs that say what a run costs."""
 
-from tonnage.cli._options import Option, count, number, word
+from tonnage.cli._options import Option, count, number, ranged, word
 
 BILL_OPTIONS = (
     Option("provider", "whose machines are rented, such as AWS", word, unit="name", default="the cheapest offer known"),
@@ -10,7 +10,7 @@ BILL_OPTIONS = (
     Option("grid", "a country, or grams of CO2e per kWh: what the electricity emits", word, unit="name or g/kWh"),
     Option("pue", "power of the building for a watt of the machines", number, unit="factor", default="1.54, as the mean of halls"),
     Option("power_share", "of the machines' rated power that is drawn", number, unit="0 to 1", default="0.82"),
-    Option("keep_checkpoints", "checkpoints that lie on disk", count, unit="checkpoints", default="3"),
+    Option("keep_checkpoints", "checkpoints that lie on disk", ranged(count, "from 1 to 1,000,000"), unit="checkpoints", default="3"),
     Option("text_bytes_per_token", "plain text that a token of the data set stands for", number, unit="bytes", default="4, as of English"),
     Option("electricity_usd_per_kwh", "price of a kilowatt-hour: with the two after it buying is compared with renting", number, unit="USD"),
     Option("network_share", "switches, cables and racks, as a share of the machines' price", number, unit="share"),

@@ -28,7 +28,7 @@ OPTIONS = (
     o.Option("region", "offers of this region, and those that hold everywhere", o.word, unit="name"),
     o.Option("term", "reserved for so long", o.whole, unit="months"),
     o.Option("currency", "offers in this currency, such as CNY", o.word, unit="name"),
-    o.Option("rate", "units of a currency that one US dollar buys, as CNY=7.2,EUR=0.9; none is assumed", parse_rates, unit="rates"),
+    o.Option("exchange_rate", "units of a currency that one US dollar buys, as CNY=7.2; none is assumed", parse_rates, ("--rate",), "rates"),
     o.Option("as_of", "the day that ages are counted to", day, unit="date", default="today"),
 )  # fmt: skip
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     given = o.values(arguments, OPTIONS)
-    today, rates = given.get("as_of", date.today()), given.get("rate", {})  # noqa: DTZ011 - prices have a day, no zone
+    today, rates = given.get("as_of", date.today()), given.get("exchange_rate", {})  # noqa: DTZ011 - prices have a day, no zone
     name = o.word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
     found = offers(name, provider=given.get("provider", ""), kind=given.get("kind", ""), region=given.get("region", ""),
                    currency=given.get("currency", ""), term_months=given.get("term"))  # fmt: skip
@@ -94,7 +94,7 @@ def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dic
         )
     if foreign := sorted({row["currency"] for row in rows if row["usd_per_accelerator_hour"] is None}):
         made.append(
-            f"prices in {', '.join(foreign)} are not compared with the others: give --rate {foreign[0]}=UNITS that one US dollar buys."
+            f"prices in {', '.join(foreign)} are not compared with the others: give --exchange-rate {foreign[0]}=UNITS that one US dollar buys."
         )
     return made  # fmt: skip
 

@@ -7,8 +7,7 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, count, length, number, ranged, size, whole, word
-from tonnage.cli._run_options import RUN_OPTIONS
-from tonnage.units import parse_bytes
+from tonnage.cli._run_options import RUN_OPTIONS, rate
 
 HELP = "does this training run fit, where does its memory go, and how long does it take?"
 OPTIONS = (
@@ -64,7 +63,7 @@ OPTIONS = (
     Option("offload_parameters", "shards of the weights: none, cpu or nvme (deepspeed with ZeRO 3, fsdp2)", word, unit="place", default="none"),
     Option("offload_activations", "tensors kept for backward: none, cpu or nvme", word, unit="place", default="none"),
     Option("optimizer_offload_fraction", "share of the optimizer states that is offloaded (megatron, deepspeed with ZeRO 3)", number, unit="share", default="1"),
-    Option("host_update_bandwidth", "bytes a second that the processors of a node read and write while they update (with offload_optimizer, time alone): published runs got 2GB to 54GB", parse_bytes, unit="bytes/s"),
+    Option("host_update_bandwidth", "bytes a second that the processors of a node read and write while they update (with offload_optimizer, time alone): published runs got 2GB/s to 54GB/s", rate, unit="bytes/s"),
     Option("offload_modules", "modules of megatron whose inputs are offloaded, such as core_attn,moe_act", word, unit="names", default="all that it knows"),
     Option("data_loader_workers", "processes of each rank that load data", ranged(count, "from 0 to 4,096"), unit="processes", default="0"),
     Option("reduce_bucket_size", "DeepSpeed: elements reduced at a time, or auto as the Trainer fills in", word, unit="elements", default="500M"),
@@ -111,8 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_answer
     from tonnage.estimate.answers import train
     from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.plans import TrainingOptions
     from tonnage.estimate.run_options import RunOptions
+    from tonnage.estimate.training_options import TrainingOptions
 
     options = TrainingOptions(**o.values(arguments, OPTIONS))
     run = RunOptions(**o.values(arguments, RUN_OPTIONS))

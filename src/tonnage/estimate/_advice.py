@@ -14,10 +14,11 @@ from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, move_of, ordered
 from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
-from tonnage.estimate.bands import training_band
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.bands import highest
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import seconds_of
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
@@ -43,7 +44,7 @@ def training_advice(
 ) -> list[dict[str, Any]]:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
     run = _Run(model, cluster, options, plan, MANY[0][1])
-    high = _high(plan, cluster, needed)
+    high = highest(plan, cluster, needed)
     if high <= usable:
         return list(_room(run, ceil(needed), usable))
     moves: list[dict[str, Any]] = []
@@ -53,12 +54,6 @@ def training_advice(
         if any(move["fits"] for move in moves):
             break
     return moves
-
-
-def _high(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
-    """The high end of the error band, or what is needed where there is none."""
-    band = training_band(plan, cluster)
-    return band.around(needed)[1] if band else ceil(needed)
 
 
 class _Run:
@@ -99,7 +94,7 @@ class _Run:
         said |= {} if on is None else {"on": machine.name}
         made_of = ordered({**change, **said}, TrainingOptions)
         return Settled(
-            made_of, needed, grown, _high(plan, machine, needed), lambda: seconds_of(self.model, plan, machine)
+            made_of, needed, grown, highest(plan, machine, needed), lambda: seconds_of(self.model, plan, machine)
         )
 
     def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:

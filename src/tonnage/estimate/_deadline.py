@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.estimate._larger import Machines
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted, human
 
@@ -31,7 +32,7 @@ def smallest_for_deadline(
     if fastest is None:
         raise InvalidPlan(
             f"no number of accelerators holds this plan: tensor x pipeline x context = {_model_ranks(plan)} ranks a replica, "
-            f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, whole nodes of {cluster.accelerators_per_node}."
+            f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, whole nodes of {Machines(cluster).node_size}."
         )
     seconds, best = fastest
     raise InvalidInput(
@@ -45,7 +46,7 @@ def usable_plans(plan: TrainingPlan, cluster: Cluster) -> Iterator[TrainingPlan]
     """The same step on fewer and on more accelerators, fewest first: replicas that share out the micro-batches evenly, on part
     of one node or on whole nodes, with what else the plan asks of them."""
     total = int(plan.num_microbatches * plan.data_parallel_size)
-    node = cluster.accelerators_per_node
+    node = Machines(cluster).node_size
     for size in divisors(total):
         chosen = replace(plan, data_parallel_size=size, num_microbatches=total // size)
         if (chosen.world_size <= node or chosen.world_size % node == 0) and _allowed(chosen, plan):

@@ -6,10 +6,11 @@ from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._question import Question
-from tonnage.estimate.bands import training_band
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.bands import highest
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number
 from tonnage.formulas.run import steps_for_tokens
 from tonnage.units import human
@@ -27,9 +28,7 @@ def edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Nu
     try:
         plan = training_plan(model, one, _alone(options), Question())
         made = training_memory(model, plan, one)
-        needed, usable = made.memory.value, one.accelerator.memory.usable_bytes
-        if (band := training_band(plan, one)) is not None:
-            needed = band.around(needed)[1]
+        needed, usable = highest(plan, one, made.memory.value), one.accelerator.memory.usable_bytes
         if needed > usable:
             return None, f"does not fit: needs {human(needed, 'bytes')} of {human(usable, 'bytes')}"
         step = Timing(model, plan, one, made.fullest.stage.step).term

@@ -1,21 +1,19 @@
 """Options that only some frameworks have: compilation, float8, replicated shards, the allocator; each refused where it means nothing."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 PACKS = ("transformers", "torchtune")
 
 
 def framework_options(
-    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
     newest = training_runtime(runtime.name)
@@ -54,7 +52,7 @@ def _switch(
     return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
 
 
-def _liger(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
+def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
     if o.liger is None:  # not noted, so that moves to runtimes without it leave nothing unsaid
         return False
     kind = str(model.config.get("model_type", ""))
@@ -65,9 +63,7 @@ def _liger(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Ques
     return _switch("liger", kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
 
 
-def _packing(
-    runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: "TrainingOptions", q: Question
-) -> bool:
+def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: TrainingOptions, q: Question) -> bool:
     """Known of two authors' layers: what keeps sequences apart is theirs, whatever the runtime."""
     if o.packing is None:  # not noted, as with Liger
         return False
@@ -84,7 +80,7 @@ def _packing(
     return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
 
 
-def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
+def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if len(runtime.float8) == 1:
         if o.float8 not in (None, "none"):
             others = [each for each in TRAINING if len(training_runtime(each).float8) > 1]
@@ -98,7 +94,7 @@ def _float8(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
     return chosen
 
 
-def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question) -> int:
+def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question) -> int:
     if not runtime.replicates:
         if o.replicate_size not in (None, 1):
             raise InvalidPlan(
@@ -112,7 +108,7 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptio
     return count
 
 
-def _expandable(runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> bool:
+def _expandable(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
     if runtime.classic_allocator:
         why = "PyTorch's own: PYTORCH_CUDA_ALLOC_CONF is not set"
         return bool(q.take("expandable_segments", o.expandable_segments, False, "runtime", why))

@@ -25,10 +25,10 @@ class Machines:
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
+        self.come_alone = cluster.accelerator.kind in ALONE or is_slice(cluster.accelerator)
         own = cluster.node.accelerators if cluster.node else BOX
-        self.node_size = (
-            cluster.accelerators_per_node if cluster.num_nodes > 1 else max(cluster.accelerators_per_node, own)
-        )
+        widens = cluster.num_nodes == 1 and not self.come_alone
+        self.node_size = max(cluster.accelerators_per_node, own) if widens else cluster.accelerators_per_node
 
     def of(self, accelerators: int | None) -> Cluster:
         """So many accelerators, in nodes of the same size; None: the cluster itself."""
@@ -36,7 +36,8 @@ class Machines:
             return self.cluster
         if accelerators <= self.node_size:
             return replace(self.cluster, num_nodes=1, accelerators_per_node=accelerators)
-        return replace(self.cluster, num_nodes=accelerators // self.node_size, accelerators_per_node=self.node_size)
+        nodes = -(-accelerators // self.node_size)
+        return replace(self.cluster, num_nodes=nodes, accelerators_per_node=self.node_size)
 
     def larger(self, times: int) -> tuple[int, ...]:
         """Numbers of accelerators, up to so many times the cluster: within the node, then in whole nodes, many at a time
@@ -46,7 +47,7 @@ class Machines:
         accelerator of a file, or of this computer.
         """
         size, each = self.cluster.size, self.node_size
-        if self.cluster.accelerator.kind in ALONE or is_slice(self.cluster.accelerator) or not self._has_a_name():
+        if self.come_alone or not self._has_a_name():
             return ()
         nodes = max(size // each, 1)
         whole = range((size // each + 1) * each, times * max(each, size) + 1, each * -(-nodes // times))

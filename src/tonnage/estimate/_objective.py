@@ -13,6 +13,7 @@ from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, TonnageError
 from tonnage.estimate._communication import copies
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import Head
@@ -22,7 +23,6 @@ from tonnage.spec import TrainingPlan
 
 if TYPE_CHECKING:
     from tonnage.estimate._states import States
-    from tonnage.estimate.plans import TrainingOptions
 
 
 class Objective(Struct, frozen=True):
@@ -48,7 +48,7 @@ RUNTIMES = ("transformers", "ddp", "fsdp2", "deepspeed")
 
 
 def objective_of(
-    model: Model, runtime: TrainingRuntime, method: str, o: "TrainingOptions", q: Question
+    model: Model, runtime: TrainingRuntime, method: str, o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that say what training is for. Adapters that are switched off are their own reference."""
     name = q.take("objective", o.objective, "sft", "default", "the next token of the text")
@@ -107,7 +107,7 @@ def _cannot_speak(model: Model) -> str:
     return "an encoder with a decoder" if "encoder" in kinds else ""
 
 
-def _teacher(student: Model, o: "TrainingOptions", q: Question) -> Model:
+def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     if o.teacher is None:
         raise InvalidPlan("objective distillation needs a teacher: name its model.")
     from tonnage.models import read

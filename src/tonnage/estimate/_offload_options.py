@@ -1,18 +1,16 @@
 """Options of offloading, checked against what each runtime can move, and where to."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._offload import UNITS
 from tonnage.estimate._question import Question
+from tonnage.estimate.run_options import rate
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._megatron.offload import MODULES
 
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
-
-FASTEST = 1e15  # bytes a second of one node's memory: far beyond any
 PLACES = ("none", "cpu", "nvme")
 # Where each runtime can put what: DeepSpeed's offload_optimizer and offload_param, FSDP2's CPUOffloadPolicy, Megatron-core's
 # optimizer_cpu_offload and fine-grained activation offload; saved_tensors_hooks of PyTorch work with any code that is not Megatron's.
@@ -23,7 +21,7 @@ ABLE: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def offload_options(runtime: TrainingRuntime, stage: int, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The fields of a plan that say what lives in host memory, or behind it."""
     made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in ABLE}
     if runtime.name in UNITS:
@@ -39,7 +37,7 @@ def offload_options(runtime: TrainingRuntime, stage: int, o: "TrainingOptions", 
     return made
 
 
-def _place(name: str, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
+def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     said: str | None = getattr(o, name)
     if said is not None and said not in PLACES:
         raise unknown(f"place for {name}", said, PLACES)
@@ -55,7 +53,7 @@ def _place(name: str, runtime: TrainingRuntime, o: "TrainingOptions", q: Questio
     return str(q.put(name, said, "given"))
 
 
-def _of_fsdp2(made: dict[str, Any], stage: int, o: "TrainingOptions", q: Question) -> None:
+def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question) -> None:
     """CPUOffloadPolicy moves shards of weights, gradients and optimizer states together."""
     pair = {name: made[name] for name in ("offload_optimizer", "offload_parameters")}
     for name, place in pair.items():
@@ -85,7 +83,7 @@ def _of_megatron(made: dict[str, Any], stage: int) -> None:
         raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
 
 
-def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: "TrainingOptions", q: Question) -> float:
+def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> float:
     said = o.optimizer_offload_fraction
     able = runtime.name == "megatron" or (runtime.name == "deepspeed" and stage == 3)
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
@@ -98,19 +96,17 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: "Tr
     return float(q.take("optimizer_offload_fraction", said, 1.0, "runtime", f"{runtime.name}'s own"))
 
 
-def _update_bandwidth(made: dict[str, Any], o: "TrainingOptions", q: Question) -> float | None:
+def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
     """No default: what published updates reach lies a factor of thirty apart."""
-    said = o.host_update_bandwidth
+    said = rate("host_update_bandwidth", o.host_update_bandwidth)
     if said is None:
         return None
     if made["offload_optimizer"] == "none":
         raise InvalidPlan(f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.")
-    if not 0 < said <= FASTEST:
-        raise InvalidPlan(f"host_update_bandwidth must be more than 0 and at most {FASTEST:.0e} bytes/s. Got {said:g}.")
     return float(q.put("host_update_bandwidth", said, "given"))
 
 
-def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> str:
+def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if runtime.name != "megatron" or made["offload_activations"] == "none":
         if o.offload_modules is not None:
             raise InvalidPlan(
@@ -127,7 +123,7 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: "TrainingOptions
     return ",".join(names)
 
 
-def _workers(o: "TrainingOptions", q: Question) -> int:
+def _workers(o: TrainingOptions, q: Question) -> int:
     said = o.data_loader_workers
     if said is not None and not 0 <= said <= 4096:
         raise InvalidPlan(f"data_loader_workers must be from 0 to 4,096. Got {said:,}.")

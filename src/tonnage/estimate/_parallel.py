@@ -1,6 +1,6 @@
 """How a training run is spread over a cluster: the sizes of its groups of ranks, and what must divide what."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
@@ -8,15 +8,13 @@ from tonnage.estimate._checks import check_experts, check_tensor_parallel, exper
 from tonnage.estimate._pipeline_layout import takes_unequal_chunks
 from tonnage.estimate._question import Question
 from tonnage.estimate._schedule import default_chunks
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import Cluster
 from tonnage.units import counted
 
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
-
-def parallel_sizes(model: Model, cluster: Cluster, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+def parallel_sizes(model: Model, cluster: Cluster, o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The sizes of all groups; together they use the whole cluster."""
     world = cluster.size
     sizes: dict[str, Any] = {}
@@ -42,7 +40,7 @@ def parallel_sizes(model: Model, cluster: Cluster, o: "TrainingOptions", q: Ques
     return sizes
 
 
-def _expert_tensor_size(model: Model, sizes: dict[str, int], o: "TrainingOptions", q: Question) -> int:
+def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions, q: Question) -> int:
     default, why = 1, "experts stay whole under expert parallelism"
     if not expert_counts(model):
         why = "no experts"
@@ -51,7 +49,7 @@ def _expert_tensor_size(model: Model, sizes: dict[str, int], o: "TrainingOptions
     return q.take("expert_tensor_parallel_size", o.expert_tensor_parallel_size, default, "default", why)
 
 
-def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: "TrainingOptions") -> None:
+def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> None:
     """What the runtime has, and what must divide layers, heads and experts."""
     t, p, v = sizes["tensor_parallel_size"], sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     c, e, q = sizes["context_parallel_size"], sizes["expert_parallel_size"], sizes["expert_tensor_parallel_size"]
@@ -83,7 +81,7 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
         )
 
 
-def _check_ends(model: Model, p: int, o: "TrainingOptions") -> None:
+def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     """The first and the last stage must leave the others a layer each."""
     given = {
         name: size for name in ("first_stage_layers", "last_stage_layers") if (size := getattr(o, name)) is not None

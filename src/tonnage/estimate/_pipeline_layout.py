@@ -1,30 +1,26 @@
 """Layers of the chunks of a pipeline: those that are said, and those of the runtime's own split."""
 
-from typing import TYPE_CHECKING
-
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, shown
 from tonnage.estimate._rank import split_layers
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._megatron.pipeline import Chunk, even_layout, parsed_layout
 from tonnage.spec import TrainingPlan
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 LONGEST = 4096  # characters of a layout
 MOST = 4096  # chunks
 
 
-def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: "TrainingOptions") -> bool:
+def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
     """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
     if runtime.name == "megatron":
         return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS) or _says_ends(o)
     return runtime.splits_chunks and layers >= chunks
 
 
-def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: "TrainingOptions") -> tuple[int, ...]:
+def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> tuple[int, ...]:
     """Layers of each virtual stage, in the order in which a token passes them; empty where the runtime splits by itself.
 
     Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py.
@@ -64,7 +60,7 @@ def _says_ends(o: "TrainingOptions") -> bool:
     return o.first_stage_layers is not None or o.last_stage_layers is not None
 
 
-def _of_layout(model: Model, p: int, v: int, o: "TrainingOptions") -> tuple[int, ...]:
+def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:
     text = str(o.pipeline_layout)
     if _says_ends(o) or any(getattr(o, name) for name in ACCOUNTS):
         raise InvalidPlan(

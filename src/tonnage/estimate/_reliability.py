@@ -73,22 +73,22 @@ def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkp
 def note(made: Reliability, options: RunOptions, question: Question) -> None:
     """What was taken for granted, and why."""
     o, q = options, question
-    q.take("accelerator_mtbf", o.accelerator_mtbf, DEFAULT.accelerator_mtbf, "measurements",
+    q.take("accelerator_mtbf", duration("accelerator_mtbf", o.accelerator_mtbf), DEFAULT.accelerator_mtbf, "measurements",
            f"{human(DEFAULT.accelerator_mtbf, 'seconds')}: {DEFAULT.failures:g} interruptions of {DEFAULT.accelerators:,} accelerators in "
            f"{human(DEFAULT.seconds, 'seconds')}; {DEFAULT.source}")  # fmt: skip
     q.take(
         "checkpoint_seconds",
-        o.checkpoint_seconds,
+        duration("checkpoint_seconds", o.checkpoint_seconds),
         made.checkpoint.value,
         "default",
         "bytes of a checkpoint / storage_bandwidth, nothing hidden",
     )
-    q.take("restart_seconds", o.restart_seconds, made.restart.value, "default",
+    q.take("restart_seconds", duration("restart_seconds", o.restart_seconds), made.restart.value, "default",
            f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and reading the checkpoint"
            f"{'' if o.storage_read_bandwidth is not None else ' as fast as it was written'}")  # fmt: skip
     q.take(
         "checkpoint_interval",
-        o.checkpoint_interval,
+        duration("checkpoint_interval", o.checkpoint_interval),
         made.interval.value,
         "default",
         "Daly's optimum, at least one step; Daly2006, eq. 37",

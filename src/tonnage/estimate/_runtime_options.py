@@ -1,18 +1,16 @@
 """Options that one runtime has and others do not: checked, with the runtime's own defaults."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import LARGEST
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.ops import Embedding, Head
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime
 from tonnage.units import counted
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
@@ -23,7 +21,7 @@ GRAPHS, DISPATCHERS = ("none", "full"), ("alltoall", "flex")
 
 
 def runtime_options(
-    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that only some runtimes know."""
     made: dict[str, Any] = {"runtime_version": o.runtime_version or ""}
@@ -53,7 +51,7 @@ def runtime_options(
     return made | _timing(sizes, o, q)
 
 
-def _timing(sizes: dict[str, Any], o: "TrainingOptions", q: Question) -> dict[str, Any]:
+def _timing(sizes: dict[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
     """What changes time alone: noted where it is given, or has something to change."""
     made: dict[str, Any] = {}
     for name, choices in (("cuda_graph", GRAPHS), ("moe_token_dispatcher_type", DISPATCHERS)):
@@ -72,7 +70,7 @@ def _timing(sizes: dict[str, Any], o: "TrainingOptions", q: Question) -> dict[st
     return made
 
 
-def _predictions(model: Model, o: "TrainingOptions", q: Question) -> int:
+def _predictions(model: Model, o: TrainingOptions, q: Question) -> int:
     """Layers of multi-token prediction: none unless told, and of models that Megatron gives them to alone."""
     drafts = sum(branch.num_layers for branch in model.branches if branch.kind == "draft")
     if o.mtp_layers is None and not drafts:
@@ -90,7 +88,7 @@ def _predictions(model: Model, o: "TrainingOptions", q: Question) -> int:
     return count
 
 
-def _modules(text: str, o: "TrainingOptions") -> str:
+def _modules(text: str, o: TrainingOptions) -> str:
     named = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in named:
         if name not in MODULES:

@@ -5,22 +5,20 @@ Closed forms are in formulas/pipeline.py. tests/test_schedules.py runs the order
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import memory as g
 from tonnage.formulas import pipeline as f
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import TrainingPlan
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 
 class Schedule(Struct, frozen=True):
@@ -66,13 +64,13 @@ def schedule_of(plan: TrainingPlan) -> Schedule:
     return SCHEDULES["interleaved-1f1b" if name == "1f1b" and plan.virtual_pipeline_size > 1 else name]
 
 
-def default_chunks(o: "TrainingOptions") -> int:
+def default_chunks(o: TrainingOptions) -> int:
     """Chunks on each rank where nobody says: torchtitan's are two where a schedule has several (distributed/pipeline_parallel.py)."""
     return schedule_named(o.pipeline_schedule).chunks[0] if o.pipeline_schedule else 1
 
 
 def pipeline_schedule(
-    runtime: TrainingRuntime, sizes: dict[str, Any], microbatches: int, o: "TrainingOptions", q: Question
+    runtime: TrainingRuntime, sizes: dict[str, Any], microbatches: int, o: TrainingOptions, q: Question
 ) -> str:
     """The schedule of a plan, checked; it is noted where there is a pipeline."""
     p, v, said = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"], o.pipeline_schedule
@@ -97,7 +95,7 @@ def pipeline_schedule(
     return chosen.name
 
 
-def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatches: int, o: "TrainingOptions") -> None:
+def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatches: int, o: TrainingOptions) -> None:
     """What torch/distributed/pipelining/schedules.py refuses, and what nobody knows."""
     if chosen.name == "dualpipev" and microbatches < 2 * p:
         raise InvalidPlan(f"pipeline_schedule dualpipev needs a micro-batch for each of its {2 * p} stages: num_microbatches must be at least {2 * p}. Got {microbatches}.")  # fmt: skip

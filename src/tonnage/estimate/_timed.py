@@ -1,7 +1,6 @@
 """How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer replicas."""
 
 from datetime import date, datetime
-from math import ceil
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,8 +9,9 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
 from tonnage.estimate._best_models import best_models
+from tonnage.estimate._larger import Machines
 from tonnage.estimate._question import Question
-from tonnage.estimate.bands import training_band
+from tonnage.estimate.bands import highest
 from tonnage.estimate.bill import BillOptions, usd_per_hour
 from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
@@ -29,9 +29,10 @@ def timed(
     checkpoint: Term,
     options: RunOptions,
     money: BillOptions,
+    usable: int,
     question: Question,
 ) -> tuple[Timing | None, dict[str, Any]]:
-    """The time of a step and what follows from it; nothing, and a note, where nobody knows it."""
+    """The time of a step and what follows from it; nothing, and a note, where nobody knows it. `usable`: bytes of an accelerator."""
     try:
         timing = Timing(model, plan, cluster, made.fullest.stage.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
@@ -54,7 +55,7 @@ def timed(
     if options.asked:
         whole = run_of(
             timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=today(),
-            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size),
+            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size, usable),
             price=_price(cluster, options, money),
         )  # fmt: skip
         figures |= whole.terms
@@ -75,22 +76,17 @@ def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> T
     return Timing(model, other, wider).term
 
 
-def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> bool:
+def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int, usable: int) -> bool:
     """Does the plan fit on so many replicas, with the high end of the error band?"""
     wider, other = _wider(plan, cluster, size)
-    needed = training_memory(model, other, wider).memory.value
-    band = training_band(other, wider)
-    return bool((band.around(needed)[1] if band else needed) <= cluster.accelerator.memory.usable_bytes)
+    return highest(other, wider, training_memory(model, other, wider).memory.value) <= usable
 
 
 def _wider(plan: TrainingPlan, cluster: Cluster, size: int) -> tuple[Cluster, TrainingPlan]:
     """The same plan on so many replicas, and nodes for it."""
     micro = plan.global_batch_size // (plan.micro_batch_size * size)
     other = replace(plan, data_parallel_size=size, num_microbatches=micro)
-    ranks, per_node = other.world_size, cluster.accelerators_per_node
-    if cluster.num_nodes == 1 and ranks <= cluster.size:
-        per_node = ranks
-    return replace(cluster, num_nodes=max(1, ceil(ranks / per_node)), accelerators_per_node=per_node), other
+    return Machines(cluster).of(other.world_size), other
 
 
 def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float | None:

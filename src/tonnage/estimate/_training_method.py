@@ -1,25 +1,23 @@
 """Which weights train: the user's words on methods, checked against the model and the runtime."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.precisions import Recipe, precision
 from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.runtimes._base import METHODS
 from tonnage.units import counted
 
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
-
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
 ALL_LINEAR = "all-linear"
 DEFAULT_RANK = 16
 
 
-def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions", q: Question) -> dict[str, Any]:
+def training_method(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The fields of a plan that say what trains. `qlora` is LoRA on a 4-bit base."""
     usual = "full" if not runtime.trains or "full" in runtime.trains else "lora"
     chosen = q.take(
@@ -62,7 +60,7 @@ def training_method(model: Model, runtime: TrainingRuntime, o: "TrainingOptions"
     }  # fmt: skip
 
 
-def usual_precision(runtime: TrainingRuntime, o: "TrainingOptions") -> tuple[str, str]:
+def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, str]:
     """The precision that a runtime takes if nobody says one, and why."""
     if runtime.plain_base and (o.method == "qlora" or (o.base_weights or "16 bit") != "16 bit"):
         return runtime.plain_base, f"{runtime.name} quantises no base under mixed precision"
@@ -83,7 +81,7 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
             raise InvalidPlan(f"{name} belongs to method {owner}. Got {value} with method {method}.")
 
 
-def _layers(model: Model, o: "TrainingOptions", q: Question) -> int:
+def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
     count: int = q.take("trainable_layers", o.trainable_layers, 2, "default", "the last two, as LLaMA-Factory has it")
     if count > model.num_layers:
         raise InvalidPlan(
@@ -92,7 +90,7 @@ def _layers(model: Model, o: "TrainingOptions", q: Question) -> int:
     return count
 
 
-def _base(method: str, o: "TrainingOptions", q: Question) -> str:
+def _base(method: str, o: TrainingOptions, q: Question) -> str:
     default = "nf4-double" if method == "qlora" else ""
     given = q.take("base_weights", o.base_weights, default or "16 bit", "default", "as the method has it")
     if given == "16 bit":

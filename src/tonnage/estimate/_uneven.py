@@ -1,29 +1,25 @@
 """Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers. Nothing of it unless it is said."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 SLOWEST = 1000  # times
 
 
 def uneven_ranks(
-    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: "TrainingOptions", q: Question
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that say so."""
     return _imbalance(model, runtime, sizes["expert_parallel_size"], o, q) | _stragglers(o, q)
 
 
-def _imbalance(
-    model: Model, runtime: TrainingRuntime, ranks: int, o: "TrainingOptions", q: Question
-) -> dict[str, float]:
+def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOptions, q: Question) -> dict[str, float]:
     """Tokens of the fullest expert rank over the mean: from balanced to all of them."""
     said = o.expert_imbalance
     if runtime.name != "megatron" or not expert_counts(model) or ranks == 1 or o.expert_capacity_factor is not None:
@@ -40,7 +36,7 @@ def _imbalance(
     return {"expert_imbalance": q.take("expert_imbalance", said, 1, "default", why)}
 
 
-def _stragglers(o: "TrainingOptions", q: Question) -> dict[str, float]:
+def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
     slow, share = o.straggler_slowdown, o.straggler_share
     if slow is None:
         if share is not None:

@@ -1,16 +1,14 @@
 """DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in for "auto"."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, OutOfRange
 from tonnage.estimate._checks import LARGEST
 from tonnage.estimate._question import Question
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
 from tonnage.units import parse_count
-
-if TYPE_CHECKING:
-    from tonnage.estimate.plans import TrainingOptions
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
 SIZES: dict[str, tuple[tuple[int, ...], int, int]] = {
@@ -33,7 +31,7 @@ def zero_options(
     stage: int,
     sizes: dict[str, Any],
     offload: dict[str, Any],
-    o: "TrainingOptions",
+    o: TrainingOptions,
     q: Question,
 ) -> dict[str, Any]:
     """The fields of a plan that DeepSpeed's zero_optimization decides."""
@@ -60,7 +58,7 @@ def zero_options(
     return made
 
 
-def _counts(name: str, stages: tuple[int, ...], stage: int, o: "TrainingOptions") -> bool:
+def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) -> bool:
     if stage in stages:
         return True
     if getattr(o, name) is not None:
@@ -71,7 +69,7 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: "TrainingOptions"
     return False
 
 
-def _size(name: str, default: int, least: int, model: Model, o: "TrainingOptions", q: Question) -> int:
+def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions, q: Question) -> int:
     said = getattr(o, name)
     if said == "auto":
         filled = filled_in(name, model.hidden_size)
@@ -95,7 +93,7 @@ def filled_in(name: str, hidden_size: int) -> int | None:
 
 
 def _check(
-    made: dict[str, Any], stage: int, sizes: dict[str, Any], offload: dict[str, Any], o: "TrainingOptions", q: Question
+    made: dict[str, Any], stage: int, sizes: dict[str, Any], offload: dict[str, Any], o: TrainingOptions, q: Question
 ) -> None:
     ranks = sizes["data_parallel_size"] * sizes["context_parallel_size"]
     part = made.get("zero_hpz_partition_size", 1)

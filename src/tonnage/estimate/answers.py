@@ -26,7 +26,7 @@ from tonnage.estimate.bill import Bill, BillOptions, bill
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.disks import Disks, disks
 from tonnage.estimate.pipeline_boxes import StepSeconds
-from tonnage.estimate.plans import TrainingOptions, training_plan
+from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
@@ -38,6 +38,7 @@ from tonnage.estimate.serving_answer import (
     warn_of_gguf,
 )
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import human
@@ -49,7 +50,7 @@ USABLE = {
     "nominal": ("the memory as sold", "nominal_gib"),
 }
 
-NO_RUN, NO_BILL = RunOptions(), BillOptions()
+NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -173,7 +174,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 def train(
     model: Model,
     cluster: Cluster,
-    options: TrainingOptions = TrainingOptions(),
+    options: TrainingOptions = NO_OPTIONS,
     run: RunOptions = NO_RUN,
     money: BillOptions = NO_BILL,
     *,
@@ -203,7 +204,7 @@ def train(
     if low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
-    timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, question)
+    timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, usable, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None
     if lasts is not None:

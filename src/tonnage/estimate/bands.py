@@ -58,3 +58,9 @@ class Table(Struct, frozen=True, kw_only=True):
 def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:
     """The band of a training run's memory."""
     return band_of(plan.runtime, cluster.accelerator.vendor, getattr(plan, "method", "full"))
+
+
+def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
+    """The bytes that must be usable for the run to fit for sure: the band's high end, or what is needed where there is none."""
+    band = training_band(plan, cluster)
+    return band.around(needed)[1] if band else ceil(needed)

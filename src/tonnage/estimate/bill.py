@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.breakdown import Term
-from tonnage.catalogue.offers import Rates, parse_rates
+from tonnage.catalogue.offers import Rates, parse_rates, provider_named, region_named
 from tonnage.catalogue.prices import KINDS, Price
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.estimate import money, ownership
@@ -19,7 +19,7 @@ from tonnage.spec import Cluster
 from tonnage.units import HOUR
 
 NEEDED = tuple(ownership.ASKED)
-OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month", "edge")
+OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
 EdgeTime = Callable[
     [str], tuple[float | None, str]
 ]  # a device -> seconds of the same work there, or why nobody can say them
@@ -28,16 +28,33 @@ EdgeTime = Callable[
 class BillOptions(Struct, frozen=True, kw_only=True):
     """What was said about money, power and disks; None is the default, which the answer names with its source.
 
-    `price_kind`: on-demand, spot or reserved. `exchange_rate`: such as CNY=7.1, units of a currency for one dollar. `grid`: a country of
-    the catalogue, or grams of CO2e per kWh. To compare buying with renting all of NEEDED are asked for, or none; `machine_usd` and
-    `machine_watts` of one machine, `depreciation_years` and `colocation_usd_per_kw_month` have defaults then. `edge`: a device to compare too.
+    To compare buying with renting, all of NEEDED are given, or none.
+
+    - provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+    - price_kind [kind]: on-demand, spot or reserved (default: on-demand)
+    - region [name]: where they are rented (default: any)
+    - exchange_rate [per USD]: of offers in another currency, such as CNY=7.1 (default: such offers are left out)
+    - grid [name or g/kWh]: a country, or grams of CO2e per kWh: what the electricity emits
+    - pue [factor]: power of the building for a watt of the machines (default: 1.54, as the mean of halls)
+    - power_share [0 to 1]: of the machines' rated power that is drawn (default: 0.82)
+    - keep_checkpoints [checkpoints]: checkpoints that lie on disk (default: 3)
+    - text_bytes_per_token [bytes]: plain text that a token of the data set stands for (default: 4, as of English)
+    - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
+    - network_share [share]: switches, cables and racks, as a share of the machines' price
+    - staff_usd_per_month [USD]: pay of those who look after all the machines
+    - used_share [0 to 1]: of the time that one's own machines are in use (default: 1)
+    - machine_usd [USD]: price of one machine, of as many accelerators as a node (default: the cheapest for sale in the catalogue)
+    - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
+    - depreciation_years [years]: years over which one's own machines are written off (default: 5)
+    - colocation_usd_per_kw_month [USD]: room in a data centre for a kilowatt and month; 0 in one's own building (default: 184, as in North America)
+    - edge [accelerator]: a device for sale to compare too, such as jetson-orin-nano-8gb: the same training on it alone
     """
 
     provider: str | None = None
     price_kind: str | None = None
     region: str | None = None
     exchange_rate: str | None = None
-    grid: str | None = None
+    grid: float | str | None = None
     pue: float | None = None
     power_share: float | None = None
     keep_checkpoints: int | None = None
@@ -55,7 +72,7 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     @property
     def compares(self) -> bool:
         """Whether buying is to be compared with renting."""
-        return any(getattr(self, name) is not None for name in (*NEEDED, *OF_OWNING))
+        return any(getattr(self, name) is not None for name in (*NEEDED, *OF_OWNING, "edge"))
 
 
 class Bill(Struct, frozen=True, kw_only=True):
@@ -99,6 +116,9 @@ def bill(
     """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one; `edge_time`: of another device."""
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
+    ownership.check(**{name: getattr(options, name) for name in (*NEEDED, *OF_OWNING, "pue", "power_share")})
+    provider_named(options.provider or "")  # a price that is given asks for no offer
+    region_named(options.region or "")
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     offer = None if price is not None else _offer(cluster, options, rates, question)
     cost = _cost(cluster, seconds, offer, rates, price, of, question, today)
@@ -116,19 +136,21 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
     """What the offer that `bill` takes costs for an accelerator and hour; None where no price is known."""
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     try:
-        found = money.best_price(
-            cluster,
-            provider=options.provider or "",
-            kind=options.price_kind or "on-demand",
-            region=options.region or "",
-            rates=rates,
-        )
+        found = _best(cluster, options, rates).price
     except MissingDatum:
         return None
     return float(money.hourly(found, rates).value / found.accelerators)
 
 
-def _grid(said: str) -> str | float:
+def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:
+    """The price that the options leave as the best."""
+    kind = options.price_kind or "on-demand"
+    return money.best_price(
+        cluster, provider=options.provider or "", kind=kind, region=options.region or "", rates=rates
+    )
+
+
+def _grid(said: float | str) -> str | float:
     try:
         return float(said)
     except ValueError:
@@ -137,18 +159,15 @@ def _grid(said: str) -> str | float:
 
 def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question: Question) -> Price | None:
     """The cheapest offer; None, and a note, where there is none and nobody asked for one."""
-    kind = options.price_kind or "on-demand"
     try:
-        found = money.best_price(
-            cluster, provider=options.provider or "", kind=kind, region=options.region or "", rates=rates
-        )
+        best = _best(cluster, options, rates)
     except MissingDatum as error:
         if any((options.provider, options.price_kind, options.region)):
             raise
         question.warn(str(error))
         return None
-    why = f"the cheapest {kind} offer known of machines with as many accelerators as a node, {found.price_per_hour / found.accelerators:.4g} {found.currency} an accelerator and hour; {found.source} ({found.as_of})"
-    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", why)
+    found = best.price
+    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", best.why)
     return found
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tonnage.breakdown import Term
-from tonnage.catalogue.offers import Rates, cheapest, offers, rate
+from tonnage.catalogue.offers import Rates, cheapest, compared, offers, rate
 from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
 from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.formula import Basis, Number
@@ -44,11 +44,41 @@ class RunEnergy(Struct, frozen=True, kw_only=True):
 # ---- money ----
 
 
+class Choice(Struct, frozen=True, kw_only=True):
+    """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes if `whole`."""
+
+    price: Price
+    among: int
+    whole: bool
+
+    @property
+    def why(self) -> str:
+        """Which of how many prices this is, in words."""
+        one = self.price
+        offered = "index" if one.index else "offer"
+        which = (
+            f"the cheapest of {self.among} {one.kind} {offered}s known"
+            if self.among > 1
+            else f"the only {one.kind} {offered} known"
+        )
+        if one.index:
+            which += ": what others paid, and nobody's offer"
+        elif self.whole:
+            which += " of machines with as many accelerators as a node"
+        elif one.accelerators == 1:
+            which += " priced by the accelerator: none of machines as large as a node could be compared"
+        else:
+            which += " of smaller machines: none of those as large as a node could be compared"
+        each = f"{one.price_per_hour / one.accelerators:.4g} {one.currency} an accelerator and hour"
+        return f"{which}, {each}; {one.source} ({one.as_of})"
+
+
 def best_price(
     cluster: Cluster, *, provider: str = "", kind: str = "on-demand", region: str = "", term_months: int | None = None, currency: str = "",
     rates: Rates | None = None,
-) -> Price:  # fmt: skip
+) -> Choice:  # fmt: skip
     """The cheapest offer for this cluster: of machines that hold as many accelerators as its nodes, where there are such, else of smaller.
+    An index is no offer, and is taken where there is none.
 
     MissingDatum where no price is known, or none in a currency that has a rate.
     """
@@ -60,9 +90,10 @@ def best_price(
         )
         raise MissingDatum(f"no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write yours in "
                            "<config directory>/prices/, or give it.")  # fmt: skip
-    whole = [price for price in found if price.accelerators >= cluster.accelerators_per_node]
+    whole = [price for price in found if price.accelerators >= cluster.accelerators_per_node and not price.index]
     payable = [price for price in whole if price.currency == DOLLARS or price.currency in (rates or {})]
-    return cheapest(payable or found, rates)
+    chosen = payable or found
+    return Choice(price=cheapest(chosen, rates), among=len(compared(chosen, rates)), whole=bool(payable))
 
 
 def run_cost(

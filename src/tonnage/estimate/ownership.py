@@ -234,12 +234,16 @@ def complete(own: Ownership) -> Ownership:
     """The inputs with their defaults; MissingDatum names those that were not given and have none."""
     from msgspec.structs import replace
 
+    check(**{name: getattr(own, name) for name in _RANGES})
     missing = [f"{name}: {what}" for name, what in ASKED.items() if getattr(own, name) is None]
     if missing:
         raise MissingDatum(f"owning machines needs what no source gives for everybody: {'; '.join(missing)}.")
-    full = replace(own, **{name: default for name, (default, _) in _DEFAULTS.items() if getattr(own, name) is None})
-    for name, (low, high) in _RANGES.items():
-        value = getattr(full, name)
-        if isinstance(value, bool) or not low <= value <= high:
+    return replace(own, **{name: default for name, (default, _) in _DEFAULTS.items() if getattr(own, name) is None})
+
+
+def check(**inputs: float | None) -> None:
+    """Each input of an Ownership that was given must be in its range, whether or not the others are given."""
+    for name, value in inputs.items():
+        low, high = _RANGES[name]
+        if value is not None and (isinstance(value, bool) or not low <= value <= high):
             raise InvalidInput(f"{name} must be from {low:g} to {high:g}. Got {shown(value)}.")
-    return full

@@ -1,9 +1,5 @@
 """From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid choice."""
 
-from typing import Any
-
-from msgspec import Struct
-
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import (
@@ -25,6 +21,7 @@ from tonnage.estimate._training_method import check_base, training_method, usual
 from tonnage.estimate._trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate._uneven import uneven_ranks
 from tonnage.estimate._zero_options import zero_options
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import unknown
@@ -39,90 +36,6 @@ MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune"
 UNDER_DDP = "runtime transformers (its Trainer, under DDP on several accelerators)"
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
-
-
-class TrainingOptions(Struct, frozen=True, kw_only=True):
-    """What the user may say about a training run; None: not said."""
-
-    sequence_length: int | None = None
-    micro_batch_size: int | None = None
-    global_batch_size: int | None = None
-    num_microbatches: int | None = None
-    tensor_parallel_size: int | None = None
-    sequence_parallel: bool | None = None
-    pipeline_parallel_size: int | None = None
-    virtual_pipeline_size: int | None = None
-    pipeline_schedule: str | None = None
-    context_parallel_size: int | None = None
-    expert_parallel_size: int | None = None
-    expert_tensor_parallel_size: int | None = None
-    data_parallel_size: int | None = None
-    zero_stage: int | None = None
-    recompute: str | None = None
-    attention: str | None = None
-    dropout: bool | None = None
-    loss: str | None = None
-    precision: str | None = None
-    optimizer: str | None = None
-    optimizer_implementation: str | None = None
-    runtime: str | None = None
-    replicate_size: int | None = None
-    compile: bool | None = None
-    float8: str | None = None
-    float8_all_gather: bool | None = None
-    async_tensor_parallel: bool | None = None
-    optimizer_in_backward: bool | None = None
-    liger: bool | None = None
-    packing: bool | None = None
-    expandable_segments: bool | None = None
-    model_code: str | None = None
-    objective: str | None = None
-    teacher: str | None = None
-    engine_memory_share: float | None = None
-    method: str | None = None
-    lora_rank: int | None = None
-    lora_targets: str | None = None
-    lora_dropout: bool | None = None
-    base_weights: str | None = None
-    trainable_layers: int | None = None
-    first_stage_layers: int | None = None
-    last_stage_layers: int | None = None
-    pipeline_layout: str | None = None
-    account_for_embedding_in_pipeline_split: bool | None = None
-    account_for_loss_in_pipeline_split: bool | None = None
-    recompute_modules: str | None = None
-    context_parallel_method: str | None = None
-    expert_capacity_factor: float | None = None
-    expert_imbalance: float | None = None
-    straggler_slowdown: float | None = None
-    straggler_share: float | None = None
-    mtp_layers: int | None = None
-    runtime_version: str | None = None
-    offload_optimizer: str | None = None
-    offload_parameters: str | None = None
-    offload_activations: str | None = None
-    optimizer_offload_fraction: float | None = None
-    host_update_bandwidth: float | None = None
-    offload_modules: str | None = None
-    cuda_graph: str | None = None
-    tp_comm_overlap: bool | None = None
-    overlap_moe_expert_parallel_comm: bool | None = None
-    moe_token_dispatcher_type: str | None = None
-    data_loader_workers: int | None = None
-    reduce_bucket_size: int | str | None = None
-    allgather_bucket_size: int | str | None = None
-    overlap_comm: bool | None = None
-    contiguous_gradients: bool | None = None
-    sub_group_size: int | str | None = None
-    stage3_prefetch_bucket_size: int | str | None = None
-    stage3_max_live_parameters: int | str | None = None
-    stage3_max_reuse_distance: int | str | None = None
-    stage3_param_persistence_threshold: int | str | None = None
-    stage3_gather_16bit_weights_on_model_save: bool | None = None
-    zero_hpz_partition_size: int | str | None = None
-    zero_quantized_weights: bool | None = None
-    zero_quantized_nontrainable_weights: bool | None = None
-    zero_quantized_gradients: bool | None = None
 
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -369,8 +282,3 @@ def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
     stages = ", ".join(map(str, runtime.zero_stages))
     hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime has it."
     raise InvalidPlan(f"zero_stage must be one of those of runtime {runtime.name}: {stages}. Got {stage}. {hint}")
-
-
-def as_dict(options: Struct) -> dict[str, Any]:
-    """The options that were given."""
-    return {name: getattr(options, name) for name in options.__struct_fields__ if getattr(options, name) is not None}

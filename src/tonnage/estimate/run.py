@@ -152,7 +152,7 @@ def _deadline(
     if want.deadline is None:
         return None, None
     divided = Term.of(
-        "accelerators for the deadline, by division",
+        "rule of thumb for the deadline, memory not looked at",
         g.accelerators_by_division,
         basis="rule",
         n_hours=used.value,
@@ -165,7 +165,7 @@ def _deadline(
         step = step_time_at(chosen.data_parallel_size)
         return float(steps.value * step.value / reliability(step, chosen, options, checkpoint).goodput.value)
 
-    fewest = smallest_for_deadline(want.deadline, options.deadline or "", plan, cluster, seconds_at, fits_at)
+    fewest = smallest_for_deadline(want.deadline, str(options.deadline or ""), plan, cluster, seconds_at, fits_at)
     return accelerators(fewest).named("accelerators for the deadline"), divided
 
 

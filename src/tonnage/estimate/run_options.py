@@ -1,13 +1,14 @@
 """What is asked of a whole run, as people write it: how much training, until when, for how much money, and what may fail."""
 
 import re
+from collections.abc import Callable
 from datetime import date
 from math import isfinite
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum, shown
-from tonnage.units import DAY, human, parse_count, parse_seconds, parse_usd
+from tonnage.errors import InvalidInput, MissingDatum, OutOfRange, shown
+from tonnage.units import DAY, human, parse_count, parse_number, parse_rate, parse_seconds, parse_usd
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
 OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_read_bandwidth")  # said of a step too
@@ -17,29 +18,38 @@ _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 class RunOptions(Struct, frozen=True, kw_only=True):
     """What was said about the run; None is the default, which the estimate chooses and explains.
 
-    `tokens` ("15T"), `epochs` of `dataset_tokens` and `max_steps` say how much is trained: one of the three, or none with a
-    budget, which is then spent. `deadline`: "30d", "2w", or the last day as an ISO date. `budget` [USD] needs a price
-    [USD per accelerator-hour]; `budget_accelerator_hours` needs none. `checkpoint_seconds`: how long training stands
-    still for a checkpoint; else its bytes are written at `storage_bandwidth` [bytes/s], by all accelerators together, and read at
-    `storage_read_bandwidth`, where that is not the same.
-    `checkpoint_interval` [seconds of training], `restart_seconds` from a failure until training goes on, and
-    `accelerator_mtbf`: mean seconds between failures of one accelerator with its share of node and network.
+    One of `tokens`, `epochs` of `dataset_tokens` and `max_steps` says how much is trained, or none with a budget, which is then spent.
+
+    - tokens [tokens]: training tokens, such as 15T; or give epochs, or max_steps
+    - epochs [epochs]: passes over the data set
+    - dataset_tokens [tokens]: tokens of the data set
+    - max_steps [steps]: optimizer steps
+    - deadline [time]: 30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?
+    - budget [USD]: money that may be spent, such as 100k: how many tokens does it buy?
+    - budget_accelerator_hours [accelerator-hours]: accelerator-hours that may be spent
+    - price_per_accelerator_hour [USD]: price of one accelerator for one hour
+    - checkpoint_seconds [time]: time that training stands still for a checkpoint, such as 30s (default: its bytes / storage_bandwidth)
+    - checkpoint_interval [time]: training between two checkpoints, such as 30min (default: Daly's optimum)
+    - storage_bandwidth [bytes/s]: bytes a second that all accelerators together write, such as 20GB/s (default: 122 MB/s an accelerator, as for Llama 3)
+    - storage_read_bandwidth [bytes/s]: bytes a second that all accelerators together read, such as 40GB/s (default: storage_bandwidth)
+    - restart_seconds [time]: time from a failure until training goes on, such as 10min (default: 10 minutes and reading the checkpoint)
+    - accelerator_mtbf [time]: mean time between failures of one accelerator with its share of node and network, such as 5y (default: 5.8 years, as Llama 3's H100)
     """
 
     tokens: int | str | None = None
     epochs: float | None = None
     dataset_tokens: int | str | None = None
     max_steps: int | str | None = None
-    deadline: str | None = None
+    deadline: float | str | None = None
     budget: float | str | None = None
     budget_accelerator_hours: float | str | None = None
     price_per_accelerator_hour: float | None = None
-    checkpoint_seconds: float | None = None
-    checkpoint_interval: float | None = None
-    storage_bandwidth: float | None = None
-    storage_read_bandwidth: float | None = None
-    restart_seconds: float | None = None
-    accelerator_mtbf: float | None = None
+    checkpoint_seconds: float | str | None = None
+    checkpoint_interval: float | str | None = None
+    storage_bandwidth: float | str | None = None
+    storage_read_bandwidth: float | str | None = None
+    restart_seconds: float | str | None = None
+    accelerator_mtbf: float | str | None = None
 
     @property
     def stray(self) -> str:
@@ -74,10 +84,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
 def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     """Read and check; an error names the option, its value and what it could be. `price` [USD]: where no option gives one."""
     read = Wanted(
-        tokens=_count("tokens", o.tokens), epochs=_positive("epochs", o.epochs), dataset_tokens=_count("dataset_tokens", o.dataset_tokens),
-        steps=_count("max_steps", o.max_steps), deadline=deadline_seconds(o.deadline, today), budget=_money("budget", o.budget),
-        hours=_positive("budget_accelerator_hours", _counted("budget_accelerator_hours", o.budget_accelerator_hours)),
-        price=_positive("price_per_accelerator_hour", o.price_per_accelerator_hour if o.price_per_accelerator_hour is not None else price),
+        tokens=count("tokens", o.tokens), epochs=positive("epochs", o.epochs), dataset_tokens=count("dataset_tokens", o.dataset_tokens),
+        steps=count("max_steps", o.max_steps), deadline=deadline_seconds(o.deadline, today), budget=money("budget", o.budget),
+        hours=positive("budget_accelerator_hours", o.budget_accelerator_hours),
+        price=positive("price_per_accelerator_hour", o.price_per_accelerator_hour if o.price_per_accelerator_hour is not None else price),
     )  # fmt: skip
     given = {"tokens": read.tokens, "epochs": read.epochs, "max_steps": read.steps}
     said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
@@ -103,21 +113,21 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     return read
 
 
-def deadline_seconds(text: str | None, today: date | None) -> float | None:
+def deadline_seconds(text: float | str | None, today: date | None) -> float | None:
     """Seconds that a deadline leaves: a time with its unit, or an ISO date, of which the whole day still counts."""
     if text is None:
         return None
-    said = str(text).strip()
+    said = text.strip() if isinstance(text, str) else f"{text:g}"
     if _DATE.fullmatch(said):
         return _until(said, today)
     if re.fullmatch(r"[-+0-9.,_eE]+", said):
         raise InvalidInput(
-            f"deadline needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(text)}."
+            f"deadline needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(said)}."
         )
     seconds = parse_seconds(said, "deadline")
     if not 0 < seconds <= LARGEST:
         raise InvalidInput(
-            f"deadline must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(text)}."
+            f"deadline must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(said)}."
         )
     return seconds
 
@@ -137,47 +147,49 @@ def _until(said: str, today: date | None) -> float:
     return float(((last - today).days + 1) * DAY)
 
 
-def duration(name: str, value: float | None, *, least: float = 0.0) -> float | None:
-    """A time of the options in seconds: finite, more than `least`."""
-    if value is not None and not least < _finite(name, value) <= LARGEST:
-        raise InvalidInput(f"{name} must be more than {least:g} and at most {LARGEST:.0e} s. Got {shown(value)}.")
-    return value
+def positive(
+    name: str, value: object, parse: Callable[[str, str], float] = parse_number, unit: str = ""
+) -> float | None:
+    """A number, or a text that `parse` reads, from above 0 to LARGEST: one range is said, whichever way it is missed."""
+    if value is None:
+        return None
+    span = f"{name} must be more than 0 and at most {LARGEST:.0e}{unit}. Got {shown(value)}."
+    try:
+        read = parse(value, name) if isinstance(value, str) else _finite(name, value)
+    except OutOfRange:
+        raise InvalidInput(span) from None
+    if not 0 < read <= LARGEST:
+        raise InvalidInput(span)
+    return read
 
 
-def rate(name: str, value: float | None) -> float | None:
-    """Bytes a second."""
-    return _positive(name, value)
-
-
-def _count(name: str, value: object) -> int | None:
+def count(name: str, value: object) -> int | None:
     """A whole number of things from 1 on."""
-    found = _positive(name, _counted(name, value))
+    found = positive(name, value, parse_count)
     if found is not None and found != int(found):
         raise InvalidInput(f"{name} must be a whole number. Got {shown(value)}.")
     return None if found is None else int(found)
 
 
-def _counted(name: str, value: object) -> float | None:
-    """A number, or a text such as 15T; what is no number is an error."""
-    if value is None or isinstance(value, int | float):
-        return value
-    if isinstance(value, str):
-        return parse_count(value, name)
-    raise InvalidInput(f"{name} must be a number such as 15e12, or a text such as 15T. Got {shown(value)}.")
+def duration(name: str, value: object) -> float | None:
+    """A time of the options in seconds."""
+    return positive(name, value, parse_seconds, " s")
 
 
-def _money(name: str, value: object) -> float | None:
-    return _positive(name, parse_usd(value, name) if isinstance(value, str) else _counted(name, value))
+def rate(name: str, value: object) -> float | None:
+    """Bytes a second."""
+    return positive(name, value, parse_rate)
 
 
-def _positive(name: str, value: float | None) -> float | None:
-    if value is not None and not 0 < _finite(name, value) <= LARGEST:
-        raise InvalidInput(f"{name} must be more than 0 and at most {LARGEST:.0e}. Got {shown(value)}.")
-    return value
+def money(name: str, value: object) -> float | None:
+    """US dollars."""
+    return positive(name, value, parse_usd)
 
 
-def _finite(name: str, value: float) -> float:
-    """The value, unless it is no number at all: a bool, NaN, infinity."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (isinstance(value, int) or isfinite(value)):
+def _finite(name: str, value: object) -> float:
+    """The value, unless it is no number at all: a list, a bool, NaN, infinity."""
+    if not isinstance(value, int | float):
+        raise InvalidInput(f"{name} must be a number, or a text with one. Got {shown(value)}.")
+    if isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
         raise InvalidInput(f"{name} must be a finite number. Got {shown(value)}.")
     return value

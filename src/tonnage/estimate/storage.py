@@ -99,10 +99,10 @@ def checkpoint_times(checkpoint: Term, num_accelerators: int, options: RunOption
 def note_storage(times: Checkpoints, options: RunOptions, question: Question) -> None:
     """How fast the storage is taken to be; nothing where checkpoint_seconds says how long it takes."""
     if times.write.children:
-        question.take("storage_bandwidth", options.storage_bandwidth, times.write.children[1].value, "default",
+        question.take("storage_bandwidth", rate("storage_bandwidth", options.storage_bandwidth), times.write.children[1].value, "default",
                       f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}")  # fmt: skip
-    if options.storage_read_bandwidth is not None:
-        question.put("storage_read_bandwidth", options.storage_read_bandwidth, "given")
+    if times.read.children:
+        question.put("storage_read_bandwidth", times.read.children[1].value, "given")
 
 
 def _storage(given: float | None, num_accelerators: int) -> Term:

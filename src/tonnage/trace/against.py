@@ -9,7 +9,7 @@ from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
 from tonnage.errors import MissingDatum
 from tonnage.estimate.answers import train
-from tonnage.estimate.plans import TrainingOptions
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.trace.answer import TraceAnswer
 from tonnage.trace.events import Category, Events
 from tonnage.trace.request import TraceOptions

@@ -14,8 +14,9 @@ from tonnage.architectures import Model
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import Band, band_of
-from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, TrainingOptions, training_plan
+from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation._params import model_of
 from tonnage.validation._predictions import Prediction

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.errors import MissingDatum
 from tonnage.estimate import plans
-from tonnage.estimate.plans import TrainingOptions
+from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TRAINING, training_runtime
 
 # What is the case without the option, so that leaving it out changes nothing.
