@@ -60,7 +60,7 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
     """What a row asks; a TonnageError that names what is in the way."""
     run, source = _run(row)
     model = _models.model_of(run, source, references)
-    run.layers = model.num_layers
+    run.layers, run.parameters = model.num_layers, model.num_parameters()
     cluster = _machines.cluster_of(run, source, _alone(row))
     source.rules(run)
     _fill(run)

@@ -63,6 +63,8 @@ def figure_of(measured: Measured, step: Step) -> Figure:
         raise MissingDatum(f"{shown(measured.metric)} depends on when a quality is reached")
     if re.search(r"training flops", metric):
         return _whole_flops(measured, step)
+    if re.match(r"[tp]flop", unit):  # "TFLOP/s/GPU (44% of peak)" is the former
+        return _flops(measured, step)
     if re.search(r"\b(hfu|mfu|% of|utili[sz]ation)\b", both) or "% of" in both:
         return _utilisation(measured, step)
     if re.search(r"flop", both):

@@ -23,6 +23,7 @@ NODE_SIZE = 8  # DGX and HGX, p4d, p5, a3
 TRAY = re.compile(r"(\d+(?:\.\d+)?) GiB is (\d+(?:\.\d+)?)% of")
 GB200_SHOWS = (178, 190)  # GiB that a driver shows of 186 or 192 GB
 BITS = 8
+USUAL = 1024  # accelerators of a run whose hours alone are published
 # Machines whose links are those of another: what its own name says decides first.
 LIKE = {"H100-SXM-96GB": "dgx-h100", "H100-SXM-80GB": "dgx-h100", "H200-SXM-141GB": "dgx-h200"}
 
@@ -31,10 +32,13 @@ def cluster_of(run: Run, source: Source, count: int) -> Cluster:
     """The row's machine. `count`: of accelerators where the row does not say it and its figure is about one; 0: then it is an error."""
     chip = _chip(run, source)
     gpus = _count(run) or count
+    if not gpus and "hours" in run.row.measured.unit.lower():
+        gpus = USUAL
+        run.guess(f"{USUAL:,} accelerators are guessed: their hours hardly depend on it")
     if not gpus:
         raise MissingDatum("the row does not say how many accelerators it ran on")
     each = _per_node(run, chip, gpus)
-    run.accelerator, run.gpus = chip.name, gpus
+    run.accelerator, run.gpus, run.memory = chip.name, gpus, chip.memory.usable_bytes
     return Cluster(
         accelerator=chip,
         num_nodes=gpus // each,

@@ -14,7 +14,7 @@ class Run:
     """One row on its way to a question.
 
     `options`: by the names of TrainingOptions; `plan`: fields of TrainingPlan beyond them; `notes`: what was taken that the row does
-    not say; `is_guessed`: something of it nobody says. `layers`: of the model; `name`: of the model in plain letters.
+    not say; `is_guessed`: something of it nobody says. `layers`, `parameters`: of the model; `name`: of it in plain letters. `memory`: bytes of an accelerator.
     """
 
     def __init__(self, row: Row, options: Options):
@@ -22,8 +22,8 @@ class Run:
         self.plan: dict[str, Any] = {}
         self.notes: list[str] = []
         self.is_guessed = False
-        self.layers, self.name = 0, ""
-        self.accelerator, self.gpus = "", 0
+        self.layers, self.parameters, self.name = 0, 0, ""
+        self.accelerator, self.gpus, self.memory = "", 0, 0
 
     def implied(self, name: str, value: Any, why: str) -> None:
         """The source's recipe or documentation says so."""

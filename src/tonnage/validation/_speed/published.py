@@ -2,6 +2,10 @@
 
 from tonnage.validation._speed._run import Run, Source, even_chunks
 
+LARGE, INSIDE = 20e9, 8  # parameters from which on models were cut; tensor ranks of a node
+AT_ONCE = 8192  # tokens of a micro-batch of a model that is not cut
+BATCH = 4e6  # tokens: GPT-3's 3.2 million, Llama's 4, OPT's 2, Falcon's 4
+
 
 def llama3(run: Run) -> None:
     """Grattafiori2024, section 3.3: table 4."""
@@ -38,7 +42,30 @@ def pythia(run: Run) -> None:
 
 
 def others(run: Run) -> None:
+    """What nobody says is guessed as such runs were laid out: Megatron's way from 20 billion parameters on, sharded data parallelism below."""
     run.guess("the layout is not said")
+    if any(run.size(f"{name}_parallel") > 1 for name in ("tensor", "pipeline", "expert")) or not run.gpus:
+        return
+    large = run.parameters >= LARGE and run.gpus % INSIDE == 0
+    if large:
+        sizes = {"tensor_parallel_size": INSIDE, "pipeline_parallel_size": _stages(run)}
+        run.options |= {"runtime": "megatron", "zero_stage": 1, **sizes}
+    else:
+        run.options |= {"runtime": "fsdp2"}
+    run.guess(f"runtime {run.options['runtime']} is guessed of {run.parameters:,} parameters")
+    run.guessed("recompute", "selective", "what memory of 40 to 80 GB asks for")
+    length = run.config.length("seq_len") or 2048
+    run.guessed("micro_batch_size", 1 if large else max(AT_ONCE // length, 1), "thousands of tokens at once")
+    if not run.options.get("global_batch_size"):
+        at_once = run.options["micro_batch_size"] * run.replicas
+        run.guessed("global_batch_size", max(round(BATCH / length / at_once), 1) * at_once, "about four million tokens")
+
+
+def _stages(run: Run) -> int:
+    """The fewest pipeline stages on which weights and gradients take half of the memory, 6 bytes for each parameter."""
+    held = 6 * run.parameters / INSIDE / (run.memory / 2)
+    fitting = (p for p in (1, 2, 4, 8, 16, 32) if p >= held and run.layers % p == 0 and run.gpus % (INSIDE * p) == 0)
+    return next(fitting, 1)
 
 
 SOURCES = (
