@@ -44,9 +44,6 @@ class Fixed(NamedTuple):
 AICONF = "aiconfigurator-core 0.12.0, systems/data"
 FIXED = (
     Fixed("bf16.Ampere", 0.834, f"{AICONF}/a100_sxm gemm_perf: share of peak of large bf16 products"),
-    Fixed("half_depth", 90.0, f"{AICONF}, gemm_perf of nine GPUs: depth at which a product reaches half of its share"),
-    Fixed("narrow_half_depth", 500.0, f"{AICONF}, gemm_perf: fp8 452 on Hopper, 600 on Blackwell"),
-    Fixed("experts_half_depth", 500.0, f"{AICONF}, moe_perf: 422 to 500 on Hopper and Blackwell"),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
 )  # fmt: skip
 FITTED = (
@@ -54,39 +51,38 @@ FITTED = (
     Fitted("bf16.Blackwell", 0.68, 0.05, 0.40, 0.75, "large bf16 products on Blackwell"),
     Fitted("fp8.Hopper", 0.62, 0.15, 0.30, 0.75, "large fp8 products on Hopper"),
     Fitted("fp8.Blackwell", 0.62, 0.15, 0.30, 0.75, "large fp8 products on Blackwell"),
-    Fitted("fp4.Blackwell", 0.50, 0.2, 0.20, 0.75, "large fp4 products on Blackwell"),
+    Fitted("fp4.Blackwell", 0.65, 0.15, 0.30, 0.75, "large fp4 products on Blackwell"),
     Fitted("attention.Ampere", 0.60, 0.2, 0.30, 0.80, "fused attention, forward"),
     Fitted("attention.Hopper", 0.60, 0.2, 0.25, 0.80, "fused attention, forward"),
     Fitted("flash2.Hopper", 0.35, 0.15, 0.2, 0.6, "FlashAttention-2, of which Shah2024 saw 0.35"),
-    Fitted("older_attention", 0.7, 0.2, 0.3, 1.0, "of FlashAttention-2's share, Triton kernels of 2022"),
     Fitted("attention.Blackwell", 0.50, 0.2, 0.20, 0.80, "fused attention, forward"),
     Fitted("attention_backward", 0.85, 0.15, 0.50, 1.05, "of attention's share"),
-    Fitted("experts", 0.80, 0.2, 0.30, 1.0, "of products' share, for experts of unequal length"),
     Fitted("memory", 0.80, 0.1, 0.60, 0.93, "of the memory's bandwidth"),
     Fitted("host", 6e-6, 0.15, 3e-6, 9e-6, "seconds to ask for a kernel"),
     Fitted("router_kernels", 60, 0.5, 10, 400, "kernels of a router and its dispatcher"),
-    Fitted("alltoall", 2, 0.5, 0.5, 4, "times that, where sizes come from other ranks"),
+    Fitted("alltoall", 2, 0.5, 0.5, 8, "times that, where sizes come from other ranks"),
+    Fitted("expert_kernels", 12, 0.4, 1, 40, "kernels of one product of one expert: casts, scales, the product"),
+    Fitted("row_moves", 1.8, 0.4, 1.0, 8.0, "times that bytes of rows of experts take: permutations, copies"),
     Fitted("newer_around_experts", 0.5, 0.5, 0.05, 1.0, "of the time around experts' products, from core 0.18 on"),
     Fitted("half_side", 60, 0.5, 5, 800, "rows or columns at which a product reaches half of its share"),
     Fitted("cast", 0.5, 0.5, 0.02, 4, "passes over a narrow product's operands"),
     Fitted("scan", 0.1, 1.0, 0.0005, 0.5, "of the 16-bit peak, recurrences"),
+    Fitted("scan_step", 1e-7, 0.7, 1e-9, 1e-6, "seconds a token of a sequence, recurrences"),
     Fitted("latency_inside", 2e-5, 0.5, 2e-6, 1e-4, "seconds of a collective's start in a node"),
     Fitted("latency_outside", 2e-5, 0.5, 3e-6, 3e-4, "and across nodes, times the root of their number"),
     Fitted("hidden", 0.8, 0.2, 0.2, 1.0, "of communication that can run beside compute"),
     Fitted("step", 1e-2, 0.7, 1e-3, 0.1, "seconds of a step besides"),
-    Fitted("frameworks.nanotron", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
-    Fitted("frameworks.fsdp2", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
-    Fitted("frameworks.torchtune", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
-    Fitted("frameworks.megatron", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers"),
-    Fitted("frameworks.deepspeed", 1.0, 0.35, 0.6, 2.2, "step time over that of NVIDIA's containers of Megatron"),
+    Fitted("frameworks.torchtune", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
+    Fitted("frameworks.deepspeed", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
 )  # fmt: skip
 NAMES = [each.name for each in FITTED]
 # Large products of one accelerator over those of its generation: aiconfigurator-core 0.12.0, gemm_perf (kernels' tables, shares of peak).
+# 4-bit products as 8-bit ones: their table has the cast of the operands in it.
 CHIPS = {
-    "B200-SXM-180GB": {"bf16": 0.693 / 0.718, "fp8": 0.711 / 0.725, "fp4": 0.518 / 0.465},
-    "B300-SXM-288GB": {"bf16": 0.738 / 0.718, "fp8": 0.758 / 0.725, "fp4": 0.416 / 0.465},
-    "GB200-186GB": {"bf16": 0.661 / 0.718, "fp8": 0.697 / 0.725, "fp4": 0.508 / 0.465},
-    "GB300-288GB": {"bf16": 0.769 / 0.718, "fp8": 0.779 / 0.725, "fp4": 0.412 / 0.465},
+    "B200-SXM-180GB": {"bf16": 0.693 / 0.718, "fp8": 0.711 / 0.725, "fp4": 0.711 / 0.725},
+    "B300-SXM-288GB": {"bf16": 0.738 / 0.718, "fp8": 0.758 / 0.725, "fp4": 0.758 / 0.725},
+    "GB200-186GB": {"bf16": 0.661 / 0.718, "fp8": 0.697 / 0.725, "fp4": 0.697 / 0.725},
+    "GB300-288GB": {"bf16": 0.769 / 0.718, "fp8": 0.779 / 0.725, "fp4": 0.779 / 0.725},
 }  # fmt: skip
 
 

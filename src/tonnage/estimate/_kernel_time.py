@@ -1,4 +1,8 @@
-"""Seconds of kernels: a roofline whose ceilings are shares of the datasheet's peaks. All numbers may be arrays."""
+"""Seconds of kernels: arithmetic and bytes at shares of the datasheet's peaks. All numbers may be arrays.
+
+What a product reads and writes comes on top of its arithmetic: so the kernels that SimuMax measured on a B200 say of dense and grouped
+products from 128 to 65,536 rows, and so does the fit (docs/decisions/0014-what-a-product-takes.md).
+"""
 
 from typing import TYPE_CHECKING
 
@@ -36,27 +40,31 @@ class KernelTime:
         self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1
+        # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read and written
+        self.accumulated = step.recipe.main_gradient_bytes - 1 if step.plan.runtime == "megatron" else 0
         self.own = rates.chips.get(self.chip.name, {})
+        self.power = self._power(step)
         self.attention_share = self._attention_share(step)
 
     def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
         """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
         moved = self.moved(work)
         if work.kind == "move":
-            slow = moved - (1 - self.around_experts) * self.moved(work, of="row")
+            slow = moved + (self.rates.row_moves * self.around_experts - 1) * self.moved(work, of="row")
             return slow / self.bandwidth + work.kernels * self.rates.launch, 0, moved
         flops = work.flops * self.sizes.factor(work.per)
         if work.kind == "scan":
-            return flops / (self.chip.peak(self.wide) * self.rates.scan), flops, moved
+            return self._scan(work, flops), flops, moved
         if work.kind == "attention":
             flops, rate = self._attention(work, flops, window)
-        else:
-            rate = self._product(work)
-        seconds = maximum(flops / rate, moved / self.bandwidth) + self.rates.launch
+            return maximum(flops / rate, moved / self.bandwidth) + self.rates.launch, flops, moved
+        weights = self.moved(work, of="parameter")
+        whole = moved + self.accumulated * weights if work.wgrad else moved
+        seconds = flops / self._product(work) + whole / self.bandwidth + self.rates.launch
         if self.is_narrow(work):
             casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
-            seconds = seconds + casts * (moved - self.moved(work, of="parameter")) / self.bandwidth
-        return seconds, flops, moved
+            seconds = seconds + casts * (moved - weights) / self.bandwidth
+        return seconds, flops, whole
 
     def moved(self, work: Work, of: str = "") -> Number:
         """Bytes read and written; `of`: what grows with this unit alone."""
@@ -71,46 +79,46 @@ class KernelTime:
         return work.quantised and self.narrow in self.chip.dense_flops
 
     def _product(self, work: Work) -> Number:
-        """FLOP/s of a product: a short side leaves tiles half empty, a short depth is spent on filling and draining them."""
+        """FLOP/s of a product: a short side leaves tiles half empty."""
         name = self.narrow if self.is_narrow(work) else self.wide
-        rows, inner, outer = self._shape(work)
-        r = self.rates
+        rows, outer = self._shape(work)
         kind = "bf16" if name == self.wide else name
         share = self.shares.matrix.get(kind, self.shares.matrix["bf16"]) * self.own.get(kind, 1.0)
-        depth = (
-            r.experts_half_depth
-            if work.kind == "experts"
-            else r.half_depth
-            if name == self.wide
-            else r.narrow_half_depth
-        )
-        share = share / ((1 + depth / inner) * (1 + r.half_side / outer) * (1 + r.half_side / rows))
-        if work.kind == "experts":
-            share = share * r.experts
+        share = share * self.power / ((1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows))
         return self.chip.peak(name) * share
 
-    def _shape(self, work: Work) -> tuple[Number, Number, Number]:
-        """Rows, depth and columns of a product on this rank; of experts the mean of their rows."""
+    def _shape(self, work: Work) -> tuple[Number, Number]:
+        """Rows and columns of a product on this rank; of experts the mean of their rows."""
         sizes = self.sizes
         cut = sizes.t if work.per.split == "tensor" else sizes.shares.q if work.per.unit == "row" else 1
-        inner = work.inner / cut if work.cut == "inner" else work.inner
         outer = work.outer / cut if work.cut == "outer" else work.outer
         if work.kind == "experts":
             rows = sizes.rows if work.per.unit == "row" else self.tokens * work.copies
-            return maximum(rows / self.experts, 1), inner, outer
+            return maximum(rows / self.experts, 1), outer
         is_cut = work.per.split == "whole" and sizes.sequence_parallel
-        return self.tokens / sizes.t if is_cut else self.tokens, inner, outer
+        return self.tokens / sizes.t if is_cut else self.tokens, outer
 
     def _attention_share(self, step: "Step") -> float:
         """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels, others FlashAttention-2."""
         own = step.plan.runtime == "megatron" or self.chip.generation.startswith("Blackwell")
-        share = self.shares.attention if own else self.shares.flash2 or self.shares.attention
-        return share * (self.rates.older_attention if step.plan.attention == "triton" else 1)
+        return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
+
+    def _power(self, step: "Step") -> float:
+        """What this machine's arithmetic reaches over what its generation's does: by what its products were measured to reach."""
+        if step.plan.product_share is None:
+            return 1
+        return step.plan.product_share / (self.shares.matrix["bf16"] * self.own.get("bf16", 1.0))
+
+    def _scan(self, work: Work, flops: Number) -> Number:
+        """A recurrence: its arithmetic, and a walk along the sequence that no other sequence and no other head makes longer."""
+        walks = 2 if work.when == "backward" else 1
+        arithmetic = flops / (self.chip.peak(self.wide) * self.rates.scan)
+        return arithmetic + walks * self.rates.scan_step * self.sizes.s / self.sizes.c
 
     def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
         """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
         if not work.fused:
-            return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"]
+            return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"] * self.power
         s = self.sizes.s
         every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys
         if not work.causal:

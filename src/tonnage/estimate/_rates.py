@@ -34,34 +34,33 @@ class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that the time of a step is fitted with.
 
-    `attention_backward`: of attention's share; `older_attention`: of Triton kernels of 2022, of FlashAttention-2's share; `experts`: of that of products, for those of experts, which differ in length;
-    `memory`: share of the memory's bandwidth. `launch`: seconds between two kernels; `host`: seconds that the host takes to ask
-    for one; `router_kernels`: kernels of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks.
-    `half_depth`, `half_side`: columns and rows of a product at which half of the share is lost, `narrow_half_depth` and
-    `experts_half_depth` of 8- and 4-bit products and of experts. `chips`: shares of an accelerator over its generation's. `cast`: how often
-    a narrow product's operands pass memory again. `scan`: share of the 16-bit peak of recurrences. `latency_inside`, `latency_outside`: seconds that ranks
-    wait for each other at a collective, beyond what it takes alone (links.toml). `hidden`: what of communication that can run beside
-    compute does. `step`: seconds a step besides.
-    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations, casts. `frameworks`: step times over those of NVIDIA's containers of Megatron. `bands`: by kind of row.
+    `attention_backward`: of attention's share. `memory`: share of the memory's bandwidth. `half_side`: columns and rows of a product at which
+    half of the share is lost. `chips`: shares of an accelerator over its generation's. `cast`: how often a narrow product's
+    operands pass memory again. `row_moves`: seconds of moving rows of experts over those that their bytes take.
+    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations, casts.
+    `launch`: seconds between two kernels; `host`: seconds that the host takes to ask for one; `router_kernels`: kernels of a router and
+    its dispatcher, times `alltoall` where it waits for sizes from other ranks; `expert_kernels`: of one product of one expert.
+    `scan`: share of the 16-bit peak of recurrences; `scan_step`: seconds a token of a sequence besides. `latency_inside`, `latency_outside`:
+    seconds that ranks wait for each other at a collective, beyond what it takes alone (links.toml). `hidden`: what of communication that
+    can run beside compute does. `step`: seconds a step besides. `frameworks`: step times over those of Megatron, where a runtime's differ.
+    `bands`: by kind of row.
     """
 
     generations: Mapping[str, Generation]
     attention_backward: float
-    older_attention: float = 1
-    narrow_half_depth: float = 90
-    experts_half_depth: float = 90
     chips: Mapping[str, Mapping[str, float]] = {}
-    experts: float
+    row_moves: float
     newer_around_experts: float
+    expert_kernels: float
     memory: float
     launch: float
     host: float
     router_kernels: float
     alltoall: float
-    half_depth: float
     half_side: float
     cast: float
     scan: float
+    scan_step: float
     hidden: float
     step: float
     latency_inside: float = 0.0

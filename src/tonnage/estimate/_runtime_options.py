@@ -18,6 +18,7 @@ METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
 # What changes time alone, with Megatron's own defaults: --cuda-graph-impl, --moe-token-dispatcher-type.
 TIMING = ("cuda_graph", "tp_comm_overlap", "overlap_moe_expert_parallel_comm", "moe_token_dispatcher_type")
 GRAPHS, DISPATCHERS = ("none", "full"), ("alltoall", "flex")
+SCOPES = ("attn", "mamba", "mlp", "moe", "moe_router", "moe_preprocess")  # --cuda-graph-scope
 
 
 def runtime_options(
@@ -56,9 +57,10 @@ def _timing(sizes: dict[str, Any], o: TrainingOptions, q: Question) -> dict[str,
     made: dict[str, Any] = {}
     for name, choices in (("cuda_graph", GRAPHS), ("moe_token_dispatcher_type", DISPATCHERS)):
         if (value := getattr(o, name)) is not None:
-            if value not in choices:
-                raise unknown(name, value, choices)
-            made[name] = q.take(name, value, choices[0])
+            parts = ",".join(part.strip() for part in value.split(","))
+            if value not in choices and (name != "cuda_graph" or not set(parts.split(",")) <= set(SCOPES)):
+                raise unknown(name, value, (*choices, *(SCOPES if name == "cuda_graph" else ())))
+            made[name] = q.take(name, parts, choices[0])
     for name, size in (
         ("tp_comm_overlap", "tensor_parallel_size"),
         ("overlap_moe_expert_parallel_comm", "expert_parallel_size"),

@@ -14,10 +14,11 @@ from tonnage.estimate._kernel_time import KernelTime
 from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Network, Sending
 from tonnage.estimate._offload import offloaded
+from tonnage.estimate._passes import WHEN, Passes
 from tonnage.estimate._points import running
 from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
-from tonnage.estimate._schedule import Times, bubble
+from tonnage.estimate._schedule import bubble
 from tonnage.estimate._stage import StageMemory
 from tonnage.estimate.offload_traffic import OffloadTraffic, offload_traffic, over_host
 from tonnage.estimate.training import Step
@@ -26,74 +27,7 @@ from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
 from tonnage.tape import Exchange, Extent, Layer, Work
 
-WHEN = ("forward", "again", "backward")
 FULL_GRAPH = "full"  # the host replays a whole step
-
-
-class Spent:
-    """Seconds of kernels of one kind, with their FLOP and the bytes that they move."""
-
-    __slots__ = ("bytes", "flops", "hidden", "seconds")
-
-    def __init__(self) -> None:
-        self.seconds: Number = 0
-        self.flops: Number = 0
-        self.bytes: Number = 0
-        self.hidden: Number = 0
-
-    def add(self, seconds: Number, flops: Number, moved: Number, count: Number = 1, hidden: Number = 0) -> None:
-        """More of it; `hidden`: seconds of links that run beside kernels, and are not in `seconds`."""
-        self.seconds = self.seconds + count * seconds
-        self.flops = self.flops + count * flops
-        self.bytes = self.bytes + count * moved
-        self.hidden = self.hidden + count * hidden
-
-
-class Passes:
-    """One micro-batch through some layers. `kernels`: by pass and kind; `sent`: bytes and exposed seconds by pass and group of ranks;
-    `waits`: seconds by pass in which kernels wait for the host."""
-
-    def __init__(self) -> None:
-        self.kernels: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
-        self.sent: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
-        self.waits: defaultdict[str, Number] = defaultdict(int)
-        self.weights: Number = 0  # seconds of backward that make gradients of weights
-
-    def add(self, other: "Passes", count: Number = 1) -> None:
-        """Another's, `count` times."""
-        for mine, theirs in ((self.kernels, other.kernels), (self.sent, other.sent)):
-            for key, spent in theirs.items():
-                mine[key].add(spent.seconds, spent.flops, spent.bytes, count, spent.hidden)
-        for when, seconds in other.waits.items():
-            self.waits[when] = self.waits[when] + count * seconds
-        self.weights = self.weights + count * other.weights
-
-    def computing(self, when: str) -> Number:
-        """Seconds of kernels, and of waiting for the host, in a pass."""
-        return sum((spent.seconds for (at, _), spent in self.kernels.items() if at == when), self.waits[when])
-
-    def sending(self, when: str) -> Number:
-        """Seconds of a pass in which only links work."""
-        return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
-
-    def only(self, when: str) -> "Passes":
-        """One of its passes."""
-        made = Passes()
-        for mine, theirs in ((self.kernels, made.kernels), (self.sent, made.sent)):
-            theirs.update({key: spent for key, spent in mine.items() if key[0] == when})
-        made.waits[when] = self.waits[when]
-        return made
-
-    @property
-    def seconds(self) -> Number:
-        """All of it."""
-        return sum(self.computing(when) + self.sending(when) for when in WHEN)
-
-    @property
-    def times(self) -> Times:
-        """By what a schedule puts apart; exchanges and what is run again count with the gradients of inputs."""
-        forward = self.computing("forward") + self.sending("forward")
-        return Times(forward, self.seconds - forward - self.weights, self.weights)
 
 
 class StepTime:
@@ -114,14 +48,14 @@ class StepTime:
 
     def _passes(self, layer: Layer, window: int | None) -> Passes:
         made = Passes()
-        counts: defaultdict[str, int] = defaultdict(int)
+        counts: defaultdict[str, Number] = defaultdict(int)
         for work in layer.work:
             if work.exchange is not None:
                 beside, sending = self._beside(work.exchange), self._sending(work.exchange, work)
                 seconds = sending.seconds * (1 - beside)
                 made.sent[work.when, work.exchange.group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
             else:
-                counts[work.when] += work.kernels
+                counts[work.when] += self._asked(work)
                 spent = self.kernels.seconds(work, window)
                 made.kernels[work.when, work.kind].add(*spent)
                 made.weights = made.weights + spent[0] if work.wgrad else made.weights
@@ -129,11 +63,23 @@ class StepTime:
             self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in layer.work))
         return made
 
-    def _wait(self, made: Passes, counts: dict[str, int], routes: bool) -> None:
+    def _asked(self, work: Work) -> Number:
+        """Kernels that the host asks for: of experts one after the other, of what a graph replays none."""
+        if work.kind == "experts":
+            return self.rates.expert_kernels * self.kernels.experts * self.kernels.around_experts
+        return 0 if "attn" in self._replayed else work.kernels
+
+    @cached_property
+    def _replayed(self) -> frozenset[str]:
+        """Modules that graphs replay."""
+        return frozenset(self.plan.cuda_graph.split(","))
+
+    def _wait(self, made: Passes, counts: dict[str, Number], routes: bool) -> None:
         """Kernels start no faster than the host asks for them; a router asks for many small ones."""
         r = self.rates
         waits = r.alltoall if self.plan.moe_token_dispatcher_type == "alltoall" else 1
-        more = r.router_kernels * waits * self.kernels.around_experts if routes else 0
+        asks = routes and "moe_router" not in self._replayed
+        more = r.router_kernels * waits * self.kernels.around_experts if asks else 0
         for when, count in counts.items():
             made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
 
@@ -250,11 +196,20 @@ class StepTime:
         plan, sizes = self.plan, self.step.sizes
         if plan.pipeline_parallel_size == 1:
             return 0, 0
-        size = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
-        size = size / sizes.t if sizes.sequence_parallel else size
+        whole = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
+        size, gather = whole, 0
+        if sizes.sequence_parallel:
+            size = whole / sizes.t
+        elif (
+            plan.runtime == "megatron"
+        ):  # a part from each tensor rank, put together over the links inside: Narayanan2021, sec. 4.1
+            size, gather = (
+                whole / sizes.t,
+                self.network.collective("all_gather", whole, plan.tensor_parallel_size, 1).seconds,
+            )
         stride = plan.tensor_parallel_size * plan.context_parallel_size * plan.data_parallel_size
         count = 2 * plan.virtual_pipeline_size
-        return count * self.network.send(size, stride), count * size
+        return count * (self.network.send(size, stride) + gather), count * size
 
     @cached_property
     def slowest(self) -> Number:

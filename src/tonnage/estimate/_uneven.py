@@ -1,4 +1,4 @@
-"""Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers. Nothing of it unless it is said."""
+"""Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers, power limits. Nothing of it unless it is said."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def uneven_ranks(
     model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that say so."""
-    return _imbalance(model, runtime, sizes["expert_parallel_size"], o, q) | _stragglers(o, q)
+    return _imbalance(model, runtime, sizes["expert_parallel_size"], o, q) | _stragglers(o, q) | _reached(o, q)
 
 
 def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOptions, q: Question) -> dict[str, float]:
@@ -53,3 +53,13 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
         "straggler_slowdown": q.take("straggler_slowdown", slow),
         "straggler_share": q.take("straggler_share", share, 1, "default", why),
     }
+
+
+def _reached(o: TrainingOptions, q: Question) -> dict[str, float]:
+    """What large products reach on this very machine."""
+    said = o.product_share
+    if said is None:
+        return {}
+    if not 0 < said <= 1:
+        raise InvalidPlan(f"product_share must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.")
+    return {"product_share": q.put("product_share", said, "given")}

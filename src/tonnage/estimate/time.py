@@ -12,9 +12,10 @@ from tonnage.estimate._counted import Conventions
 from tonnage.estimate._host_update import check_update
 from tonnage.estimate._kernel_time import KINDS
 from tonnage.estimate._offload import offloaded
+from tonnage.estimate._passes import WHEN, Passes, Spent
 from tonnage.estimate._rates import Band, Rates, rates
 from tonnage.estimate._schedule import schedule_of
-from tonnage.estimate._step_time import WHEN, Passes, Spent, StepTime
+from tonnage.estimate._step_time import StepTime
 from tonnage.estimate.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.traffic import traffic
 from tonnage.estimate.training import Step

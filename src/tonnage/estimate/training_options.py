@@ -29,7 +29,8 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     - expert_imbalance [factor]: tokens of the fullest expert rank over the mean (megatron, several expert ranks) (default: 1, balanced)
     - straggler_slowdown [factor]: how many times longer a slow node takes for a step (time alone); large jobs on a shared cluster were delayed 1.34 times on average (Wu2024) (default: none is slow)
     - straggler_share [share]: share of nodes that are slow: the more nodes, the likelier one of them is (default: 1, one is in any case)
-    - cuda_graph [kind]: megatron: full where graphs replay a whole step, so that kernels do not wait for the host (time alone) (default: none)
+    - product_share [share]: share of the 16-bit peak that products of large matrices reach on your machine, where you measured it (time alone): power limits differ (default: what published runs on its generation reach)
+    - cuda_graph [kind]: megatron: full where graphs replay a whole step, so that kernels do not wait for the host, or modules that they replay, such as attn,moe_router (time alone) (default: none)
     - tp_comm_overlap [switch]: megatron: tensor ranks send while they compute (time alone) (default: off)
     - overlap_moe_expert_parallel_comm [switch]: megatron: expert ranks send while they compute (time alone) (default: off)
     - moe_token_dispatcher_type [name]: megatron: alltoall, or flex (DeepEP, HybridEP), which does not wait for sizes (time alone) (default: alltoall)
@@ -139,6 +140,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     expert_imbalance: float | None = None
     straggler_slowdown: float | None = None
     straggler_share: float | None = None
+    product_share: float | None = None
     mtp_layers: int | None = None
     runtime_version: str | None = None
     offload_optimizer: str | None = None

@@ -175,11 +175,40 @@ def _computed(code: MegatronCode, op: MoE, dispatched: Tensor, chosen: Tensor) -
             made = [code.gated(both, op.intermediate_size, chosen)]
             del both
             expert_output = _second(code, made, op.held(down), width)
+        if op.bias:
+            expert_output = _biased(code, expert_output, chosen)
     return _gathered(code, _sorted(code, expert_output), back=True)
 
 
 def _second(code: MegatronCode, made: list[Tensor], held: Sequence[Held], width: float) -> Tensor:
     return code.grouped("linear_fc2", made.pop(), held, width, ROW)
+
+
+def _biased(code: MegatronCode, x: Tensor, chosen: Tensor) -> Tensor:
+    """The second product leaves its bias out, which is added times what the router gave each row: separate operations, in fp32 as
+    the router's figures are (TEGroupedMLP._apply_bias)."""
+    elements, width, extent = x.elements, x.width, x.extent
+
+    def wide() -> Tensor:
+        return code.new(elements, 4, extent)
+
+    def of_product(_: Gradients) -> Gradients:
+        beside = [wide(), wide()]  # what becomes the sums of the bias and of each row
+        made = [code.new(1, 4, extent)]
+        code.mark()
+        del beside
+        return made
+
+    with code.inside("bias"):
+        scaled, added, joined, out = wide(), None, None, None
+        code.note("mul", [scaled], [chosen], [chosen], of_product)
+        added = wide()
+        code.note("add", [added], [x, scaled], [], lambda g: [code.new(elements, width, extent), _given(g).alias()])
+        joined = wide()
+        code.note("cat", [joined], [added], [], lambda g: [_given(g).alias(is_view=True)])
+        out = code.new(elements, width, extent)
+        code.note("to", [out], [joined], [], lambda _: [wide()])
+        return out
 
 
 def _unpermuted(code: MegatronCode, x: Tensor, op: MoE) -> Tensor:

@@ -32,7 +32,7 @@ def rules(run: Run) -> None:
     if modules:
         run.implied("recompute_modules", ",".join(modules), STORED)
     if recipe.graphs:
-        run.plan["cuda_graph"] = recipe.graphs
+        run.plan["cuda_graph"] = recipe.graphs.replace(", ", ",")
         run.notes.append(f"CUDA graphs of {recipe.graphs}: {STORED}")
     run.plan["tp_comm_overlap"] = run.size("tensor_parallel") > 1 and recipe.overlaps_tensor_parallel
     if MIXTURES.search(run.name):
