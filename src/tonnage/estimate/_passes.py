@@ -8,6 +8,15 @@ from tonnage.formula import Number
 WHEN = ("forward", "again", "backward")
 
 
+def _plus(total: Number, more: Number, count: Number) -> Number:
+    """total + count * more, without walking arrays for a zero or a one."""
+    if type(more) is int and more == 0:
+        return total
+    if type(count) is not int or count != 1:
+        more = count * more
+    return more if type(total) is int and total == 0 else total + more
+
+
 class Spent:
     """Seconds of kernels of one kind, with their FLOP and the bytes that they move."""
 
@@ -21,10 +30,10 @@ class Spent:
 
     def add(self, seconds: Number, flops: Number, moved: Number, count: Number = 1, hidden: Number = 0) -> None:
         """More of it; `hidden`: seconds of links that run beside kernels, and are not in `seconds`."""
-        self.seconds = self.seconds + count * seconds
-        self.flops = self.flops + count * flops
-        self.bytes = self.bytes + count * moved
-        self.hidden = self.hidden + count * hidden
+        self.seconds = _plus(self.seconds, seconds, count)
+        self.flops = _plus(self.flops, flops, count)
+        self.bytes = _plus(self.bytes, moved, count)
+        self.hidden = _plus(self.hidden, hidden, count)
 
 
 class Passes:

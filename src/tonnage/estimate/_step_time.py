@@ -20,6 +20,7 @@ from tonnage.estimate._rank import Stage
 from tonnage.estimate._rates import Rates
 from tonnage.estimate._schedule import bubble
 from tonnage.estimate._stage import StageMemory
+from tonnage.estimate._states import States
 from tonnage.estimate.offload_traffic import OffloadTraffic, offload_traffic, over_host
 from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
@@ -38,6 +39,7 @@ class StepTime:
         self.step, self.plan, self.rates = step, step.plan, rates
         self.kernels = KernelTime(step, rates)
         self.network = Network(step.cluster, rates)
+        self._sent: dict[tuple[object, ...], Sending] = {}
 
     # ---- layers ----
 
@@ -95,7 +97,13 @@ class StepTime:
         }
 
     def _sending(self, exchange: Exchange, work: Work) -> Sending:
-        """Seconds and bytes of a rank."""
+        """Seconds and bytes of a rank; many exchanges of a layer are alike."""
+        key = exchange.group, exchange.collective, *work.bytes.items()
+        if key not in self._sent:
+            self._sent[key] = self._sending_of(exchange, work)
+        return self._sent[key]
+
+    def _sending_of(self, exchange: Exchange, work: Work) -> Sending:
         group, collective = exchange.group, exchange.collective
         ranks, stride = self.groups[group]
         size = self.kernels.moved(work)
@@ -131,8 +139,10 @@ class StepTime:
             if count > above:  # nothing in or below these trains: they have no backward
                 made.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)
-        if loss is not None:
-            made.add(self._passes(loss, None))
+        head = self._passes(loss, None) if loss is not None else Passes()
+        made.add(head)
+        if self.gathers:
+            self._gather_ends(made, head, stage)
         return made
 
     def _trains(self, stage: Stage) -> tuple[tuple[Block, int], ...]:
@@ -154,25 +164,34 @@ class StepTime:
 
     def _with_gathers(self, block: Block) -> Passes:
         """The next layer's weights come, and the last one's gradients go, beside the layer that runs."""
-        plain, plan, step, stride = self.layers[block], self.plan, self.step, self.plan.tensor_parallel_size
+        plain, step = self.layers[block], self.step
         made = Passes()
         made.add(plain)
-        held = step.held[block].value
-        width = 1 if plan.float8_all_gather else step.recipe.gathered_bytes
+        again = 1 if self.plan.zero_stage == 3 else 0
+        self._gather(made, plain, step.held[block].value, step.trained_held[block].value, again)
+        return made
+
+    def _gather_ends(self, made: Passes, head: Passes, stage: Stage) -> None:
+        """Tables and head travel beside the head's products; none of them is given up between forward and backward."""
+        of, step = States(self.step, stage), self.step
+        held = of.whole.value - sum(count * step.held[block].value for block, count in stage.layers)
+        trained = of.trained.value - sum(count * step.trained_held[block].value for block, count in self._trains(stage))
+        self._gather(made, head, held, trained, 0)
+
+    def _gather(self, made: Passes, beside: Passes, held: Number, trained: Number, again: int) -> None:
+        """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside what runs."""
+        plan, recipe, stride = self.plan, self.step.recipe, self.plan.tensor_parallel_size
+        width = 1 if plan.float8_all_gather else recipe.gathered_bytes
+        reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
         gather = self.network.collective("all_gather", held * width, self.shards, stride)
-        reduce_width = step.recipe.reduce_bytes if step.runtime.shards_units else step.recipe.gradient_bytes
-        scatter = self.network.collective(
-            "reduce_scatter", step.trained_held[block].value * reduce_width, self.shards, stride
-        )
-        again = 1 if plan.zero_stage == 3 else 0
+        scatter = self.network.collective("reduce_scatter", trained * reduce_width, self.shards, stride)
         for when, seconds, size in (
             ("forward", gather.seconds, gather.sent),
             ("backward", again * gather.seconds + scatter.seconds, again * gather.sent + scatter.sent),
         ):
-            running = sum(plain.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
+            running = sum(beside.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
             exposed = self.exposed(seconds, running)
             made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
-        return made
 
     def exposed(self, sending: Number, running: Number) -> Number:
         """What of `sending` is not hidden beside what runs."""
@@ -243,7 +262,7 @@ class StepTime:
                 found["gradients of replicas"] = self._of_replicas()
             return found
         stage = self.fullest
-        held = sum(count * step.trained_held[block].value for block, count in self._trains(stage))
+        held = self._states.trained.value
         first = self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
         sums = self.network.collective(
@@ -263,7 +282,7 @@ class StepTime:
 
     def _of_replicas(self) -> tuple[Sending, Number]:
         plan, step = self.plan, self.step
-        held = sum(count * step.trained_shard[block].value for block, count in self._trains(self.fullest))
+        held = self._states.trained_shard.value
         stride = plan.tensor_parallel_size * self.shards
         made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
         return made, self.stages[self.fullest.rank].computing("backward")
@@ -276,8 +295,12 @@ class StepTime:
     @cached_property
     def updated(self) -> Number:
         """Parameters whose states a rank updates."""
-        shard = self.step.trained_shard if self.plan.zero_stage else self.step.trained_held
-        return sum(count * shard[block].value for block, count in self._trains(self.fullest))
+        return (self._states.trained_shard if self.plan.zero_stage else self._states.trained).value
+
+    @cached_property
+    def _states(self) -> States:
+        """What the fullest stage keeps: tables and head are among it."""
+        return States(self.step, self.fullest)
 
     @cached_property
     def optimizer(self) -> Number:
