@@ -91,7 +91,11 @@ def test_layers_below_the_first_that_trains_have_no_backward():
         < some.stages[0].kernels["backward", "product"].flops
         < 0.4 * back
     )
-    assert one.updated * 32 == some.updated * 4 == full.updated
+    ends = 2 * 128256 * 4096 + 4096  # table, head and last norm
+    assert (one.updated * 32, some.updated * 4) == (
+        full.updated - ends,
+        full.updated - ends,
+    ) and full.updated == 8030261248
     assert one.seconds() < some.seconds() < full.seconds()
 
 

@@ -349,8 +349,7 @@ class StepTime:
     @cached_property
     def framework(self) -> float:
         """What this runtime takes beyond the kernels that are counted, as a factor."""
-        name = self.plan.runtime + (" container" if "container" in self.plan.runtime_version else "")
-        return self.rates.frameworks.get(name, 1.0)
+        return self.rates.frameworks.get(self.plan.runtime, 1.0)
 
     def seconds(self) -> Number:
         """One step."""
