@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import tonnage
 from tonnage.errors import MissingDatum, TonnageError
 from tonnage.estimate.conventions import CONVENTIONS, flops_per_token
 from tonnage.models import read as model_named
@@ -187,6 +188,48 @@ def test_published_flops_follow_from_published_tokens_where_both_are_there():
             ratios += [figure_of(other, question.step).value(seconds) / float(other.value) for other in also]
         ratios.sort()
         assert ratios and abs(ratios[len(ratios) // 2] - 1) < most, (source, ratios[len(ratios) // 2])
+
+
+# ---- whole runs ----
+
+
+HOURS = (
+    "run-llama1-7b",
+    "run-llama1-13b",
+    "run-llama1-65b",
+    "run-llama2-34b",
+    "run-llama-3.1-405b-hours",
+    "run-falcon-180b",
+)
+
+
+@pytest.mark.parametrize("name", HOURS)
+def test_hours_of_published_runs_are_near_whoever_guesses_their_layouts(name):
+    """No source gives layouts: what is guessed is said, and the hours of six runs lie within a fifth, though nothing but steps is counted."""
+    (line,) = (line for line in LINES if line["id"] == name)
+    assert abs(line["relative_error"]) < 0.2
+    question = asked(BY_ID[name], KNOWN)
+    assert question.is_guessed and any("guessed" in note for note in question.notes)
+
+
+def test_deepseek_v3_takes_the_hours_that_were_published():
+    """2.664 M H800-hours for 14.8 T tokens (arXiv 2412.19437, table 1): 16 stages, 64 expert ranks, exchanges beside compute."""
+    answer = tonnage.train(
+        "deepseek-v3", "256x8xH800-SXM-80GB", runtime="megatron", pipeline_parallel_size=16, expert_parallel_size=64, precision="fp8-te",
+        global_batch_size=15360, sequence_length=4096, overlap_moe_expert_parallel_comm=True, moe_token_dispatcher_type="flex", tokens=14.8e12,
+    )  # fmt: skip
+    low, high = (each / answer.step_time.value for each in answer.run["step_time_band"])
+    assert low < 2.664e6 / answer.run["accelerator_hours"].value < high
+
+
+def test_tflops_with_their_share_of_the_peak_beside_them_are_tflops():
+    each = row(
+        CONFIG,
+        metric="throughput",
+        unit="TFLOP/s/GPU (44% of peak)",
+        source="NVIDIA/Megatron-LM README (older version)",
+    )
+    assert figure_of(each.measured, asked(each, {}).step).value(1.0) > 100
 
 
 # ---- conventions ----
