@@ -209,6 +209,11 @@ def block_parameters(block: Block, shares: Shares) -> Term:
     return Term.sum("one layer", *(share(group, shares) for group in groups(block)))
 
 
+def expert_parameters(block: Block, shares: Shares) -> Number:
+    """Of a layer's parameters on one rank those of routed experts."""
+    return sum(share(group, shares).value for group in groups(block) if group.split == "expert")
+
+
 def op_parameters(op: Op, shares: Shares) -> list[Term]:
     """The parameters of an op outside the layers (table, norm, head) on one rank."""
     made = []

@@ -3,131 +3,30 @@
 The numbers are for searching and may be arrays; `estimate.time` makes trees of them.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from functools import cached_property, reduce
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
-from tonnage.estimate import _layers as tapes
 from tonnage.estimate._host_update import update_on_host
-from tonnage.estimate._kernel_time import KernelTime
+from tonnage.estimate._layer_time import LayerTime, is_above_one
 from tonnage.estimate._method import frozen_below
-from tonnage.estimate._network import Collective, Network, Sending
+from tonnage.estimate._network import Collective, Sending
 from tonnage.estimate._offload import offloaded
 from tonnage.estimate._passes import WHEN, Passes
 from tonnage.estimate._points import running
-from tonnage.estimate._rank import Stage
-from tonnage.estimate._rates import Rates
+from tonnage.estimate._rank import Stage, expert_parameters
 from tonnage.estimate._schedule import bubble
 from tonnage.estimate._stage import StageMemory
 from tonnage.estimate._states import States
 from tonnage.estimate.offload_traffic import OffloadTraffic, offload_traffic, over_host
-from tonnage.estimate.training import Step
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
-from tonnage.tape import Exchange, Extent, Layer, Work
-
-FULL_GRAPH = "full"  # the host replays a whole step
 
 
-class StepTime:
+class StepTime(LayerTime):
     """The walk of a step in seconds."""
-
-    def __init__(self, step: Step, rates: Rates):
-        assert step.cluster is not None
-        self.step, self.plan, self.rates = step, step.plan, rates
-        self.kernels = KernelTime(step, rates)
-        self.network = Network(step.cluster, rates)
-        self._sent: dict[tuple[object, ...], Sending] = {}
-
-    # ---- layers ----
-
-    @cached_property
-    def layers(self) -> dict[Block, Passes]:
-        """One micro-batch through one layer of each kind."""
-        return {block: self._passes(layer, tapes.window_of(block)) for block, layer in self.step.layers.items()}
-
-    def _passes(self, layer: Layer, window: int | None) -> Passes:
-        made = Passes()
-        counts: defaultdict[str, Number] = defaultdict(int)
-        for work in layer.work:
-            if work.exchange is not None:
-                beside, sending = self._beside(work.exchange), self._sending(work.exchange, work)
-                seconds = sending.seconds * (1 - beside)
-                made.sent[work.when, work.exchange.group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
-            else:
-                counts[work.when] += self._asked(work)
-                spent = self.kernels.seconds(work, window)
-                made.kernels[work.when, work.kind].add(*spent)
-                made.weights = made.weights + spent[0] if work.wgrad else made.weights
-        if self.plan.cuda_graph != FULL_GRAPH:
-            self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in layer.work))
-        return made
-
-    def _asked(self, work: Work) -> Number:
-        """Kernels that the host asks for: of experts one after the other, of what a graph replays none."""
-        if work.kind == "experts":
-            return self.rates.expert_kernels * self.kernels.experts * self.kernels.around_experts
-        return 0 if "attn" in self._replayed else work.kernels
-
-    @cached_property
-    def _replayed(self) -> frozenset[str]:
-        """Modules that graphs replay."""
-        return frozenset(self.plan.cuda_graph.split(","))
-
-    def _wait(self, made: Passes, counts: dict[str, Number], routes: bool) -> None:
-        """Kernels start no faster than the host asks for them; a router asks for many small ones."""
-        r = self.rates
-        waits = r.alltoall if self.plan.moe_token_dispatcher_type == "alltoall" else 1
-        asks = routes and "moe_router" not in self._replayed
-        more = r.router_kernels * waits * self.kernels.around_experts if asks else 0
-        for when, count in counts.items():
-            made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
-
-    @cached_property
-    def groups(self) -> dict[str, tuple[Number, Number]]:
-        """Ranks of a group that exchanges inside of layers, and how far apart they are: the order in which all runtimes number ranks."""
-        t, q = self.plan.tensor_parallel_size, self.plan.expert_tensor_parallel_size
-        return {
-            "tensor parallel": (t, 1),
-            "context parallel": (self.plan.context_parallel_size, t),
-            "expert parallel": (self.plan.expert_parallel_size, q),
-            "expert tensor parallel": (q, 1),
-        }
-
-    def _sending(self, exchange: Exchange, work: Work) -> Sending:
-        """Seconds and bytes of a rank; many exchanges of a layer are alike."""
-        key = exchange.group, exchange.collective, *work.bytes.items()
-        if key not in self._sent:
-            self._sent[key] = self._sending_of(exchange, work)
-        return self._sent[key]
-
-    def _sending_of(self, exchange: Exchange, work: Work) -> Sending:
-        group, collective = exchange.group, exchange.collective
-        ranks, stride = self.groups[group]
-        size = self.kernels.moved(work)
-        if self._is_part(exchange, next(iter(work.bytes))):
-            size = size * ranks
-        if group == "expert parallel" and self.plan.moe_token_dispatcher_type == "flex":
-            return self.network.dispatch(size, ranks, stride, self.kernels.chosen)
-        # around a ring each rank's part passes all others, as in a gather
-        return self.network.collective("all_gather" if collective == "send" else collective, size, ranks, stride)
-
-    def _is_part(self, exchange: Exchange, extent: Extent) -> bool:
-        """Whether the bytes of an exchange are of what one rank has, not of all that the group has."""
-        if exchange.group == "context parallel":
-            return exchange.collective != "all_to_all"
-        if exchange.group == "expert tensor parallel":
-            return extent.split == "expert"
-        return exchange.group == "tensor parallel" and extent.split == "whole" and self.step.sizes.sequence_parallel
-
-    def _beside(self, exchange: Exchange) -> float:
-        """The share of an exchange that runs beside compute."""
-        plan = self.plan
-        hides = {"tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel, "context parallel": exchange.beside,
-                 "expert parallel": plan.overlap_moe_expert_parallel_comm}  # fmt: skip
-        return self.rates.hidden if hides.get(exchange.group) else 0
 
     def stage(self, stage: Stage) -> Passes:
         """One micro-batch through a stage."""
@@ -139,7 +38,7 @@ class StepTime:
             if count > above:  # nothing in or below these trains: they have no backward
                 made.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)
-        head = self._passes(loss, None) if loss is not None else Passes()
+        head = self._passes(loss.work, None) if loss is not None else Passes()
         made.add(head)
         if self.gathers:
             self._gather_ends(made, head, stage)
@@ -168,30 +67,60 @@ class StepTime:
         made = Passes()
         made.add(plain)
         again = 1 if self.plan.zero_stage == 3 else 0
-        self._gather(made, plain, step.held[block].value, step.trained_held[block].value, again)
+        held, trained, experts = step.held[block].value, step.trained_held[block].value, self._experts(block)
+        self._gather(made, plain, (held - experts, experts), trained, again)
         return made
+
+    def _experts(self, block: Block) -> Number:
+        """Parameters of a layer that only expert ranks share, of whom each has others."""
+        if not is_above_one(self.plan.expert_parallel_size):
+            return 0
+        return expert_parameters(block, self.step.whole)
 
     def _gather_ends(self, made: Passes, head: Passes, stage: Stage) -> None:
         """Tables and head travel beside the head's products; none of them is given up between forward and backward."""
         of, step = States(self.step, stage), self.step
         held = of.whole.value - sum(count * step.held[block].value for block, count in stage.layers)
         trained = of.trained.value - sum(count * step.trained_held[block].value for block, count in self._trains(stage))
-        self._gather(made, head, held, trained, 0)
+        self._gather(made, head, (held, 0), trained, 0)
 
-    def _gather(self, made: Passes, beside: Passes, held: Number, trained: Number, again: int) -> None:
-        """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside what runs."""
-        plan, recipe, stride = self.plan, self.step.recipe, self.plan.tensor_parallel_size
-        width = 1 if plan.float8_all_gather else recipe.gathered_bytes
+    def _gather(self, made: Passes, beside: Passes, held: tuple[Number, Number], trained: Number, again: int) -> None:
+        """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside what runs.
+
+        `held`: of all, and of experts; those train all or not at all. ZeRO++ (Wang2023) sends weights in 8 bit, gradients in 4,
+        and gathers for backward within a group that has a copy.
+        """
+        plan, recipe = self.plan, self.step.recipe
+        width = 1 if plan.float8_all_gather or plan.zero_quantized_weights else recipe.gathered_bytes
         reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
-        gather = self.network.collective("all_gather", held * width, self.shards, stride)
-        scatter = self.network.collective("reduce_scatter", trained * reduce_width, self.shards, stride)
+        reduce_width = 0.5 if plan.zero_quantized_gradients else reduce_width
+        near = plan.zero_hpz_partition_size if is_above_one(plan.zero_hpz_partition_size) else None
+        gather = self._among("all_gather", (held[0] * width, held[1] * width))
+        second = (
+            self._among("all_gather", (held[0] * recipe.gathered_bytes, held[1] * recipe.gathered_bytes), near)
+            if near
+            else gather
+        )
+        routed = held[1] if type(held[1]) is int else minimum(held[1], trained)
+        scatter = self._among("reduce_scatter", ((trained - routed) * reduce_width, routed * reduce_width))
         for when, seconds, size in (
             ("forward", gather.seconds, gather.sent),
-            ("backward", again * gather.seconds + scatter.seconds, again * gather.sent + scatter.sent),
+            ("backward", again * second.seconds + scatter.seconds, again * second.sent + scatter.sent),
         ):
             running = sum(beside.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
             exposed = self.exposed(seconds, running)
             made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
+
+    def _among(self, kind: Collective, sizes: tuple[Number, Number], ranks: Number | None = None) -> Sending:
+        """Bytes of all that share the states, or of so many `ranks` of them, and bytes of experts, which fewer ranks share."""
+        plan, stride = self.plan, self.plan.tensor_parallel_size
+        made = self.network.collective(kind, sizes[0], ranks if ranks is not None else self.shards, stride)
+        if type(sizes[1]) is int:  # no experts
+            return made
+        others = plan.expert_parallel_size * plan.expert_tensor_parallel_size
+        sharing = maximum(self.shards * plan.tensor_parallel_size / others, 1)
+        routed = self.network.collective(kind, sizes[1], sharing, others)
+        return Sending(made.seconds + routed.seconds, made.sent + routed.sent)
 
     def exposed(self, sending: Number, running: Number) -> Number:
         """What of `sending` is not hidden beside what runs."""
@@ -204,10 +133,10 @@ class StepTime:
         """One micro-batch through each stage; stages of the same layers take the same time."""
         known: dict[tuple[object, ...], Passes] = {}
         for stage in self.step.stages:
-            key = stage.layers, self._trains(stage), stage.after
+            key = stage.layers, self._trains(stage), stage.before, stage.after
             if key not in known:
                 known[key] = self.stage(stage)
-        return [known[stage.layers, self._trains(stage), stage.after] for stage in self.step.stages]
+        return [known[stage.layers, self._trains(stage), stage.before, stage.after] for stage in self.step.stages]
 
     @cached_property
     def between(self) -> tuple[Number, Number]:
@@ -262,23 +191,20 @@ class StepTime:
                 found["gradients of replicas"] = self._of_replicas()
             return found
         stage = self.fullest
-        held = self._states.trained.value
+        experts = sum(count * self._experts(block) for block, count in self._trains(stage)) if step.trains_all else 0
+        held = self._states.trained.value - experts
         first = self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
-        sums = self.network.collective(
-            kind, held * step.recipe.main_gradient_bytes, self.shards, plan.tensor_parallel_size
-        )
-        found["gradients"] = sums, first.computing("backward")
+        wide, narrow = step.recipe.main_gradient_bytes, step.recipe.gathered_bytes
+        found["gradients"] = self._among(kind, (held * wide, experts * wide)), first.computing("backward")
         if plan.zero_stage:
-            gather = self.network.collective(
-                "all_gather", held * step.recipe.gathered_bytes, self.shards, plan.tensor_parallel_size
-            )
+            gather = self._among("all_gather", (held * narrow, experts * narrow))
             found["weights"] = gather, first.computing("forward")
         return found
 
     @property
     def has_replicas(self) -> bool:
-        return bool(hasattr(self.plan.replicate_size, "ndim") or self.plan.replicate_size > 1)
+        return is_above_one(self.plan.replicate_size)
 
     def _of_replicas(self) -> tuple[Sending, Number]:
         plan, step = self.plan, self.step

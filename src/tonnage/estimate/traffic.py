@@ -67,7 +67,7 @@ class Links:
         shards = step_time.shards
         t, c, d = plan.tensor_parallel_size, plan.context_parallel_size, plan.data_parallel_size
         self.lies: dict[str, tuple[Number, Number]] = {
-            **step_time.groups,
+            **{str(group): lies for group, lies in step_time.groups.items()},
             "sharded states": (shards, t),
             "data parallel": (shards, t),
             "replicas": (plan.replicate_size, t * shards),
