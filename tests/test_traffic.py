@@ -134,3 +134,38 @@ def test_the_hidden_share_is_a_share_and_what_is_exposed_is_what_the_step_waits_
 def test_sharded_states_travel_partly_beside_the_layers():
     made = step_time(runtime="fsdp2", sequence_length=8192)
     assert all(0 < each.hidden < 1 for each in sendings(made) if each.group == "sharded states")
+
+
+def test_layers_whose_code_says_nothing_send_what_those_of_megatron_send():
+    """Tensor ranks without sequence parallelism: two sums a layer each way; context ranks: keys and values."""
+    said, unsaid = (
+        megatron(sequence_parallel=False),
+        step_time(runtime="deepspeed", tensor_parallel_size=8, sequence_length=4096, zero_stage=1),
+    )
+    layers = 4 * 32 * 2 * 7 / 8 * 4096 * 4096 * 2
+    assert sent(unsaid, "tensor parallel") == pytest.approx(layers) and sent(said, "tensor parallel") == pytest.approx(
+        layers, rel=0.1
+    )
+    rings = [
+        step_time(runtime=runtime, context_parallel_size=8, sequence_length=4096) for runtime in ("megatron", "fsdp2")
+    ]
+    assert sent(rings[0], "context parallel") == pytest.approx(sent(rings[1], "context parallel"))
+
+
+def test_experts_that_one_rank_has_alone_are_neither_gathered_nor_reduced():
+    for runtime in ("fsdp2", "megatron"):
+        group = "sharded states" if runtime == "fsdp2" else "data parallel"
+        options = {"model": "mixtral-8x7b", "on": "8xH100-SXM-80GB", "runtime": runtime, "sequence_length": 4096}
+        whole, alone = (sent(step_time(**options, expert_parallel_size=ranks), group) for ranks in (1, 8))
+        dense = 46_702_792_704 - 32 * 8 * 3 * 4096 * 14336
+        assert alone / whole == pytest.approx(dense / 46_702_792_704, rel=0.15)
+        assert sent(step_time(**options, expert_parallel_size=8), "expert parallel") > 0
+
+
+def test_zero_plus_plus_sends_less():
+    options = {"runtime": "deepspeed", "zero_stage": 3, "on": "4x8xA800-SXM-80GB", "sequence_length": 512}
+    plain = step_time(**options)
+    narrow = step_time(**options, zero_quantized_weights=True, zero_quantized_gradients=True)
+    near = step_time(**options, zero_hpz_partition_size=8)
+    assert sent(narrow, "sharded states") < 0.5 * sent(plain, "sharded states")
+    assert near.seconds() < plain.seconds() and narrow.seconds() < plain.seconds()
