@@ -192,6 +192,15 @@ def buy_or_rent(own: Ownership, price: Price, *, rates: Rates | None = None, tod
     )  # fmt: skip
 
 
+def when_it_pays(month: int | None, *, worn_out: bool) -> str:
+    """From which month on buying costs less, in words; a month after the machines' life is none."""
+    if month is None:
+        return "buying never costs less"
+    if worn_out:
+        return f"buying does not pay off within the machines' life: they are written off before month {month}, from which on it would cost less"
+    return f"buying costs less from month {month} on"
+
+
 def months_and_lines(
     purchase: Term, own_month: Term, rent_month: Term, break_even: Term | None
 ) -> tuple[list[float], list[float], list[float], tuple[float, float] | None]:
