@@ -42,7 +42,7 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
     - network_share [share]: switches, cables and racks, as a share of the machines' price
     - staff_usd_per_month [USD]: pay of those who look after all the machines
-    - used_share [0 to 1]: of the time that one's own machines are in use (default: 1)
+    - used_share [0 to 1]: of the time that one's own machines are in use and draw power (default: 1)
     - machine_usd [USD]: price of one machine, of as many accelerators as a node (default: the cheapest for sale in the catalogue)
     - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
     - depreciation_years [years]: years over which one's own machines are written off (default: 5)
