@@ -183,6 +183,31 @@ def test_adapters_and_kernels_are_offered_where_the_runtime_has_them(ask):
     assert move["change"]["method"] == "qlora" and move["fits"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "llama-3.1-70b --on 8x8xH100-SXM-80GB --seq 4k --runtime megatron --tp 4 --pp 8 --gbs 128 --recompute full",
+        "llama-3.1-8b --on 8xH100-SXM-80GB --recompute full --num-microbatches 8",
+        "qwen3-0.6b --on rtx-4090 --seq 512 --gbs 64",
+        "qwen3-0.6b --on rtx-4090 --seq 512",
+    ],
+)
+def test_a_move_that_only_takes_more_memory_makes_the_step_faster(ask, line):
+    asked = ask("train", line)
+    now = asked["step_time"]["value"] / asked["question"]["global_batch_size"]["value"]
+    for move in asked["advice"]:
+        assert move["freed_bytes"] < 0
+        moved = ask("train", f"{line} {move['text']}")
+        assert move["step_seconds"] / moved["question"]["global_batch_size"]["value"] < now
+
+
+def test_of_larger_micro_batches_the_fastest_is_offered(ask):
+    line = "llama-3.1-8b --on 8xH100-SXM-80GB --runtime megatron --tp 4 --pp 2 --gbs 64 --seq 512 --recompute full"
+    move = next(move for move in ask("train", line)["advice"] if "micro_batch_size" in move["change"])
+    took = {size: ask("train", f"{line} --mbs {size}")["step_time"]["value"] for size in (1, 2, 4, 8, 16)}
+    assert move["change"]["micro_batch_size"] == min(took, key=took.get) < 16
+
+
 def test_the_text_says_what_a_move_changes(capsys):
     main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  --")]

@@ -150,6 +150,31 @@ def test_a_machine_of_ones_own_price_is_compared_where_nobody_sells_one():
     assert own["purchase"].value == pytest.approx(1.1 * 150_000)
 
 
+CARD = {
+    **OWN,
+    "network_share": 0.0,
+    "staff_usd_per_month": 0.0,
+    "colocation_usd_per_kw_month": 0.0,
+    "sequence_length": 512,
+    "method": "lora",
+}
+
+
+def test_a_card_is_said_to_be_bought_without_a_host_unless_a_machine_is_given():
+    note = "GeForce RTX 4090 is bought for 1,599.00 USD (the card alone, without a host, before tax)"
+    assert any(note in warning for warning in trained("qwen2.5-0.5b", "rtx-4090", **CARD).warnings)
+    whole = trained("qwen2.5-0.5b", "rtx-4090", **CARD, machine_usd=2500.0, machine_watts=700.0)
+    assert not any("is bought for" in warning for warning in whole.warnings)
+
+
+def test_a_month_beyond_the_life_of_the_machines_does_not_count_as_paying_off():
+    dear = {**CARD, "electricity_usd_per_kwh": 0.3, "machine_usd": 2500.0, "machine_watts": 700.0}
+    text = trained("qwen2.5-0.5b", "rtx-4090", **dear).text()
+    assert "buying does not pay off within the machines' life: they are written off before month 1" in text
+    assert "buying costs less from" not in text
+    assert "buying costs less from month" in trained("qwen2.5-0.5b", "rtx-4090", **CARD).text()
+
+
 def test_who_owns_a_building_and_writes_off_slowly_pays_less_for_an_hour():
     plain, frugal = (
         trained(**OWN, **more).bill.ownership

@@ -220,6 +220,25 @@ def test_a_number_is_explained_by_the_name_that_answers_print(run, typed, formul
     assert status == 0 and FORMULAS[formula].text in out
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("power_share", "of the machines' rated power that is drawn (default: 0.82)"), ("--checkpoint-interval", "training between two checkpoints"),
+        ("engine", "option --engine of serve"), ("runtime", "option --runtime of train"),
+    ],
+)  # fmt: skip
+def test_an_option_is_explained_by_its_help(run, name, says):
+    status, out, _ = run("explain", *(["--"] if name.startswith("-") else []), name)
+    assert status == 0 and says in " ".join(out.split())
+
+
+def test_every_name_that_train_prints_as_a_default_is_explained(run):
+    question = json.loads(run("train", "llama-3.1-8b", "--on", "8xh100", "--tokens", "1B", "--json")[1])["question"]
+    taken = [name for name, said in question.items() if said["from"] in ("default", "runtime", "measurements")]
+    assert {"power_share", "recompute", "accelerator_mtbf"} <= {*taken}
+    assert [name for name in taken if run("explain", name)[0] != 0] == []
+
+
 def test_what_a_word_refers_to_is_there_and_no_two_words_are_written_alike():
     load_formulas()
     written = [letters_of(each) for word in WORDS.values() for each in (word.name, *word.also)]

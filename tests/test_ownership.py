@@ -56,8 +56,20 @@ def test_an_hour_of_an_own_accelerator_carries_its_share_of_the_purchase():
 
 def test_idle_hours_make_those_in_use_dearer_and_rent_cheaper():
     idle = buy_or_rent(replace(BOX, used_share=0.25), RENT)
-    assert idle.own_hour.value == pytest.approx(4 * buy_or_rent(BOX, RENT).own_hour.value)
+    assert idle.own_hour.value == pytest.approx((4 * 250_000 / 5 / 8760 + 10 * 0.8 * 1.5 * 0.10) / 8)
     assert idle.rent_month.value == pytest.approx(0.25 * 24 * 730)
+
+
+def test_electricity_is_paid_for_the_hours_in_use_and_room_and_staff_for_all():
+    own = replace(BOX, colocation_usd_per_kw_month=100, staff_usd_per_month=7)
+    paid, full = ({child.name: child.value for child in operation(replace(own, used_share=share), MONTH).children} for share in (0.5, 1))  # fmt: skip
+    assert paid == pytest.approx({**full, "electricity": full["electricity"] / 2})
+
+
+def test_work_on_own_servers_takes_the_electricity_of_its_own_hours_however_idle_they_are_otherwise():
+    used, idle = (on_own_servers(replace(BOX, used_share=share), 1000).cost for share in (1, 0.25))
+    worn = 1000 / 8760 * 250_000 / 5
+    assert used.value - worn == pytest.approx(1000 * 10 * 0.8 * 1.5 * 0.10) == idle.value - 4 * worn
 
 
 def test_where_rent_is_below_what_owning_costs_to_run_buying_never_pays():

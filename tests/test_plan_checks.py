@@ -90,3 +90,10 @@ def test_the_runtime_that_an_error_names_is_the_one_that_was_written():
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime="transformers", zero_stage=3)
     with pytest.raises(InvalidPlan, match="runtime ddp has no"):
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime="ddp", pipeline_parallel_size=2)
+
+
+@pytest.mark.parametrize("schedule", ["zbv", "ZBVZeroBubble", "interleaved-1f1b", "gpipe"])
+def test_a_schedule_of_several_stages_asks_for_them_before_it_blames_layers(schedule):
+    said = rf"pipeline_schedule {schedule} needs pipeline_parallel_size above 1. Got 1\."
+    with pytest.raises(InvalidPlan, match=said):
+        tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", pipeline_schedule=schedule)

@@ -61,6 +61,20 @@ def test_an_accelerator_without_prices_says_so_and_is_no_error(run):
     assert out.startswith("no price of mi50-32gb is known.")
 
 
+def test_where_no_price_is_as_asked_for_those_that_are_known_say_how_they_are(run):
+    out = run("h100", "--term", "36")[1]
+    known = rows(run, "h100")
+    assert out.startswith(f"none of the {len(known)} prices by the hour of h100 has --term 36. They have term: ")
+    assert all(str(row["term_months"] or "none") in out for row in known)
+    assert "no price" not in out and "currency: CNY, USD" in run("rtx-4090", "--currency", "USD", "--term", "36")[1]
+
+
+def test_prices_of_later_days_are_not_passed_off_as_those_of_the_day(run):
+    out = run("h100", "--as-of", "2020-01-01")[1]
+    assert "of days after 2020-01-01, the first of 2026-" in out and " later" in out and " 0 d" not in out
+    assert "of days after" not in run("h100", "--as-of", "2028-01-01")[1]
+
+
 def test_sources_and_notes_are_shown_for_one_accelerator(run):
     out = run("h100")[1]
     assert "source: datareceipts/data-receipts" in out and "note: " in out

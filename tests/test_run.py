@@ -364,6 +364,33 @@ def test_a_cluster_that_mostly_restarts_is_warned_of():
     assert any("goodput" in warning for warning in question.warnings)
 
 
+def test_an_interval_far_from_the_best_is_blamed_and_not_the_accelerators():
+    question = Question()
+    made = asked(tokens="300B", checkpoint_interval="60s", question=question)
+    (warning,) = [each for each in question.warnings if "goodput" in each]
+    best = asked(tokens="300B")
+    assert warning.startswith("a checkpoint_interval of 60.00 s leaves a goodput of") and "fail" not in warning
+    assert f"{best.checkpoint_interval.value:.2f} s, would leave {best.goodput.value:.0%}" in warning
+    assert made.goodput.value < 0.9 * best.goodput.value
+    near = Question()
+    asked(tokens="300B", checkpoint_interval=best.checkpoint_interval.value * 1.2, question=near)
+    assert not any("goodput" in each for each in near.warnings)
+
+
+def test_an_interval_that_leaves_no_time_to_train_is_refused_by_its_name():
+    with pytest.raises(InvalidInput, match=r"checkpoint_interval must leave time to train.*Daly's optimum is"):
+        asked(tokens="300B", checkpoint_interval="60d")
+
+
+def test_the_checkpoint_after_a_short_run_is_said_to_be_left_out():
+    said = {}
+    for steps in (2, 100_000):
+        question = Question()
+        asked(max_steps=steps, checkpoint_seconds=98.0, question=question)
+        said[steps] = [each for each in question.warnings if "neither its time nor its cost" in each]
+    assert "the checkpoint after it 98.00 s more" in said[2][0] and not said[100_000]
+
+
 def test_a_deadline_as_a_date_needs_todays():
     with pytest.raises(TypeError, match="today"):
         asked(tokens="1B", deadline="2027-01-01")

@@ -96,3 +96,10 @@ def test_base_units_are_printed_as_engineers_say_them(value, unit, text):
 )  # fmt: skip
 def test_one_thing_is_not_a_plural(value, unit, text):
     assert human(value, unit) == counted(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("joules", "text"), [(0, "0 Wh"), (35, "0.00972 Wh"), (3000, "0.833 Wh"), (20_088, "5.58 Wh"), (3.6e9, "1.00 MWh")]
+)
+def test_energy_is_in_watt_hours_however_small(joules, text):
+    assert human(joules, "joules") == text

@@ -25,7 +25,7 @@ _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "FLOP": tuple((scale, f"{prefix}FLOP") for scale, prefix in _SI),
     "FLOP/s": tuple((scale, f"{prefix}FLOP/s") for scale, prefix in _SI),
     "watts": ((1e6, "MW"), (1e3, "kW"), (1, "W")),
-    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (3600, "Wh"), (1, "J")),
+    "joules": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (3600, "Wh")),
     "gCO2e": ((1e6, "tCO2e"), (1e3, "kgCO2e"), (1, "gCO2e")),
 }
 _COUNTED = frozenset({"parameters", "tokens", "tokens/s", "accelerator-hours"})
@@ -65,6 +65,8 @@ def human(value: float, unit: str) -> str:
     for scale, label in _SCALES.get(unit, ()):
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
+    if unit == "joules":
+        return f"{value / 3600:.3g} Wh"
     if unit == "USD":
         return f"{value:,.2f} USD" if abs(value) >= 0.1 or not value else f"{value:.2g} USD"
     if isinstance(value, int) or float(value).is_integer():

@@ -15,7 +15,7 @@ BILL_OPTIONS = (
     Option("electricity_usd_per_kwh", "price of a kilowatt-hour: with the two after it buying is compared with renting", number, unit="USD"),
     Option("network_share", "switches, cables and racks, as a share of the machines' price", number, unit="share"),
     Option("staff_usd_per_month", "pay of those who look after all the machines", number, unit="USD"),
-    Option("used_share", "of the time that one's own machines are in use", number, unit="0 to 1", default="1"),
+    Option("used_share", "of the time that one's own machines are in use and draw power", number, unit="0 to 1", default="1"),
     Option("machine_usd", "price of one machine, of as many accelerators as a node", number, unit="USD", default="the cheapest for sale in the catalogue"),
     Option("machine_watts", "the most that one machine draws", number, unit="watts", default="as the catalogue has the machine"),
     Option("depreciation_years", "years over which one's own machines are written off", number, unit="years", default="5"),

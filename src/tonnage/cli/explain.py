@@ -1,23 +1,27 @@
-"""tonnage explain: a formula, a symbol of the formulas, a word of the answers, or a source."""
+"""tonnage explain: a formula, a symbol of the formulas, a word of the answers, an option, or a source."""
 
 import argparse
+from functools import cache
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from tonnage import formulas
-from tonnage.cli import rules
-from tonnage.cli._options import add_output
+from tonnage.cli import rules, serve, train
+from tonnage.cli._bill_options import BILL_OPTIONS
+from tonnage.cli._options import COMMON, Option, add_output
 from tonnage.cli._print import print_json, print_lines
+from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.document import SCHEMA
 from tonnage.formula import FORMULAS, Formula
-from tonnage.glossary import SYMBOLS, WORDS, Symbol
+from tonnage.glossary import SYMBOLS, WORDS, Symbol, Word
 from tonnage.registry import letters_of, unknown
 from tonnage.rules import RULES
 
-HELP = "a formula, a symbol of the formulas, a word of the answers, a source or a rule of thumb: text, unit, meaning, where it comes from"
+HELP = "a formula, a symbol of the formulas, a word of the answers, an option, a source or a rule of thumb: text, unit, meaning, where it comes from"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="a formula, a letter or long name, a word of the answers such as checkpoint, a key of the bibliography, or a rule such as A6; none: list all",
+        help="a formula, a letter or long name, a word of the answers such as checkpoint, an option such as power_share, a key of the bibliography, or a rule such as A6; none: list all",
     )
     add_output(parser)
 
@@ -59,9 +63,9 @@ def explain(name: str) -> dict[str, Any]:
     if found is None:
         long_names = (symbol.name for symbol in SYMBOLS.values())
         raise unknown(
-            "formula, symbol, word, source or rule",
+            "formula, symbol, word, option, source or rule",
             name,
-            [*FORMULAS, *SYMBOLS, *long_names, *WORDS, *references(), *RULES],
+            [*FORMULAS, *SYMBOLS, *long_names, *WORDS, *_options(), *references(), *RULES],
         )
     return found
 
@@ -81,7 +85,32 @@ def _found(name: str) -> dict[str, Any] | None:
     for word in WORDS.values():
         if plain in map(letters_of, (word.name, *word.also)):
             return {"schema": SCHEMA, "kind": "word", **structs.asdict(word)}
-    return next((_formula(formula) for formula in FORMULAS.values() if letters_of(formula.name) == plain), None)
+    formulas_and_options = chain(
+        (_formula(formula) for formula in FORMULAS.values() if letters_of(formula.name) == plain),
+        (_option(known) for option, known in _options().items() if letters_of(option) == plain),
+    )
+    return next(formulas_and_options, None)
+
+
+@cache
+def _options() -> dict[str, dict[str, Option]]:
+    """Every option of the verbs whose answers print its name -> what it is to each of them."""
+    verbs = {"train": (*COMMON, *train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS), "serve": (*COMMON, *serve.OPTIONS)}
+    found: dict[str, dict[str, Option]] = {}
+    for verb, options in verbs.items():
+        for option in options:
+            found.setdefault(option.name, {})[verb] = option
+    return found
+
+
+def _option(known: dict[str, Option]) -> dict[str, Any]:
+    """An option as a word of the answers, by its help."""
+    first = next(iter(known.values()))
+    helps = {verb: f"{option.help} (default: {option.default})" if option.default else option.help for verb, option in known.items()}  # fmt: skip
+    alike = len(set(helps.values())) == 1
+    meaning = helps[next(iter(helps))] if alike else "; ".join(f"{verb}: {said}" for verb, said in helps.items())
+    word = Word(first.name, first.unit, meaning, f"option {first.flag} of {' and '.join(known)}", ())
+    return {"schema": SCHEMA, "kind": "word", **structs.asdict(word)}
 
 
 def _formula(formula: Formula) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """tonnage prices: what machines cost, rented by the hour or bought, each price with its source and its age."""
 
 import argparse
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -50,13 +51,44 @@ def run(arguments: argparse.Namespace) -> int:
     machines = [_sold(row, today) for row in sold]
     document = {
         "schema": SCHEMA, "as_of": today.isoformat(), "stale_after_days": STALE_DAYS, "rates": rates, "prices": rows,
-        "purchases": machines, "warnings": _warnings(rows, machines, rates),
+        "purchases": machines, "warnings": [*_warnings(rows, machines, rates), *_later([*rows, *machines], today)],
     }  # fmt: skip
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document, name))
+        print_lines(_lines(document, name, given))
     return 0
+
+
+def _later(listed: list[dict[str, Any]], today: date) -> list[str]:
+    """Prices are kept as of one day each: what they were before it, nobody here knows."""
+    later = sorted(row["as_of"] for row in listed if row["as_of"] > today.isoformat())
+    if not later:
+        return []
+    are = "price is" if len(later) == 1 else "prices are"
+    return [
+        f"{len(later)} {are} of days after {today.isoformat()}, the first of {later[0]}: they do not say what was paid on that day."
+    ]
+
+
+def _none(name: str, given: dict[str, Any]) -> str:
+    """Why nothing is listed: nothing is known, or nothing that is as the options ask."""
+    of = f" of {name}" if name else ""
+    asked = [option for option in OPTIONS if option.name in given and option.name in _KEYS]
+    known = offers(name)
+    if not known or not asked:
+        return f"no price{of} is known. Yours go in <config directory>/prices/."
+    have = "; ".join(f"{option.name}: {', '.join(_values(known, _KEYS[option.name]))}" for option in asked)
+    flags = ", ".join(f"{option.flag} {given[option.name]}" for option in asked)
+    return f"none of the {len(known)} prices by the hour{of} has {flags}. They have {have}."
+
+
+_KEYS = {"provider": "provider", "kind": "kind", "region": "region", "term": "term_months", "currency": "currency"}
+
+
+def _values(known: Sequence[Price], key: str) -> list[str]:
+    found = {getattr(price, key) for price in known}
+    return [str(value) for value in sorted(found - {None})] + (["none"] if None in found else [])
 
 
 def _row(price: Price, rates: dict[str, float], today: date) -> dict[str, Any]:
@@ -99,18 +131,18 @@ def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dic
     return made  # fmt: skip
 
 
-def _lines(document: dict[str, Any], name: str) -> list[str]:
+def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[str]:
     from tonnage.render.text import table_lines
 
     rows, sold = document["prices"], document["purchases"]
     of = f" of {rows[0]['accelerator'] if rows else name}" if name else ""
-    lines = [f"{len(rows)} prices by the hour{of}, {len(sold)} to buy" if rows or sold else f"no price{of} is known. Yours go in <config directory>/prices/."]  # fmt: skip
+    lines = [f"{len(rows)} prices by the hour{of}, {len(sold)} to buy" if rows or sold else _none(name, given)]  # fmt: skip
     if rows:
         header = ("accelerator", "an hour of one", "provider", "instance", "x", "kind", "region", "as of", "age")
-        lines += ["", *table_lines([_cells(row) for row in rows], header)]
+        lines += ["", *table_lines([_cells(row, document["as_of"]) for row in rows], header)]
     if sold:
         bought_cells = [(row["accelerator"], f"{row['usd']:,.0f} USD", row["name"], f"{row['power_watts']:,.0f} W" if row["power_watts"] else "-",
-                         row["as_of"], _age(row)) for row in sold]  # fmt: skip
+                         row["as_of"], _age(row, document["as_of"])) for row in sold]  # fmt: skip
         lines += ["", *table_lines(bought_cells, ("accelerator", "price", "machine", "power", "as of", "age"))]
     lines += ["", *(f"note: {warning}" for warning in document["warnings"]), *(_of_one(rows, sold) if name else ())]
     return lines if lines[-1] else lines[:-1]
@@ -126,13 +158,15 @@ def _of_one(rows: list[dict[str, Any]], sold: list[dict[str, Any]]) -> list[str]
     return [*(f"note: {', '.join(who)}: {note}" for note, who in notes.items()), *(f"source: {source}" for source in sources)]  # fmt: skip
 
 
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
     dollars = row["usd_per_accelerator_hour"]
     foreign = f"{row['price_per_hour'] / row['accelerators']:.3f} {row['currency']}"
     each = foreign if dollars is None else f"{dollars:.3f} USD"
     kind = f"{row['kind']}, {row['term_months']} months" if row["term_months"] else row["kind"]
-    return (row["accelerator"], each, row["provider"], row["instance"], row["accelerators"], kind, row["region"], row["as_of"], _age(row))  # fmt: skip
+    return (row["accelerator"], each, row["provider"], row["instance"], row["accelerators"], kind, row["region"], row["as_of"], _age(row, today))  # fmt: skip
 
 
-def _age(row: dict[str, Any]) -> str:
+def _age(row: dict[str, Any], today: str) -> str:
+    if row["as_of"] > today:
+        return "later"
     return f"{row['age_days']} d, stale" if row["stale"] else f"{row['age_days']} d"

@@ -1,7 +1,9 @@
 """The next best moves of a training run: changes of its plan, each estimated again, never canned."""
 
-from collections.abc import Iterator, Sequence
-from math import ceil
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import takewhile
+from math import ceil, inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,6 +32,7 @@ SHORTEST = 256  # tokens: no shorter sequence is proposed
 # How many times the machine a larger one may be, and groups of how many ranks it may have beside the machine's own: more is proposed only
 # where nothing fits with less.
 MANY = ((32, 0), (32, 128), (256, 128), (2048, 128))
+WORTH = 0.01  # of a step's time: a move that takes more memory and saves less time is not shown
 # Recipes that keep less for each parameter, the mildest first.
 NARROWER = {
     "fp32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),
@@ -94,8 +97,8 @@ class _Run:
         said |= {} if on is None else {"on": machine.name}
         made_of = ordered({**change, **said}, TrainingOptions)
         return Settled(
-            made_of, needed, grown, highest(plan, machine, needed), lambda: seconds_of(self.model, plan, machine)
-        )
+            made_of, needed, grown, highest(plan, machine, needed), cache(lambda: seconds_of(self.model, plan, machine)), plan.global_batch_size
+        )  # fmt: skip
 
     def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:
         """Does what is offloaded need more host memory than a node has?"""
@@ -207,17 +210,25 @@ def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> L
 
 
 def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:
-    """What the room that is left would carry: less recomputation, larger micro-batches."""
+    """What the room that is left would carry, where that makes a step faster: less recomputation, larger micro-batches."""
     plan = run.plan
     lighter = {"full": ("none", "selective"), "selective": ("none",)}.get(plan.recompute, ())
-    found = next((settled for policy in lighter if (settled := run.ask({"recompute": policy})) and settled.most <= usable), None)  # fmt: skip
-    if found:
-        yield move_of(found, found.changes, needed, usable)
-    best: Settled | None = None
-    for factor in (2, 4, 8, 16):
-        settled = run.ask({"micro_batch_size": plan.micro_batch_size * factor})
-        if settled is None or settled.most > usable:
-            break
-        best = settled
-    if best:
-        yield move_of(best, best.changes, needed, usable)
+    larger = [plan.micro_batch_size * factor for factor in (2, 4, 8, 16)]
+    policies = [settled for policy in lighter if (settled := run.ask({"recompute": policy})) and settled.most <= usable]
+    batches = takewhile(
+        lambda settled: settled is not None and settled.most <= usable,
+        (run.ask({"micro_batch_size": size}) for size in larger),
+    )
+    now = seconds_of(run.model, plan, run.cluster)
+    for fitting in (policies, [settled for settled in reversed(list(batches)) if settled]):
+        # a larger micro-batch leaves fewer of them, and a pipeline stands empty for longer
+        found = fitting[0] if fitting and now is None else _fastest(fitting, (now or inf) / plan.global_batch_size)
+        if found:
+            yield move_of(found, found.changes, needed, usable)
+
+
+def _fastest(moves: Iterable[Settled], now: float) -> Settled | None:
+    """The move whose step takes the fewest seconds for a sequence; None where none takes clearly fewer than `now`."""
+    timed = [(took / move.sequences, move) for move in moves if move.seconds and (took := move.seconds()) is not None]
+    least, found = min(timed, key=lambda pair: pair[0], default=(inf, None))
+    return found if least <= (1 - WORTH) * now else None

@@ -44,7 +44,7 @@ class Settled(Struct, frozen=True, eq=False):
     """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well.
 
     `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, asked for moves
-    that are shown.
+    that are shown. `sequences`: of a step then.
     """
 
     change: dict[str, Any]
@@ -52,6 +52,7 @@ class Settled(Struct, frozen=True, eq=False):
     changes: Changes = "nothing"
     high: int = 0
     seconds: Callable[[], float | None] | None = None
+    sequences: int = 1
 
     @property
     def most(self) -> int:

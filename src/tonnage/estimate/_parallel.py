@@ -7,7 +7,7 @@ from tonnage.errors import InvalidPlan
 from tonnage.estimate._checks import check_experts, check_tensor_parallel, expert_counts, near_divisors
 from tonnage.estimate._pipeline_layout import takes_unequal_chunks
 from tonnage.estimate._question import Question
-from tonnage.estimate._schedule import default_chunks
+from tonnage.estimate._schedule import check_stages, default_chunks
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 from tonnage.spec import Cluster
@@ -61,6 +61,7 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
             raise InvalidPlan(
                 f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: {', '.join(have)}."
             )
+    check_stages(p, o)
     check_tensor_parallel(model, t)
     check_experts(model, e, q, sizes["data_parallel_size"] * c * t)
     layers = model.num_layers

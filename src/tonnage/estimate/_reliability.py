@@ -42,17 +42,21 @@ DEFAULT = OBSERVED["Llama 3"]
 # Finding the fault and testing the nodes; then the checkpoint is read, which is taken to last as long as writing it.
 DETECTION = 600.0
 DETECTION_SOURCE = "an assumption: the bound of Jiang2024, sec. 6.3, on detecting a failure and testing nodes"
+FAR = 0.9  # an interval that leaves less of the goodput that the best one leaves is said to be far from it
 
 
 class Reliability(Struct, frozen=True, kw_only=True):
-    """Times of one cluster, plan and checkpoint. `interval_by_young` stands beside the interval that is used."""
+    """Times of one cluster, plan and checkpoint. `interval_by_young` stands beside the interval that is used; `interval_by_daly` and
+    `goodput_by_daly`: the best that could be used, and what it leaves."""
 
     between_failures: Term
     checkpoint: Term
     restart: Term
     interval: Term
     interval_by_young: Term
+    interval_by_daly: Term
     goodput: Term
+    goodput_by_daly: Term
 
 
 def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkpoint: Term) -> Reliability:
@@ -61,12 +65,18 @@ def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkp
     times = checkpoint_times(checkpoint, plan.world_size, options)
     write, restart = times.pause, _restart(options, times)
     young = Term.of("by Young", f.young_interval, delta=write.value, MTBF=between.value)
-    interval = _interval(step_time, options, write, between)
-    share = Term.of(
-        "goodput", f.goodput, tau_c=interval.value, delta=write.value, MTBF=between.value, tau_r=restart.value
+    best = _at_least_a_step(Term.of("by Daly", f.daly_interval, delta=write.value, MTBF=between.value), step_time)
+    given = duration("checkpoint_interval", options.checkpoint_interval)
+    interval = (
+        best if given is None else _at_least_a_step(Term.of("given", f.pause, source="given", tau=given), step_time)
+    )
+    goodput, by_daly = (
+        Term.of("goodput", f.goodput, tau_c=each.value, delta=write.value, MTBF=between.value, tau_r=restart.value)
+        for each in (interval, best)
     )
     return Reliability(
-        between_failures=between, checkpoint=write, restart=restart, interval=interval, interval_by_young=young, goodput=share,
+        between_failures=between, checkpoint=write, restart=restart, interval=interval, interval_by_young=young, interval_by_daly=best,
+        goodput=goodput, goodput_by_daly=by_daly,
     )  # fmt: skip
 
 
@@ -93,7 +103,10 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
         "default",
         "Daly's optimum, at least one step; Daly2006, eq. 37",
     )
-    if made.goodput.value < 0.5:
+    if made.goodput.value < FAR * made.goodput_by_daly.value:
+        q.warn(f"a checkpoint_interval of {human(made.interval.value, 'seconds')} leaves a goodput of {made.goodput.value:.0%}: Daly's optimum, "
+               f"{human(made.interval_by_daly.value, 'seconds')}, would leave {made.goodput_by_daly.value:.0%}.")  # fmt: skip
+    elif made.goodput.value < 0.5:
         q.warn(f"goodput {made.goodput.value:.0%}: these accelerators fail every {human(made.between_failures.value, 'seconds')} "
                f"({made.between_failures.value / HOUR:.2g} h), and saving takes {human(made.checkpoint.value, 'seconds')}, a restart "
                f"{human(made.restart.value, 'seconds')}.")  # fmt: skip
@@ -117,14 +130,9 @@ def _restart(o: RunOptions, times: Checkpoints) -> Term:
     return Term.sum("time of a restart", found, times.read)
 
 
-def _interval(step_time: Term, o: RunOptions, write: Term, between: Term) -> Term:
+def _at_least_a_step(interval: Term, step_time: Term) -> Term:
     """Nothing can be saved more often than after each step."""
-    given = duration("checkpoint_interval", o.checkpoint_interval)
-    if given is not None:
-        best = Term.of("given", f.pause, source="given", tau=given)
-    else:
-        best = Term.of("by Daly", f.daly_interval, delta=write.value, MTBF=between.value)
-    return Term.max("checkpoint interval", best, step_time)
+    return Term.max("checkpoint interval", interval, step_time)
 
 
 def accelerators(plan: TrainingPlan) -> Term:

@@ -69,14 +69,18 @@ def default_chunks(o: TrainingOptions) -> int:
     return schedule_named(o.pipeline_schedule).chunks[0] if o.pipeline_schedule else 1
 
 
+def check_stages(p: int, o: TrainingOptions) -> None:
+    """A schedule other than the usual one is of several stages: said before its chunks are blamed."""
+    if p == 1 and o.pipeline_schedule and schedule_named(o.pipeline_schedule).name != "1f1b":
+        raise InvalidPlan(f"pipeline_schedule {o.pipeline_schedule} needs pipeline_parallel_size above 1. Got 1.")
+
+
 def pipeline_schedule(
     runtime: TrainingRuntime, sizes: dict[str, Any], microbatches: int, o: TrainingOptions, q: Question
 ) -> str:
     """The schedule of a plan, checked; it is noted where there is a pipeline."""
     p, v, said = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"], o.pipeline_schedule
     if p == 1:
-        if said and schedule_named(said).name != "1f1b":
-            raise InvalidPlan(f"pipeline_schedule {said} needs pipeline_parallel_size above 1. Got 1.")
         return "1f1b"
     usual = "interleaved-1f1b" if v > 1 else "1f1b"
     chosen = schedule_named(said) if said else SCHEDULES[usual]

@@ -16,7 +16,7 @@ from tonnage.estimate._question import Question
 from tonnage.estimate.places import Place, at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
-from tonnage.units import HOUR
+from tonnage.units import HOUR, human
 
 NEEDED = tuple(ownership.ASKED)
 OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
@@ -42,7 +42,7 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
     - network_share [share]: switches, cables and racks, as a share of the machines' price
     - staff_usd_per_month [USD]: pay of those who look after all the machines
-    - used_share [0 to 1]: of the time that one's own machines are in use (default: 1)
+    - used_share [0 to 1]: of the time that one's own machines are in use and draw power (default: 1)
     - machine_usd [USD]: price of one machine, of as many accelerators as a node (default: the cheapest for sale in the catalogue)
     - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
     - depreciation_years [years]: years over which one's own machines are written off (default: 5)
@@ -214,6 +214,8 @@ def _own(
     if watts is None and options.machine_usd is not None and cluster.node is not None:
         watts = cluster.node.power_watts
     machine = ownership.machine_of(chip, size, usd=options.machine_usd, watts=watts, **inputs)
+    if options.machine_usd is None and (sold := ownership.purchase_of(chip, size)).note:
+        question.warn(f"{sold.name} is bought for {human(sold.usd, 'USD')} ({sold.note}): machine_usd and machine_watts say what yours costs and draws.")  # fmt: skip
     machine = replace(machine, machines=cluster.num_nodes)
     if options.used_share is not None:
         machine = replace(machine, used_share=options.used_share)

@@ -33,7 +33,8 @@ class Ownership(Struct, frozen=True, kw_only=True):
 
     machine_usd [USD] and machine_watts [W, at most] of one machine of `accelerators`; machines; depreciation_years; pue; power_share
     [0 to 1] of the rated power; electricity_usd_per_kwh; colocation_usd_per_kw_month [USD, 0 in one's own building]; network_share;
-    staff_usd_per_month [USD, for all machines]; used_share [0 to 1]: of the time, in which renting would be paid.
+    staff_usd_per_month [USD, for all machines]; used_share [0 to 1]: of the time, in which renting would be paid and power is drawn: what
+    idle machines draw has no source and is left out.
     """
 
     machine_usd: float
@@ -140,14 +141,14 @@ def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, 
 
 
 def operation(own: Ownership, seconds: float) -> Term:
-    """What running the machines costs for `seconds`, without their price; MissingDatum names all inputs that are needed."""
+    """What the machines cost for `seconds`, idle ones among them, without their price; MissingDatum names all inputs that are needed."""
     room = own.assumed.get("colocation_usd_per_kw_month", "given")
     own = complete(own)
     power = Term.of(
         "power", e.machines_power, source=own.source, nodes=own.machines, pw=own.machine_watts, u=own.power_share
     )
-    energy = Term.of("energy", e.energy_joules, pw=power.value, tau=seconds, pue=own.pue)
-    rated = own.machines * own.machine_watts  # room is let by the most that may be drawn
+    energy = Term.of("energy", e.energy_joules, pw=power.value, tau=seconds * own.used_share, pue=own.pue)
+    rated = own.machines * own.machine_watts  # room is let by the most that may be drawn, and for every hour
     return Term.sum(
         "operation",
         Term.of("electricity", c.electricity_usd, en=energy.value, USD_kwh=own.electricity_usd_per_kwh),
@@ -189,6 +190,15 @@ def buy_or_rent(own: Ownership, price: Price, *, rates: Rates | None = None, tod
         worn_out=month is None or month > written_off, assumed=assumed,
         warnings=(staleness(price, today),) if is_stale(price, today) else (),
     )  # fmt: skip
+
+
+def when_it_pays(month: int | None, *, worn_out: bool) -> str:
+    """From which month on buying costs less, in words; a month after the machines' life is none."""
+    if month is None:
+        return "buying never costs less"
+    if worn_out:
+        return f"buying does not pay off within the machines' life: they are written off before month {month}, from which on it would cost less"
+    return f"buying costs less from month {month} on"
 
 
 def months_and_lines(

@@ -9,7 +9,7 @@ from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput
 from tonnage.estimate._deadline import StepTimeAt, smallest_for_deadline
 from tonnage.estimate._question import Question
-from tonnage.estimate._reliability import accelerators, note, reliability
+from tonnage.estimate._reliability import Reliability, accelerators, note, reliability
 from tonnage.estimate.run_options import RunOptions, Wanted, wanted
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
@@ -17,6 +17,7 @@ from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import human
 
 LEAST_GOODPUT = 0.01  # below this a run is a machine that restarts
+MUCH = 0.1  # of a run: a last checkpoint that takes more is said
 EPOCHS = 4  # Muennighoff2023: up to four passes over the same data are nearly as good as new data
 
 
@@ -66,12 +67,13 @@ def run(
     """
     want = wanted(options, price, today)
     made = reliability(step_time, plan, options, checkpoint)
-    _progress(made.goodput, made.between_failures, plan)
+    _progress(made, plan)
     note(made, options, question)
     hours, bought, buys = _bought(want, step_time, plan, made.goodput)
     tokens, steps = _length(want, plan, bought)
     productive = Term.product("productive time", "seconds", steps, step_time)
     seconds = Term.ratio("time of the run", "seconds", productive, made.goodput)
+    _note_last(made, productive, seconds, question)
     used = Term.of("accelerator-hours", g.accelerator_hours, n=plan.world_size, tau=seconds.value)
     fewest, divided = _deadline(want, plan, cluster, options, used, seconds, checkpoint, steps, step_time_at, fits_at)
     epochs = _epochs(want, tokens, question)
@@ -86,13 +88,28 @@ def run(
     )  # fmt: skip
 
 
-def _progress(goodput: Term, between: Term, plan: TrainingPlan) -> None:
-    if goodput.value < LEAST_GOODPUT:
+def _progress(made: Reliability, plan: TrainingPlan) -> None:
+    goodput = made.goodput.value
+    if goodput >= LEAST_GOODPUT:
+        return
+    if made.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
-            f"accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput.value:.2g}: {plan.world_size:,} accelerators "
-            f"fail every {human(between.value, 'seconds')}, sooner than they save their work. Give faster storage_bandwidth, a shorter "
-            "checkpoint_seconds or restart_seconds, or fewer accelerators."
+            f"checkpoint_interval must leave time to train. Got {human(made.interval.value, 'seconds')}, which leaves a goodput of {goodput:.2g}: "
+            f"Daly's optimum is {human(made.interval_by_daly.value, 'seconds')}."
         )
+    raise InvalidInput(
+        f"accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: {plan.world_size:,} accelerators "
+        f"fail every {human(made.between_failures.value, 'seconds')}, sooner than they save their work. Give faster storage_bandwidth, a shorter "
+        "checkpoint_seconds or restart_seconds, or fewer accelerators."
+    )
+
+
+def _note_last(made: Reliability, productive: Term, seconds: Term, question: Question) -> None:
+    """A run that ends before its first checkpoint is due saves what it trained all the same."""
+    write = made.checkpoint.value
+    if productive.value < made.interval.value and write > MUCH * seconds.value:
+        question.warn(f"the run takes {human(seconds.value, 'seconds')}, and the checkpoint after it {human(write, 'seconds')} more, which are in neither "
+                      "its time nor its cost.")  # fmt: skip
 
 
 def _bought(

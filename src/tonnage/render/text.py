@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tonnage.breakdown import Term
+from tonnage.estimate.ownership import when_it_pays
 from tonnage.units import human
 
 NAME_WIDTH = 46
@@ -196,14 +197,7 @@ def _bill(document: Mapping[str, Any]) -> list[str]:
             f"{own[name]['name']} {human(own[name]['value'], 'USD')}"
             for name in ("purchase", "own_month", "rent_month")
         )
-        when = (
-            f"buying costs less from month {own['break_even_month']} on"
-            if own["break_even_month"]
-            else "buying never costs less"
-        )
-        lines.append(
-            f"{shown}: {when}{', when the machines are written off' if own['worn_out'] and own['break_even_month'] else ''}"
-        )
+        lines.append(f"{shown}: {when_it_pays(own['break_even_month'], worn_out=own['worn_out'])}")
         lines.append(f"{document['cost']['name']} by place: {'; '.join(map(_place, own['places']))}")
     return lines
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.estimate.ownership import months_and_lines
+from tonnage.estimate.ownership import months_and_lines, when_it_pays
 from tonnage.render.plot._panel import Panel
 from tonnage.units import human
 
@@ -14,8 +14,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
     months, bought, rented, crossing = months_and_lines(
         own["purchase"], own["own_month"], own["rent_month"], own["break_even"]
     )
-    when = f"buying costs less from month {own['break_even_month']} on" if crossing else "buying never costs less"
-    worn = " when the machines are already written off" if crossing and own["worn_out"] else ""
+    when = when_it_pays(own["break_even_month"], worn_out=own["worn_out"])
     traces: list[dict[str, Any]] = [_line("renting", RENT, months, rented), _line("buying", BUY, months, bought)]
     notes: tuple[dict[str, Any], ...] = ()
     if crossing:
@@ -36,7 +35,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
     return Panel(
         name="ownership", title="Buying against renting",
         says=f"Dollars paid until each month: {human(own['purchase'].value, 'USD')} once and {human(own['own_month'].value, 'USD')} a month, or "
-             f"{human(own['rent_month'].value, 'USD')} a month of rent: {when}{worn}.",
+             f"{human(own['rent_month'].value, 'USD')} a month of rent: {when}.",
         traces=tuple(traces), x={"title": {"text": "months"}, "rangemode": "tozero"}, y={"title": {"text": "USD paid by then"}, "rangemode": "tozero", "tickformat": "~s"},
         notes=notes, header=("figure", "USD"),
         rows=tuple((own[name].name, human(own[name].value, "USD")) for name in ("purchase", "own_month", "rent_month", "own_hour")),
