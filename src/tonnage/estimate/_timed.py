@@ -44,6 +44,11 @@ def timed(
         question.warn(
             f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
         )
+    if (bridge := timing.walk.network.bridge) and bridge.link and timing.walk.network.inside.link:
+        question.warn(
+            f"bridges join {bridge.link.joins} cards of {cluster.accelerator.name}: in a machine of {cluster.accelerators_per_node} larger groups "
+            f"talk over {timing.walk.network.inside.link.name}. Where your machine differs, write machines x cards, as in 4x2x{cluster.accelerator.name}."
+        )
     kernels = timing.walk.kernels
     work = [each for layer in made.fullest.stage.step.layers.values() for each in layer.work]
     if kernels.narrow in cluster.accelerator.dense_flops and not any(kernels.is_narrow(each) for each in work):
