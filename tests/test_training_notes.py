@@ -81,3 +81,17 @@ def test_unsloth_may_need_less_for_a_larger_micro_batch_and_says_why():
         falls = [size for size in range(1, 8) if found[size + 1].needed_bytes < found[size].needed_bytes]
         assert falls
         assert all("can need less" in " ".join(found[size].warnings) for size in falls)
+
+
+def test_float8_on_an_accelerator_without_fp8_units_is_said_not_to_run():
+    said = notes("llama-3.1-8b", "8xA100-SXM-80GB", float8="rowwise", compile=True)
+    assert "float8 rowwise does not run on A100-SXM-80GB" in said and "compute capability 8.9" in said
+    for machine in ("8xH100-SXM-80GB", "8xRTX-4090"):
+        assert "does not run" not in notes("llama-3.2-1b", machine, float8="rowwise", compile=True)
+    assert "no source gives an fp8 peak of L2" in notes("llama-3.2-1b", "8xL2", float8="rowwise", compile=True)
+    assert "float8" not in notes("llama-3.1-8b", "8xA100-SXM-80GB")
+
+
+def test_float8_without_compilation_is_said_to_take_longer_than_is_timed():
+    assert "torchao asks for torch.compile" in notes("llama-3.1-8b", "8xH100-SXM-80GB", float8="tensorwise")
+    assert "torch.compile" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", float8="tensorwise", compile=True)
