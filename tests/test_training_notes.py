@@ -1,5 +1,7 @@
 """Notes of a training estimate: said where an assumption decides figures, and silent elsewhere."""
 
+import pytest
+
 import tonnage
 
 
@@ -95,3 +97,13 @@ def test_float8_on_an_accelerator_without_fp8_units_is_said_not_to_run():
 def test_float8_without_compilation_is_said_to_take_longer_than_is_timed():
     assert "torchao asks for torch.compile" in notes("llama-3.1-8b", "8xH100-SXM-80GB", float8="tensorwise")
     assert "torch.compile" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", float8="tensorwise", compile=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("muon", "Newton-Schulz"), ("soap", "QR decomposition"), ("galore-adamw", "singular value"), ("galore-8bit", "singular value"), ("apollo", "projector")],
+)  # fmt: skip
+def test_an_optimizer_that_multiplies_matrices_is_said_to_be_timed_without_its_products(name, what):
+    said = notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer=name)
+    assert f"the products of {name} are not in the time of a step" in said and what in said
+    assert "products of" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer="adamw-8bit")

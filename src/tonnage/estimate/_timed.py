@@ -17,6 +17,7 @@ from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.optimizers import optimizer
 from tonnage.spec import Cluster, TrainingPlan
 
 
@@ -54,6 +55,10 @@ def timed(
     if kernels.narrow in cluster.accelerator.dense_flops and not any(kernels.is_narrow(each) for each in work):
         question.warn(
             f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
+        )
+    if products := optimizer(plan.optimizer).products:
+        question.warn(
+            f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
         )
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
