@@ -107,3 +107,17 @@ def test_an_optimizer_that_multiplies_matrices_is_said_to_be_timed_without_its_p
     said = notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer=name)
     assert f"the products of {name} are not in the time of a step" in said and what in said
     assert "products of" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer="adamw-8bit")
+
+
+@pytest.mark.parametrize(
+    ("model", "core"),
+    [("mamba-2.8b-hf", "selective scan"), ("jamba-v0.1", "selective scan"), ("rwkv-4-3b-pile", "weighted sum"),
+     ("qwen3-next-80b-a3b-instruct", "delta rule")],
+)  # fmt: skip
+def test_a_recurrence_other_than_that_of_mamba_2_is_said_to_be_timed_at_its_rate(model, core):
+    assert f"measured of Mamba-2 alone: the {core} of" in notes(model, "8xH100-SXM-80GB")
+
+
+@pytest.mark.parametrize("model", ["mamba2-2.7b", "nemotron-h-8b-base-8k", "llama-3.1-8b"])
+def test_nothing_is_said_of_recurrences_where_there_are_none_but_mamba_2s(model):
+    assert "recurrences" not in notes(model, "8xH100-SXM-80GB")

@@ -17,6 +17,7 @@ from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.ops import Mamba2, StateCache
 from tonnage.optimizers import optimizer
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -60,6 +61,11 @@ def timed(
         question.warn(
             f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
         )
+    if others := _unmeasured_recurrences(made):
+        question.warn(
+            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {model.name} takes the rate of its scans, and may be "
+            "slower. Compare it with Mamba-2 by memory, not by time."
+        )
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
@@ -74,6 +80,13 @@ def timed(
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing, figures
+
+
+def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:
+    """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate was fitted to."""
+    every = [op for block in made.fullest.stage.step.layers for op in block.ops if not isinstance(op, Mamba2)]
+    carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
+    return sorted({op.core()[0].name for op in carrying if op.core()})
 
 
 def today() -> date:
