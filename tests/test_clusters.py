@@ -37,6 +37,8 @@ dense_tflops = {source = "my own clock", as_of = "2026-11-21"}
         ("dgx-h100", 1, 8, "H100-SXM-80GB"), ("4xdgx-h100", 4, 8, "H100-SXM-80GB"), ("32x8xH800", 32, 8, "H800-SXM-80GB"),
         ("H100x8", 1, 8, "H100-SXM-80GB"), ("8 H100", 1, 8, "H100-SXM-80GB"), ("8*H100", 1, 8, "H100-SXM-80GB"), ("H100 x 8", 1, 8, "H100-SXM-80GB"),
         ("H100×16", 2, 8, "H100-SXM-80GB"), ("2 RTX 4090", 1, 2, "RTX-4090"), ("RTX 4090x2", 1, 2, "RTX-4090"), ("dgx-h100x4", 4, 8, "H100-SXM-80GB"),
+        ("8xH100-NVL-94GB", 1, 8, "H100-NVL-94GB"), ("4x2xH100-NVL-94GB", 4, 2, "H100-NVL-94GB"), ("2xH100-NVL-94GB", 1, 2, "H100-NVL-94GB"),
+        ("16xH100-NVL-94GB", 2, 8, "H100-NVL-94GB"), ("8xA100-PCIe-80GB", 1, 8, "A100-PCIe-80GB"), ("8xtpu-v5p", 2, 4, "TPU-v5p"),
     ],
 )  # fmt: skip
 def test_a_cluster_is_nodes_times_accelerators_times_name(text, nodes, each, name):

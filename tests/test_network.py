@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tonnage.catalogue import cluster
+from tonnage.catalogue import cluster, node
 from tonnage.errors import MissingDatum
 from tonnage.estimate._links import links
 from tonnage.estimate._network import PASSES, Network
@@ -153,3 +153,54 @@ def test_no_link_is_faster_than_its_datasheet():
     for kind in (*constants.kinds.values(), constants.inside, constants.outside):
         assert 0 < kind.share <= 1 and 0 < kind.direct <= 1 and 0 <= kind.in_network <= 1
         assert 1e-7 < kind.step < 1e-4 and kind.gap < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("few", "many"), [("4xtpu-v5p", "8xtpu-v5p"), ("8xtpu-v5e", "64xtpu-v5e"), ("4xtpu-v4", "256xtpu-v4")]
+)
+def test_the_torus_of_a_slice_goes_on_through_its_hosts(few, many):
+    host, slice_ = Network(cluster(few)), Network(cluster(many))
+    assert slice_.cluster.num_nodes > 1
+    assert slice_.outside.link is None
+    here = host.collective("all_gather", GB, host.cluster.size)
+    there = slice_.collective("all_gather", GB, slice_.cluster.size)
+    assert there.sent / there.seconds > 0.8 * here.sent / here.seconds
+
+
+def test_beyond_a_pod_chips_talk_over_the_network_of_the_data_centre():
+    network = Network(cluster("512xtpu-v5e"))
+    assert network.outside.link.name == "data centre network"
+    assert network.per_node == 256
+    inside, between = (network.collective("all_gather", GB, 2, stride=stride) for stride in (128, 256))
+    assert between.seconds > 3 * inside.seconds
+
+
+@pytest.mark.parametrize(
+    ("host", "pod"),
+    [("tpu-v4-host", "tpu-v4-pod"), ("tpu-v5e-8", "tpu-v5e-pod"), ("tpu-v5p-host", "tpu-v5p-pod"), ("tpu-v6e-8", "tpu-v6e-pod"),
+     ("tpu-v7-host", "tpu-v7-pod")],
+)  # fmt: skip
+def test_a_hosts_torus_joins_as_many_chips_as_its_pod_has(host, pod):
+    assert node(host).inside.joins == node(pod).accelerators
+
+
+@pytest.mark.parametrize(
+    ("name", "joins"),
+    [("8xH100-NVL-94GB", 2), ("8xA100-PCIe-80GB", 2), ("8xA40", 2), ("8x3090", 2), ("8xH200-NVL-141GB", 4)],
+)
+def test_groups_larger_than_a_bridge_talk_over_pcie(name, joins):
+    network = Network(cluster(name))
+    assert network.inside.link.name.startswith("PCIe")
+    near, far = (network.collective("all_gather", GB, group) for group in (joins, 2 * joins))
+    assert near.sent / near.seconds > 1.5 * far.sent / far.seconds
+    apart = network.collective("all_gather", GB, 2, stride=joins)  # no two of them share a bridge
+    assert apart.seconds > network.collective("all_gather", GB, 2).seconds
+    assert network.send(GB, joins) > network.send(GB, 1)
+    both = network.collective("all_gather", GB, np.array([joins, 2 * joins]))
+    assert list(both.seconds) == pytest.approx([near.seconds, far.seconds])
+
+
+def test_cards_in_pairs_in_machines_of_two_have_their_bridge_and_the_network():
+    network = Network(cluster("4x2xH100-NVL-94GB"))
+    assert (network.bridge, network.inside.link.name, network.cluster.num_nodes) == (None, "NVLink 4", 4)
+    assert network.outside.link.name.startswith("Ethernet")

@@ -16,6 +16,7 @@ from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
+from tonnage.precisions import precision
 
 TOKENS = 2048
 
@@ -487,3 +488,33 @@ def test_no_product_is_faster_than_the_peak_it_is_multiplied_at_however_large(mo
             assert spent.flops <= 0.9 * peak * spent.seconds
     done = training_flops(made.model, made.plan.global_batch_size * 4096, 4096).value
     assert made.utilization(done).value < 0.9 * peak / chip.dense_flops["bf16"]
+
+
+@pytest.mark.parametrize(
+    ("runtime", "machine"),
+    [("transformers", "A100-SXM-80GB"), ("litgpt", "A100-SXM-80GB"), ("torchtune", "A100-SXM-80GB"), ("ddp", "2xA100-SXM-80GB")],
+)  # fmt: skip
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_a_quantised_base_takes_longer_than_one_in_16_bit(runtime, machine, recompute):
+    lora, qlora = (
+        tonnage.train("llama-2-7b", machine, sequence_length=1024, runtime=runtime, recompute=recompute, method=method)
+        for method in ("lora", "qlora")
+    )
+    assert qlora.step_time.value > lora.step_time.value
+    assert qlora.needed_bytes < lora.needed_bytes
+
+
+def test_a_quantised_weight_is_made_whole_before_its_product_and_once_more_for_the_gradient_of_its_input():
+    def of_weights(method, kind, when):
+        """Bytes of weights that the work of one layer reads and writes."""
+        step = timing(runtime="transformers", machine="A100-SXM-80GB", method=method, lora_rank=1).walk.step
+        layer = [each for each in step.layers.values() if each.work][-1]
+        sizes = [each.bytes.items() for each in layer.work if (each.kind, each.when) == (kind, when)]
+        return sum(size for every in sizes for extent, size in every if extent.unit == "parameter")
+
+    whole = 4096 * (4096 + 1024 + 1024 + 4096 + 3 * 14336)  # parameters of the linear layers of llama-3.1-8b
+    packed = precision("nf4-double").bits_per_weight / 8
+    for when in ("forward", "backward"):
+        added = of_weights("qlora", "move", when) - of_weights("lora", "move", when)
+        assert added == pytest.approx(whole * (packed + 2), rel=0.01)
+        assert of_weights("qlora", "product", when) == pytest.approx(of_weights("lora", "product", when), rel=0.01)

@@ -1,5 +1,7 @@
 """Notes of a training estimate: said where an assumption decides figures, and silent elsewhere."""
 
+import pytest
+
 import tonnage
 
 
@@ -81,3 +83,41 @@ def test_unsloth_may_need_less_for_a_larger_micro_batch_and_says_why():
         falls = [size for size in range(1, 8) if found[size + 1].needed_bytes < found[size].needed_bytes]
         assert falls
         assert all("can need less" in " ".join(found[size].warnings) for size in falls)
+
+
+def test_float8_on_an_accelerator_without_fp8_units_is_said_not_to_run():
+    said = notes("llama-3.1-8b", "8xA100-SXM-80GB", float8="rowwise", compile=True)
+    assert "float8 rowwise does not run on A100-SXM-80GB" in said and "compute capability 8.9" in said
+    for machine in ("8xH100-SXM-80GB", "8xRTX-4090"):
+        assert "does not run" not in notes("llama-3.2-1b", machine, float8="rowwise", compile=True)
+    assert "no source gives an fp8 peak of L2" in notes("llama-3.2-1b", "8xL2", float8="rowwise", compile=True)
+    assert "float8" not in notes("llama-3.1-8b", "8xA100-SXM-80GB")
+
+
+def test_float8_without_compilation_is_said_to_take_longer_than_is_timed():
+    assert "torchao asks for torch.compile" in notes("llama-3.1-8b", "8xH100-SXM-80GB", float8="tensorwise")
+    assert "torch.compile" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", float8="tensorwise", compile=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("muon", "Newton-Schulz"), ("soap", "QR decomposition"), ("galore-adamw", "singular value"), ("galore-8bit", "singular value"), ("apollo", "projector")],
+)  # fmt: skip
+def test_an_optimizer_that_multiplies_matrices_is_said_to_be_timed_without_its_products(name, what):
+    said = notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer=name)
+    assert f"the products of {name} are not in the time of a step" in said and what in said
+    assert "products of" not in notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer="adamw-8bit")
+
+
+@pytest.mark.parametrize(
+    ("model", "core"),
+    [("mamba-2.8b-hf", "selective scan"), ("jamba-v0.1", "selective scan"), ("rwkv-4-3b-pile", "weighted sum"),
+     ("qwen3-next-80b-a3b-instruct", "delta rule")],
+)  # fmt: skip
+def test_a_recurrence_other_than_that_of_mamba_2_is_said_to_be_timed_at_its_rate(model, core):
+    assert f"measured of Mamba-2 alone: the {core} of" in notes(model, "8xH100-SXM-80GB")
+
+
+@pytest.mark.parametrize("model", ["mamba2-2.7b", "nemotron-h-8b-base-8k", "llama-3.1-8b"])
+def test_nothing_is_said_of_recurrences_where_there_are_none_but_mamba_2s(model):
+    assert "recurrences" not in notes(model, "8xH100-SXM-80GB")

@@ -38,6 +38,7 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     A quantised state of fewer than `smallest` elements is kept in fp32 (`small_width`; None: as wide as the weights);
     `whole_blocks`: also one that its blocks do not divide. `paged`: states of at least 100 000 elements are in CUDA
     managed memory, which moves to the host when the device is full. `rank`: of the low-rank gradient, unless asked otherwise.
+    `products`: what it multiplies or factorises in an update, beside reading and writing its states.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Optimizer(Struct, frozen=True, kw_only=True):
     paged: bool = False
     rank: int = 0
     note: str = ""
+    products: str = ""
 
     def of(self, role: Role) -> tuple[State, ...]:
         """The states of a tensor of this role."""
@@ -212,16 +214,22 @@ _add("lion-8bit", f"Chen2023; {_BNB}", State("momentum", "parameter", 1, 256), s
 _add("paged-lion", f"Chen2023; {_BNB}", State("momentum", width=4), paged=True)
 _add("paged-lion-8bit", f"Chen2023; {_BNB}", State("momentum", "parameter", 1, 256), smallest=4096, paged=True)
 _add("muon", f"Jordan2024; {_TORCH}/_muon.py", State("momentum"), **_FULL,
-     note="AdamW for embedding, head and vectors; its Newton-Schulz steps work in bf16 copies that are not states")  # fmt: skip
+     note="AdamW for embedding, head and vectors; its Newton-Schulz steps work in bf16 copies that are not states",
+     products="five Newton-Schulz steps of each whole matrix, which shards are gathered for")  # fmt: skip
 _add("adam-mini", "Zhang2024; adam-mini, adam_mini.py", _FIRST, State("second moment, a block", "head"),
      vector=(_FIRST, State("second moment, the tensor", "scalar")),
      note="one second moment a query or key head, else an output row; biases keep Adam's")  # fmt: skip
-_add("galore-adamw", "Zhao2024; galore-torch, adamw.py", *_LOW_RANK, **_FULL, rank=128)
+_SVD = (
+    "a singular value decomposition of each gradient every few hundred updates, and products with the projector in each"
+)
+_PROJECTED = "products of each gradient with its projector"
+_add("galore-adamw", "Zhao2024; galore-torch, adamw.py", *_LOW_RANK, **_FULL, rank=128, products=_SVD)
 _add("galore-8bit", "Zhao2024; galore-torch, adamw8bit.py", State("first moment", "low-rank", 1, 256),
-     State("second moment", "low-rank", 1, 256), State("projector", "projector"), table=_ADAM_8BIT, smallest=4096, rank=128)  # fmt: skip
-_add("apollo", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=128,
+     State("second moment", "low-rank", 1, 256), State("projector", "projector"), table=_ADAM_8BIT, smallest=4096, rank=128,
+     products=_SVD)  # fmt: skip
+_add("apollo", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=128, products=_PROJECTED,
      note="the paper draws the projector from a seed each time; the released code keeps it")  # fmt: skip
-_add("apollo-mini", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=1)
+_add("apollo-mini", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=1, products=_PROJECTED)
 _add("sophia", "Liu2023; sophia-opt", _FIRST, State("diagonal of the Hessian"))
 _add("adagrad", f"{_TORCH}/adagrad.py", State("sum of squares"))
 _add("rmsprop", f"{_TORCH}/rmsprop.py", _SECOND)
@@ -231,4 +239,5 @@ _add("came", "Luo2023; pytorch-optimizer, came.py", _FIRST, *_FACTORS, State("in
      State("instability, columns", "column", 4), vector=_ADAM)  # fmt: skip
 _add("soap", "Vyas2024; pytorch-optimizer, soap.py", *_ADAM, State("left statistics", "row square"),
      State("right statistics", "column square"), State("left basis", "row square"), State("right basis", "column square"),
-     vector=_ADAM, note="a side longer than 10 000 has no preconditioner")  # fmt: skip
+     vector=_ADAM, note="a side longer than 10 000 has no preconditioner",
+     products="statistics of each matrix, its rotation into their bases and back, and a QR decomposition every few updates")  # fmt: skip

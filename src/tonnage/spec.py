@@ -18,11 +18,13 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """A way between two places: bytes per second in one direction, per accelerator."""
+    """A way between two places: bytes per second in one direction, per accelerator. `joins`: how many accelerators it joins, fewer than a
+    machine has (a bridge) or more (a torus through many hosts); 0: all of a node."""
 
     name: str
     bytes_per_second: float
     topology: str = ""
+    joins: int = 0
 
 
 class Memory(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from tonnage.spec import Accelerator, Cluster, Node
 from tonnage.units import counted
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
+BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
 LONGEST = 4096  # characters of a cluster's name, which may be a path
 
 
@@ -142,6 +143,9 @@ def _of_accelerators(text: str, counts: list[int], accelerator: Accelerator) -> 
     if len(counts) == 2:
         return _checked(text, accelerator, counts[0], counts[1], node)
     count = counts[0] if counts else 1
+    if accelerator.scale_up and accelerator.scale_up.joins and node and count > node.accelerators:
+        each = BOX if count % BOX == 0 else count  # a machine of such cards has more than a bridge joins
+        return _checked(text, accelerator, count // each, each, node)
     per_node = node.accelerators if node else count
     if count > per_node and count % per_node == 0:
         return _checked(text, accelerator, count // per_node, per_node, node)
@@ -151,4 +155,7 @@ def _of_accelerators(text: str, counts: list[int], accelerator: Accelerator) -> 
 def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: Node | None) -> Cluster:
     if nodes * each > LARGEST:
         raise _too_many(text)
+    if node is not None and node.inside and 0 < node.inside.joins <= node.accelerators < each:
+        # a larger machine than the usual one, of which nothing is known but what joins its cards and leads out
+        node = Node(name=accelerator.name, accelerator=accelerator.name, accelerators=each, inside=node.inside, outside=node.outside)  # fmt: skip
     return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)

@@ -3,11 +3,11 @@
 from msgspec.structs import replace
 
 from tonnage.catalogue import cluster as cluster_named
+from tonnage.catalogue.clusters import BOX
 from tonnage.errors import TonnageError
 from tonnage.estimate._machine import is_slice
 from tonnage.spec import Cluster
 
-BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
 ALONE = frozenset({"apple", "cpu"})
 
 
@@ -26,7 +26,8 @@ class Machines:
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
         self.come_alone = cluster.accelerator.kind in ALONE or is_slice(cluster.accelerator)
-        own = cluster.node.accelerators if cluster.node else BOX
+        bridged = cluster.accelerator.scale_up is not None and cluster.accelerator.scale_up.joins > 0
+        own = cluster.node.accelerators if cluster.node and not bridged else BOX
         widens = cluster.num_nodes == 1 and not self.come_alone
         self.node_size = max(cluster.accelerators_per_node, own) if widens else cluster.accelerators_per_node
 

@@ -29,18 +29,28 @@ class Level:
     """One level of links: bytes a second of each rank, by what is sent, and what kind of link it is."""
 
     def __init__(self, link: Link | None, kind: LinkKind):
-        self.link, self.kind = link, kind
+        self.link, self.kind, self.step = link, kind, kind.step
+        self.sums = kind.in_network > 0 and link is not None and not link.joins  # a bridge has no switch
         rate = link.bytes_per_second if link else FAST
         self.ring, self.direct = rate * kind.share, rate * kind.direct
         self.in_network = rate * kind.in_network
         self.plain = rate
 
 
-class Spread:
-    """How a group of ranks lies on nodes: `here` in each, on `nodes`; `spans` is 1 where these are several, else 0."""
+class Inside(NamedTuple):
+    """What a level inside of a node is to one group, or to an array of them."""
 
-    def __init__(self, group: Number, stride: Number, per_node: int):
-        self.group = group
+    ring: Number
+    direct: Number
+    plain: Number
+    step: Number
+
+
+class Spread:
+    """How a group of ranks lies on nodes: `here` in each, on `nodes`; `spans` is 1 where these are several, else 0. `inside`: of a node."""
+
+    def __init__(self, group: Number, stride: Number, per_node: int, inside: Inside):
+        self.group, self.inside = group, inside
         self.here = minimum(maximum(per_node / stride, 1), group)
         self.nodes = group / self.here
         self.spans = (self.nodes > 1) * 1.0
@@ -55,8 +65,16 @@ class Network:
         node, chip = cluster.node, cluster.accelerator
         self.per_node = cluster.accelerators_per_node
         within = (node.inside if node else None) or chip.scale_up or chip.host_link
+        self.bridge: Level | None = None
+        if (
+            node and node.inside and node.inside.joins > node.accelerators
+        ):  # a torus goes on through the hosts of a slice
+            self.per_node = max(self.per_node, min(node.inside.joins, cluster.size))
+        elif within and 0 < within.joins < self.per_node:  # beyond a bridge cards talk through the host
+            self.bridge = self._level(within, "inside of a node", True, True)
+            within = chip.host_link
         self.inside = self._level(within, "inside of a node", True, self.per_node > 1)
-        self.outside = self._level(node.outside if node else None, "between nodes", False, cluster.num_nodes > 1)
+        self.outside = self._level(node.outside if node else None, "between nodes", False, cluster.size > self.per_node)
         self.waits = (rates.latency_inside, rates.latency_outside) if rates else (0.0, 0.0)
 
     def _level(self, link: Link | None, where: str, inside: bool, is_used: bool) -> Level:
@@ -70,6 +88,21 @@ class Network:
             )
         return Level(link, self.constants.of(link, inside=inside))
 
+    def bridges(self, reach: Number) -> Number:
+        """1 where ranks that reach so far have a bridge between them all, else 0."""
+        return (reach <= self.bridge.link.joins) * 1.0 if self.bridge and self.bridge.link else 0.0
+
+    def _inside(self, reach: Number) -> Inside:
+        near, level = self.bridge, self.inside
+        plain = Inside(level.ring, level.direct, level.plain, level.step)
+        if near is None:
+            return plain
+        share, bridged = self.bridges(reach), Inside(near.ring, near.direct, near.plain, near.step)
+        return Inside(*(share * a + (1 - share) * b for a, b in zip(bridged, plain, strict=True)))
+
+    def _spread(self, group: Number, stride: Number) -> Spread:
+        return Spread(group, stride, self.per_node, self._inside(group * stride))
+
     def collective(
         self,
         kind: Collective,
@@ -82,7 +115,7 @@ class Network:
 
         `size` counts as nccl-tests does: what an all-gather has gathered, what one rank has for all others in an all-to-all.
         """
-        spread = Spread(group, stride, self.per_node)
+        spread = self._spread(group, stride)
         if kind == "all_to_all":
             seconds = self._exchange(size, spread)
         elif kind == "all_reduce":
@@ -100,7 +133,7 @@ class Network:
 
     def _all_reduce(self, size: Number, spread: Spread, algorithm: Algorithm | None) -> Number:
         ways = {"ring": lambda: self._ring(2, size, spread), "tree": lambda: self._tree(size, spread, False)}
-        if self.inside.kind.in_network and self.inside.link:
+        if self.inside.sums:
             ways["in_network"] = lambda: self._tree(size, spread, True)
         if algorithm in ways:
             return ways[algorithm]()
@@ -109,21 +142,21 @@ class Network:
     def _ring(self, passes: int, size: Number, spread: Spread) -> Number:
         """A ring enters and leaves each node through the links of all its members there: the slower level sets its pace."""
         between = self.outside.ring * spread.here + (1 - spread.spans) * FAST
-        rate = minimum(self.inside.ring, between)
+        rate = minimum(spread.inside.ring, between)
         passing = f.ring_bytes.evaluate(M=passes * size, n=spread.group)
         wire = transfer_seconds.evaluate(M=passing, W=rate) + self._own_part(size, spread)
-        steps = f.ring_latency.evaluate(n_pass=passes, n=spread.group, nodes=spread.nodes, lat_in=self.inside.kind.step, lat_out=self.outside.kind.step)  # fmt: skip
+        steps = f.ring_latency.evaluate(n_pass=passes, n=spread.group, nodes=spread.nodes, lat_in=spread.inside.step, lat_out=self.outside.step)  # fmt: skip
         return self._pipelined(steps, wire)
 
     def _tree(self, size: Number, spread: Spread, in_network: bool) -> Number:
         """Summed in each node, then over a tree of nodes, where the links of all members of a node share the load."""
-        inside, outside, here = self.inside, self.outside, spread.here
+        outside, here = self.outside, spread.here
         if in_network:
-            within = transfer_seconds.evaluate(M=f.in_network_bytes.evaluate(M=size, n=here), W=inside.in_network)
+            within = transfer_seconds.evaluate(M=f.in_network_bytes.evaluate(M=size, n=here), W=self.inside.in_network)
         else:
             passing = f.ring_bytes.evaluate(M=2 * size, n=here)
-            within = transfer_seconds.evaluate(M=passing, W=inside.ring) + self._own_part(size, spread)
-        lat_in, lat_out = inside.kind.step, outside.kind.step
+            within = transfer_seconds.evaluate(M=passing, W=spread.inside.ring) + self._own_part(size, spread)
+        lat_in, lat_out = spread.inside.step, outside.step
         sums = outside.link and IN_NETWORK in outside.link.topology
         between = size / here if sums else f.tree_bytes.evaluate(M=size, n=here, nodes=spread.nodes)
         latency = f.in_network_latency if sums else f.tree_latency
@@ -136,30 +169,30 @@ class Network:
     def _exchange(self, size: Number, spread: Spread) -> Number:
         """In an all-to-all every rank sends what is for other nodes through its own link."""
         wire = f.hierarchical_exchange_seconds.evaluate(
-            M=size, n=spread.here, nodes=spread.nodes, W=self.inside.ring, W_out=self.outside.ring
+            M=size, n=spread.here, nodes=spread.nodes, W=spread.inside.ring, W_out=self.outside.ring
         )
         steps = f.messages_seconds.evaluate(n=spread.group, lat_gap=self.constants.peer)
-        steps = steps + self.inside.kind.step + spread.spans * self.outside.kind.step
+        steps = steps + spread.inside.step + spread.spans * self.outside.step
         return self._pipelined(steps, wire + self._own_part(size, spread))
 
     def dispatch(self, size: Number, group: Number, stride: Number, chosen: int) -> Sending:
         """An exchange of tokens, each to the ranks of `chosen` experts, in which a token goes once to a rank, and once to a node, of
         several of them (DeepEP, HybridEP); both levels send at once. `size`: bytes of all copies."""
-        spread = Spread(group, stride, self.per_node)
+        spread = self._spread(group, stride)
         to_ranks, to_nodes = distinct(group, chosen) / chosen, distinct(spread.nodes, chosen) / chosen
         passing = f.ring_bytes.evaluate(M=size * to_ranks, n=spread.here)
         leaving = f.ring_bytes.evaluate(M=size * to_nodes, n=spread.nodes)
         wire = maximum(
-            transfer_seconds.evaluate(M=passing, W=self.inside.ring),
+            transfer_seconds.evaluate(M=passing, W=spread.inside.ring),
             transfer_seconds.evaluate(M=leaving, W=self.outside.ring),
         )
-        steps = self.inside.kind.step + spread.spans * self.outside.kind.step
+        steps = spread.inside.step + spread.spans * self.outside.step
         several = (group > 1) * 1.0
         seconds = several * (self._pipelined(steps, wire) + self._wait(1, spread))
         return Sending(seconds, f.ring_bytes.evaluate(M=size * to_ranks, n=group))
 
     def _own_part(self, size: Number, spread: Spread) -> Number:
-        rate = self.constants.copy * self.inside.plain
+        rate = self.constants.copy * spread.inside.plain
         return f.own_part_seconds.evaluate(M=size, n=spread.group, W_copy=rate)
 
     def _pipelined(self, steps: Number, wire: Number) -> Number:
@@ -169,8 +202,9 @@ class Network:
     def send(self, size: Number, stride: Number) -> Number:
         """From one rank to another that is `stride` ranks away."""
         away = (stride >= self.per_node) * 1.0
-        rate = away * self.outside.direct + (1 - away) * self.inside.direct
-        step = away * self.outside.kind.step + (1 - away) * self.inside.kind.step
+        inside = self._inside(stride + 1)
+        rate = away * self.outside.direct + (1 - away) * inside.direct
+        step = away * self.outside.step + (1 - away) * inside.step
         wire = transfer_seconds.evaluate(M=size, W=rate)
         return self._pipelined(step, wire) + self.waits[0]
 

@@ -13,6 +13,8 @@ from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted, human
 
+BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations below compute capability 8.9
+
 
 def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
@@ -29,6 +31,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
         )
     if plan.runtime == "unsloth" and (said := _parts_of_loss(model, plan, made)):
         question.warn(said)
+    if plan.float8 != "none":
+        _warn_of_float8(plan, made, question)
     if plan.method in ("lora", "dora"):
         _warn_of_rank(model, plan, question)
     if plan.base_weights and expert_counts(model):
@@ -47,6 +51,26 @@ def warn_where_nothing_fits(
         f"no next move that was tried fits. Weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
         f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
     )
+
+
+def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
+    """torchtitan, components/quantization/float8.py: SM89 or later, and torch.compile for competitive performance."""
+    cluster = made.fullest.stage.step.cluster
+    assert cluster is not None
+    chip = cluster.accelerator
+    if chip.generation in BEFORE_FLOAT8:
+        question.warn(
+            f"float8 {plan.float8} does not run on {chip.name}: {chip.generation} has no fp8 units, and torchao needs compute capability 8.9 (Ada "
+            "Lovelace, Hopper) or later. Its products are timed in 16 bit."
+        )
+    elif chip.dense_flops and "fp8" not in chip.dense_flops:
+        question.warn(
+            f"no source gives an fp8 peak of {chip.name}: float8 {plan.float8} may not run on it. Its products are timed in 16 bit."
+        )
+    if not plan.compile:
+        question.warn(
+            f"float8 {plan.float8} without compile: torchao asks for torch.compile, which fuses the casts. Without it they take longer than is timed."
+        )
 
 
 def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:

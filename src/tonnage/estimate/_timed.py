@@ -17,6 +17,8 @@ from tonnage.estimate.run import run as run_of
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import TrainingMemory, training_memory
+from tonnage.ops import Mamba2, StateCache
+from tonnage.optimizers import optimizer
 from tonnage.spec import Cluster, TrainingPlan
 
 
@@ -44,11 +46,25 @@ def timed(
         question.warn(
             f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
         )
+    if (bridge := timing.walk.network.bridge) and bridge.link and timing.walk.network.inside.link:
+        question.warn(
+            f"bridges join {bridge.link.joins} cards of {cluster.accelerator.name}: in a machine of {cluster.accelerators_per_node} larger groups "
+            f"talk over {timing.walk.network.inside.link.name}. Where your machine differs, write machines x cards, as in 4x2x{cluster.accelerator.name}."
+        )
     kernels = timing.walk.kernels
     work = [each for layer in made.fullest.stage.step.layers.values() for each in layer.work]
     if kernels.narrow in cluster.accelerator.dense_flops and not any(kernels.is_narrow(each) for each in work):
         question.warn(
             f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
+        )
+    if products := optimizer(plan.optimizer).products:
+        question.warn(
+            f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
+        )
+    if others := _unmeasured_recurrences(made):
+        question.warn(
+            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {model.name} takes the rate of its scans, and may be "
+            "slower. Compare it with Mamba-2 by memory, not by time."
         )
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
@@ -64,6 +80,13 @@ def timed(
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing, figures
+
+
+def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:
+    """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate was fitted to."""
+    every = [op for block in made.fullest.stage.step.layers for op in block.ops if not isinstance(op, Mamba2)]
+    carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
+    return sorted({op.core()[0].name for op in carrying if op.core()})
 
 
 def today() -> date:

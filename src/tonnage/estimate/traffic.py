@@ -81,8 +81,12 @@ class Links:
         reach, per_node = stride * (ranks - 1) + 1, network.per_node
         used = [
             level.link.name
-            for level, is_used in ((network.inside, stride < per_node), (network.outside, reach > per_node))
-            if level.link and _any(is_used)
+            for level, is_used in (
+                (network.bridge, network.bridges(reach) > 0),
+                (network.inside, (stride < per_node) * (1 - network.bridges(reach)) > 0),
+                (network.outside, reach > per_node),
+            )
+            if level and level.link and _any(is_used)
         ]
         return " and ".join(used) or "no link"
 

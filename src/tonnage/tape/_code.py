@@ -76,6 +76,7 @@ class Code(Attending):
             del again
             return [of_input]
 
+        self.worked.expand(adapters.packed, shapes)
         self.note("mm_4bit", [made], [x], [x if adapters.keeps else None], derivative)
         made = self.to(made, width)
         return self.copy(made) if adapters.copies else made

@@ -18,7 +18,7 @@ class Types(Struct, frozen=True):
 class Adapters(Struct, frozen=True):
     """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
 
-    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised. `copies`: the result of a quantised layer is
+    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised; `packed`: as it is stored. `copies`: the result of a quantised layer is
     cloned (peft, bnb.py); `keeps`: its input is kept (bitsandbytes before 0.44, autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
     """
 
@@ -26,6 +26,7 @@ class Adapters(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     dropout: bool = False
     base: float = 0
+    packed: float = 0
     copies: bool = False
     magnitudes: bool = False
     width: float = 4

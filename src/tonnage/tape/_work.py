@@ -76,6 +76,9 @@ class Worked:
         self.causal = True  # the attention at work
         self.is_first = False  # selective recomputation by operation: a first run, whose derivatives are not used
         self.repeats = 1.0  # parts of the sequence that pass one after the other
+        self.expanded: list[
+            tuple[float, float, float, Extent]
+        ] = []  # elements, bytes packed and whole, of the next product's weights
         self.is_known = False  # the result is there already: the operation is skipped, its derivative is not
 
     def forward(
@@ -120,6 +123,11 @@ class Worked:
         self.written.clear()
         self.done.append(Work(scope, "move", self.when, bytes=moved))
         return []
+
+    def expand(self, packed: float, shapes: Iterable[tuple[float, float, Extent]]) -> None:
+        """The weights of the next product are made whole before it, and for the gradient of its input once more: bitsandbytes,
+        autograd/_functions.py (MatMul4Bit). `packed`: bytes a parameter as stored; `shapes`: parameters, bytes a parameter when whole."""
+        self.expanded = [(elements, packed, whole, extent) for elements, whole, extent in shapes]
 
     def head(self, name: str, inner: float, outer: float, *, trains: bool) -> None:
         """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at once."""
@@ -166,16 +174,24 @@ class Worked:
         self.send(name, when, exchange, {whole.extent: whole.elements * whole.width})
 
     def _product(self, scope: str, out: "Tensor", given: Sequence["Tensor"], quantised: bool) -> list[Work]:
+        expanded, self.expanded = self.expanded, []
         x, weights = given[0], [each for each in given[1:] if each.extent.unit == "parameter"]
         inner, outer = x.elements / self.copies, out.elements / self.copies
-        split = weights[0].extent.split if weights else "replicated"
+        extents = [*(each.extent for each in weights), *(extent for *_, extent in expanded)]
+        split = extents[0].split if extents else "replicated"
         routed = split == "expert" or x.extent.unit == "row"
         per, cut = _per(x, out, split, routed)
-        moved = _sum((each.extent, _size(each)) for each in (*given, out))
+        moved = _sum(
+            ((each.extent, _size(each)) for each in (*given, out)),
+            ((extent, elements * whole) for elements, _, whole, extent in expanded),
+        )
         made = Work(scope, "experts" if routed else "product", self.when, 2 * inner * outer * self.copies, per, moved, inner, outer,
                     self.copies, cut, quantised)  # fmt: skip
-        self.done.append(made)
-        back = [made._replace(when="backward")] if x.slot is not None else []
+        # packed weights are read, whole ones written, which the product then reads
+        passing = _sum((extent, elements * (packed + whole)) for elements, packed, whole, extent in expanded)
+        first = [Work(scope, "move", self.when, bytes=passing, kernels=len(expanded))] if expanded else []
+        self.done += [*first, made]
+        back = [each._replace(when="backward") for each in (*first, made)] if x.slot is not None else []
         if any(each.slot is not None for each in weights):
             back.append(made._replace(when="backward", wgrad=True))
         return back

@@ -19,7 +19,6 @@ _NETWORK = re.compile(
     r"(?:(?P<name>efa|ib|infiniband|roce)\s+)?(?:(?P<count>\d+)\s*x\s*)?(?P<rate>\d+)\s*g(?:b|bps|bit|bit/s)?\b\s*(?P<after>efa|ib|infiniband|roce)?"
 )
 _NETWORKS = {"efa": "EFA", "ib": "InfiniBand", "infiniband": "InfiniBand", "roce": "RoCE"}
-_BRIDGE = re.compile(r"bridge between (?:\d+ or )?(\d+)")
 
 
 class Machine(Struct, frozen=True, eq=False):
@@ -61,9 +60,8 @@ def _machine(text: str, gpus: int, nodes: int) -> Machine:
 
 def _in_one_domain(chip: Accelerator, domain: Node | None, gpus: int) -> Machine:
     link = (domain.inside if domain else None) or chip.scale_up or chip.host_link
-    bridge = _BRIDGE.search(link.topology) if link else None
-    if bridge and gpus > int(bridge[1]):
-        raise MissingDatum(f"bridges join at most {bridge[1]} of {chip.name}, and no source says what joins {gpus}")
+    if link and 0 < link.joins < gpus:
+        raise MissingDatum(f"bridges join at most {link.joins} of {chip.name}, and no source says what joins {gpus}")
     made = replace(domain, accelerators=gpus) if domain else None
     return Machine(Cluster(accelerator=chip, accelerators_per_node=gpus, node=made), gpus)
 
