@@ -407,6 +407,7 @@ def test_an_accelerator_of_ones_own_is_found_by_its_file_name(tmp_path, monkeypa
         ("nominal_gib = 12", "nominal_gib = 12\nruntime_mib = 12289", "variants.half.runtime_mib"),
         ("bandwidth_gb_per_s = 900", "bandwidth_gb_per_s = 900e9", "bandwidth_gb_per_s must be above 0 and at most"),
         ("gb_per_s = 50", "gb_per_s = -50", r"scale_up.gb_per_s must be above 0"),
+        ("gb_per_s = 50", "gb_per_s = 50\njoins = 1", r"scale_up.joins must be at least 2, or 0 for all of a node. Got 1"),
         ("bf16 = 100", "bf16 = 100e12", r"dense_tflops.bf16 must be above 0 and at most"),
         ("bf16 = 100", "bf16 = nan", r"dense_tflops.bf16 must be above 0"),
         ("bf16 = 100", "bf17 = 100", "bf16"),

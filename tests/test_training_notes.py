@@ -121,3 +121,11 @@ def test_a_recurrence_other_than_that_of_mamba_2_is_said_to_be_timed_at_its_rate
 @pytest.mark.parametrize("model", ["mamba2-2.7b", "nemotron-h-8b-base-8k", "llama-3.1-8b"])
 def test_nothing_is_said_of_recurrences_where_there_are_none_but_mamba_2s(model):
     assert "recurrences" not in notes(model, "8xH100-SXM-80GB")
+
+
+def test_what_a_bridge_joins_is_said_where_groups_are_larger():
+    said = notes("llama-3.2-1b", "8xH100-NVL-94GB")
+    assert "bridges join 2 cards" in said and "over PCIe 5.0 x16" in said and "as in 4x2xH100-NVL-94GB" in said
+    assert "bridges join 4 cards" in notes("llama-3.2-1b", "8xH200-NVL-141GB")
+    for machine in ("4x2xH100-NVL-94GB", "2xH100-NVL-94GB", "8xH100-SXM-80GB"):
+        assert "bridges" not in notes("llama-3.2-1b", machine)

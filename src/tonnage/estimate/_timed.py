@@ -49,7 +49,7 @@ def timed(
     if (bridge := timing.walk.network.bridge) and bridge.link and timing.walk.network.inside.link:
         question.warn(
             f"bridges join {bridge.link.joins} cards of {cluster.accelerator.name}: in a machine of {cluster.accelerators_per_node} larger groups "
-            f"talk over {timing.walk.network.inside.link.name}. Where your machine differs, write machines x cards, as in 4x2x{cluster.accelerator.name}."
+            f"talk over {timing.walk.network.inside.link.name}. Where your machine differs, write machines x cards, as in {cluster.size // bridge.link.joins}x{bridge.link.joins}x{cluster.accelerator.name}."
         )
     kernels = timing.walk.kernels
     work = [each for layer in made.fullest.stage.step.layers.values() for each in layer.work]
