@@ -76,14 +76,19 @@ FITTED = (
     Fitted("frameworks.deepspeed", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
 )  # fmt: skip
 NAMES = [each.name for each in FITTED]
-# Large products of one accelerator over those of its generation: aiconfigurator-core 0.12.0, gemm_perf (kernels' tables, shares of peak).
-# 4-bit products as 8-bit ones: their table has the cast of the operands in it.
+# Shares of the peak of large products, in 16 and in 8 bit: aiconfigurator-core 0.12.0, gemm_perf; the last of all Blackwells.
+BLACKWELLS = {
+    "B200-SXM-180GB": (0.693, 0.711),
+    "B300-SXM-288GB": (0.738, 0.758),
+    "GB200-186GB": (0.661, 0.697),
+    "GB300-288GB": (0.769, 0.779),
+}
+ALL = (0.718, 0.725)
+# Of one accelerator over those of its generation; 4-bit products as 8-bit ones: their table has the cast of the operands in it.
 CHIPS = {
-    "B200-SXM-180GB": {"bf16": 0.693 / 0.718, "fp8": 0.711 / 0.725, "fp4": 0.711 / 0.725},
-    "B300-SXM-288GB": {"bf16": 0.738 / 0.718, "fp8": 0.758 / 0.725, "fp4": 0.758 / 0.725},
-    "GB200-186GB": {"bf16": 0.661 / 0.718, "fp8": 0.697 / 0.725, "fp4": 0.697 / 0.725},
-    "GB300-288GB": {"bf16": 0.769 / 0.718, "fp8": 0.779 / 0.725, "fp4": 0.779 / 0.725},
-}  # fmt: skip
+    name: {"bf16": wide / ALL[0], "fp8": narrow / ALL[1], "fp4": narrow / ALL[1]}
+    for name, (wide, narrow) in BLACKWELLS.items()
+}
 
 
 def rates_of(values: Sequence[float]) -> Rates:

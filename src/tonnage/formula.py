@@ -42,6 +42,11 @@ def minimum(x: Number, y: Number) -> Number:
     return np.minimum(x, y)
 
 
+def is_any(truth: Number) -> bool:
+    """Whether something is true, or of an array any of it."""
+    return bool(truth.any()) if hasattr(truth, "any") else bool(truth)
+
+
 def ceil_div(x: Number, y: Number) -> Number:
     """x / y rounded up; exact for integers."""
     return -(-x // y)

@@ -20,7 +20,7 @@ from tonnage.estimate._communication import copies, width_of
 from tonnage.estimate._framework import Framework
 from tonnage.estimate._pieces import PLACES, largest_weight, small_parameters
 from tonnage.estimate._points import Point
-from tonnage.formula import Number, maximum, minimum
+from tonnage.formula import is_any, maximum, minimum
 from tonnage.formulas import memory as f
 from tonnage.runtimes._base import Moment
 
@@ -152,7 +152,7 @@ class DeepSpeed(Framework):
         whole = copies(
             "parameters too small to be released", wide, Term.of("parameters", f.whole_parameters, N=small, z=1)
         )
-        secondary = plan.offload_parameters == "none" and _is_more(plan.zero_hpz_partition_size)
+        secondary = plan.offload_parameters == "none" and is_any(plan.zero_hpz_partition_size > 1)
         return self._spread(whole, *([self.secondary(rank)] if secondary else []))
 
     def secondary(self, rank: "StageMemory") -> Term:
@@ -164,7 +164,3 @@ class DeepSpeed(Framework):
         if self.plan.offload_optimizer == "none" or self.plan.zero_stage > 2:
             return []
         return [self._narrow("gradient on its way to the host", largest_weight(rank.stage, self.step.whole, PLACES))]
-
-
-def _is_more(size: Number) -> bool:
-    return bool(size > 1) if not hasattr(size, "any") else bool((size > 1).any())

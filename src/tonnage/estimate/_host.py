@@ -12,7 +12,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate._communication import copies, width_of
 from tonnage.estimate._offload import leaving, offloaded
 from tonnage.estimate._pieces import largest_weights
-from tonnage.formula import Number
+from tonnage.formula import Number, is_any
 from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.runtimes import TrainingRuntime, training_runtime
@@ -156,7 +156,7 @@ class _Rank:
                 *self._pinned(gradients),
                 *self._pinned(copies("updated weights in 16 bit", narrow, held)),
             ]
-            if _is_many(plan.num_microbatches):
+            if is_any(plan.num_microbatches > 1):
                 self._host.append(copies("gradients that are accumulated", narrow, held))
             self._host += self._pinned(
                 copies("gradient on its way", narrow, largest_weights(stage.stage, self.step.whole))
@@ -180,7 +180,7 @@ class _Rank:
         stage, plan, wide = self.stage, self.plan, self.step.recipe.compute_bytes
         if plan.offload_parameters == "none":
             return
-        if _is_many(plan.zero_hpz_partition_size):
+        if is_any(plan.zero_hpz_partition_size > 1):
             part = Term.of("parameters", f.whole_parameters, N=stage.whole.value, z=plan.zero_hpz_partition_size)
             self._host += self._pinned(copies("second shard of ZeRO++", wide, part))
         if plan.offload_parameters == "cpu":
@@ -223,7 +223,3 @@ class _Rank:
             Term.of(tensor.name, h.pinned_rounding, M=tensor.value) for tensor in tensors if tensor.value is not None
         ]
         return Term.sum("rounding of pinned memory", *parts, unit="bytes")
-
-
-def _is_many(size: Number) -> bool:
-    return bool((size > 1).any()) if hasattr(size, "any") else bool(size > 1)

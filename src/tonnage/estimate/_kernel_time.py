@@ -91,7 +91,7 @@ class KernelTime:
         """Rows and columns of a product on this rank; of experts the mean of their rows."""
         sizes = self.sizes
         cut = sizes.t if work.per.split == "tensor" else sizes.shares.q if work.per.unit == "row" else 1
-        outer = work.outer / cut if work.cut == "outer" else work.outer
+        outer = work.outer / cut if work.is_cut else work.outer
         if work.kind == "experts":
             rows = sizes.rows if work.per.unit == "row" else self.tokens * work.copies
             return maximum(rows / self.experts, 1), outer

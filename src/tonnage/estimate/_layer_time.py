@@ -12,16 +12,10 @@ from tonnage.estimate._passes import Passes
 from tonnage.estimate._rates import Rates
 from tonnage.estimate._unsaid import unsaid
 from tonnage.estimate.training import Step
-from tonnage.formula import Number, maximum
-from tonnage.tape import Exchange, Extent, Layer, Work
-from tonnage.tape._work import Group, Pass
+from tonnage.formula import Number, is_any, maximum
+from tonnage.tape import Exchange, Extent, Group, Layer, Pass, Work
 
 FULL_GRAPH = "full"  # the host replays a whole step
-
-
-def is_above_one(size: Number) -> bool:
-    """Whether a size, or one of an array of sizes, is more than 1."""
-    return bool((size > 1).any()) if hasattr(size, "any") else bool(size > 1)
 
 
 class LayerTime:
@@ -47,9 +41,9 @@ class LayerTime:
     def _unsaid(self, block: Block, layer: Layer) -> Iterator[Work]:
         """Exchanges of groups of ranks of which the layer's code says nothing."""
         said = {work.exchange.group for work in layer.work if work.exchange is not None}
-        missing = {group for group, (ranks, _) in self.groups.items() if is_above_one(ranks)} - said
+        missing = {group for group, (ranks, _) in self.groups.items() if is_any(ranks > 1)} - said
         passes: tuple[Pass, ...] = ("forward", *(("again",) if self.plan.recompute == "full" else ()), "backward")
-        return unsaid(block, self.step.model.hidden_size, missing, passes) if missing else iter(())
+        return unsaid(block, self.step.model.hidden_size, self.step.recipe.activation_bytes, missing, passes)
 
     def _passes(self, done: Sequence[Work], window: int | None) -> Passes:
         made = Passes()

@@ -4,12 +4,13 @@ The numbers are for searching and may be arrays; `estimate.time` makes trees of 
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property, reduce
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
 from tonnage.estimate._host_update import update_on_host
-from tonnage.estimate._layer_time import LayerTime, is_above_one
+from tonnage.estimate._layer_time import LayerTime
 from tonnage.estimate._method import frozen_below
 from tonnage.estimate._network import Collective, Sending
 from tonnage.estimate._offload import offloaded
@@ -20,7 +21,7 @@ from tonnage.estimate._schedule import bubble
 from tonnage.estimate._stage import StageMemory
 from tonnage.estimate._states import States
 from tonnage.estimate.offload_traffic import OffloadTraffic, offload_traffic, over_host
-from tonnage.formula import Number, maximum, minimum
+from tonnage.formula import Number, is_any, maximum, minimum
 from tonnage.formulas.time import straggler_factor
 from tonnage.optimizers import optimizer
 
@@ -67,42 +68,41 @@ class StepTime(LayerTime):
         made = Passes()
         made.add(plain)
         again = 1 if self.plan.zero_stage == 3 else 0
-        held, trained, experts = step.held[block].value, step.trained_held[block].value, self._experts(block)
-        self._gather(made, plain, (held - experts, experts), trained, again)
+        held, trained, experts = step.held[block].value, step.trained_held[block].value, self._experts([(block, 1)])
+        self._gather(made, plain, held, trained, again, experts)
         return made
 
-    def _experts(self, block: Block) -> Number:
-        """Parameters of a layer that only expert ranks share, of whom each has others."""
-        if not is_above_one(self.plan.expert_parallel_size):
-            return 0
-        return expert_parameters(block, self.step.whole)
+    def _experts(self, layers: Iterable[tuple[Block, int]]) -> Number | None:
+        """Parameters of layers of which every expert rank has others; None where there are no such ranks."""
+        if not is_any(self.plan.expert_parallel_size > 1):
+            return None
+        return sum(count * expert_parameters(block, self.step.whole) for block, count in layers)
 
     def _gather_ends(self, made: Passes, head: Passes, stage: Stage) -> None:
         """Tables and head travel beside the head's products; none of them is given up between forward and backward."""
         of, step = States(self.step, stage), self.step
         held = of.whole.value - sum(count * step.held[block].value for block, count in stage.layers)
         trained = of.trained.value - sum(count * step.trained_held[block].value for block, count in self._trains(stage))
-        self._gather(made, head, (held, 0), trained, 0)
+        self._gather(made, head, held, trained, 0, None)
 
-    def _gather(self, made: Passes, beside: Passes, held: tuple[Number, Number], trained: Number, again: int) -> None:
+    def _gather(self, made: Passes, beside: Passes, held: Number, trained: Number, again: int, experts: Number | None) -> None:  # fmt: skip
         """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside what runs.
 
-        `held`: of all, and of experts; those train all or not at all. ZeRO++ (Wang2023) sends weights in 8 bit, gradients in 4,
+        `experts`: of `held`; they train all or not at all. ZeRO++ (Wang2023) sends weights in 8 bit, gradients in 4,
         and gathers for backward within a group that has a copy.
         """
         plan, recipe = self.plan, self.step.recipe
         width = 1 if plan.float8_all_gather or plan.zero_quantized_weights else recipe.gathered_bytes
         reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
         reduce_width = 0.5 if plan.zero_quantized_gradients else reduce_width
-        near = plan.zero_hpz_partition_size if is_above_one(plan.zero_hpz_partition_size) else None
-        gather = self._among("all_gather", (held[0] * width, held[1] * width))
-        second = (
-            self._among("all_gather", (held[0] * recipe.gathered_bytes, held[1] * recipe.gathered_bytes), near)
-            if near
-            else gather
-        )
-        routed = held[1] if type(held[1]) is int else minimum(held[1], trained)
-        scatter = self._among("reduce_scatter", ((trained - routed) * reduce_width, routed * reduce_width))
+        gather = second = self._among("all_gather", held, experts, width)
+        if is_any(plan.zero_hpz_partition_size > 1):
+            size = held * recipe.gathered_bytes
+            second = self.network.collective(
+                "all_gather", size, plan.zero_hpz_partition_size, plan.tensor_parallel_size
+            )
+        routed = minimum(experts, trained) if experts is not None else None
+        scatter = self._among("reduce_scatter", trained, routed, reduce_width)
         for when, seconds, size in (
             ("forward", gather.seconds, gather.sent),
             ("backward", again * second.seconds + scatter.seconds, again * second.sent + scatter.sent),
@@ -111,15 +111,16 @@ class StepTime(LayerTime):
             exposed = self.exposed(seconds, running)
             made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
 
-    def _among(self, kind: Collective, sizes: tuple[Number, Number], ranks: Number | None = None) -> Sending:
-        """Bytes of all that share the states, or of so many `ranks` of them, and bytes of experts, which fewer ranks share."""
-        plan, stride = self.plan, self.plan.tensor_parallel_size
-        made = self.network.collective(kind, sizes[0], ranks if ranks is not None else self.shards, stride)
-        if type(sizes[1]) is int:  # no experts
+    def _among(self, kind: Collective, held: Number, experts: Number | None, width: float) -> Sending:
+        """Parameters of `width` bytes among those that share the states; of them those of `experts` among the fewer that share these."""
+        plan = self.plan
+        dense = held if experts is None else held - experts
+        made = self.network.collective(kind, dense * width, self.shards, plan.tensor_parallel_size)
+        if experts is None:
             return made
         others = plan.expert_parallel_size * plan.expert_tensor_parallel_size
         sharing = maximum(self.shards * plan.tensor_parallel_size / others, 1)
-        routed = self.network.collective(kind, sizes[1], sharing, others)
+        routed = self.network.collective(kind, experts * width, sharing, others)
         return Sending(made.seconds + routed.seconds, made.sent + routed.sent)
 
     def exposed(self, sending: Number, running: Number) -> Number:
@@ -132,11 +133,13 @@ class StepTime(LayerTime):
     def stages(self) -> list[Passes]:
         """One micro-batch through each stage; stages of the same layers take the same time."""
         known: dict[tuple[object, ...], Passes] = {}
+        made = []
         for stage in self.step.stages:
             key = stage.layers, self._trains(stage), stage.before, stage.after
             if key not in known:
                 known[key] = self.stage(stage)
-        return [known[stage.layers, self._trains(stage), stage.before, stage.after] for stage in self.step.stages]
+            made.append(known[key])
+        return made
 
     @cached_property
     def between(self) -> tuple[Number, Number]:
@@ -145,16 +148,11 @@ class StepTime(LayerTime):
         if plan.pipeline_parallel_size == 1:
             return 0, 0
         whole = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
-        size, gather = whole, 0
-        if sizes.sequence_parallel:
-            size = whole / sizes.t
-        elif (
-            plan.runtime == "megatron"
-        ):  # a part from each tensor rank, put together over the links inside: Narayanan2021, sec. 4.1
-            size, gather = (
-                whole / sizes.t,
-                self.network.collective("all_gather", whole, plan.tensor_parallel_size, 1).seconds,
-            )
+        # Each tensor rank hands on a part: with sequence parallelism its own, else what the next one puts together (Narayanan2021, sec. 4.1).
+        scatters = sizes.sequence_parallel or plan.runtime == "megatron"
+        size, gather = whole / sizes.t if scatters else whole, 0
+        if scatters and not sizes.sequence_parallel:
+            gather = self.network.collective("all_gather", whole, plan.tensor_parallel_size, 1).seconds
         stride = plan.tensor_parallel_size * plan.context_parallel_size * plan.data_parallel_size
         count = 2 * plan.virtual_pipeline_size
         return count * (self.network.send(size, stride) + gather), count * size
@@ -191,20 +189,19 @@ class StepTime(LayerTime):
                 found["gradients of replicas"] = self._of_replicas()
             return found
         stage = self.fullest
-        experts = sum(count * self._experts(block) for block, count in self._trains(stage)) if step.trains_all else 0
-        held = self._states.trained.value - experts
-        first = self.stages[stage.rank]
+        experts = self._experts(self._trains(stage)) if step.trains_all else None
+        held, first = self._states.trained.value, self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
-        wide, narrow = step.recipe.main_gradient_bytes, step.recipe.gathered_bytes
-        found["gradients"] = self._among(kind, (held * wide, experts * wide)), first.computing("backward")
+        sums = self._among(kind, held, experts, step.recipe.main_gradient_bytes)
+        found["gradients"] = sums, first.computing("backward")
         if plan.zero_stage:
-            gather = self._among("all_gather", (held * narrow, experts * narrow))
+            gather = self._among("all_gather", held, experts, step.recipe.gathered_bytes)
             found["weights"] = gather, first.computing("forward")
         return found
 
     @property
     def has_replicas(self) -> bool:
-        return is_above_one(self.plan.replicate_size)
+        return is_any(self.plan.replicate_size > 1)
 
     def _of_replicas(self) -> tuple[Sending, Number]:
         plan, step = self.plan, self.step

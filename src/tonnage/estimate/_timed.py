@@ -1,5 +1,6 @@
 """How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer replicas."""
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
 
@@ -41,31 +42,8 @@ def timed(
     except MissingDatum as error:
         question.warn(str(error))
         return None, {}
-    if not timing.walk.kernels.is_measured:
-        chip = cluster.accelerator
-        question.warn(
-            f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
-        )
-    if (bridge := timing.walk.network.bridge) and bridge.link and timing.walk.network.inside.link:
-        question.warn(
-            f"bridges join {bridge.link.joins} cards of {cluster.accelerator.name}: in a machine of {cluster.accelerators_per_node} larger groups "
-            f"talk over {timing.walk.network.inside.link.name}. Where your machine differs, write machines x cards, as in {cluster.size // bridge.link.joins}x{bridge.link.joins}x{cluster.accelerator.name}."
-        )
-    kernels = timing.walk.kernels
-    work = [each for layer in made.fullest.stage.step.layers.values() for each in layer.work]
-    if kernels.narrow in cluster.accelerator.dense_flops and not any(kernels.is_narrow(each) for each in work):
-        question.warn(
-            f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
-        )
-    if products := optimizer(plan.optimizer).products:
-        question.warn(
-            f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
-        )
-    if others := _unmeasured_recurrences(made):
-        question.warn(
-            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {model.name} takes the rate of its scans, and may be "
-            "slower. Compare it with Mamba-2 by memory, not by time."
-        )
+    for note in _notes(timing, made):
+        question.warn(note)
     if band := timing.band:
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
@@ -80,6 +58,29 @@ def timed(
         if whole.deadline_met is not None:
             figures["deadline_met"] = whole.deadline_met
     return timing, figures
+
+
+def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
+    """What the time does not count, or takes from something else."""
+    plan, chip, kernels, network = timing.plan, timing.cluster.accelerator, timing.walk.kernels, timing.walk.network
+    if not kernels.is_measured:
+        yield f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
+    if network.bridge and network.bridge.link and network.inside.link:
+        joins = network.bridge.link.joins
+        yield (
+            f"bridges join {joins} cards of {chip.name}: in a machine of {timing.cluster.accelerators_per_node} larger groups talk over "
+            f"{network.inside.link.name}. Where your machine differs, write machines x cards, as in {timing.cluster.size // joins}x{joins}x{chip.name}."
+        )
+    work = [each for layer in timing.walk.step.layers.values() for each in layer.work]
+    if kernels.narrow in chip.dense_flops and not any(kernels.is_narrow(each) for each in work):
+        yield f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
+    if products := optimizer(plan.optimizer).products:
+        yield f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
+    if others := _unmeasured_recurrences(made):
+        yield (
+            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {timing.model.name} takes the rate of its scans, and may be "
+            "slower. Compare it with Mamba-2 by memory, not by time."
+        )
 
 
 def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:

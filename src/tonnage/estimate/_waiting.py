@@ -45,5 +45,5 @@ def one(step: "Step", block: Block) -> Term:
 def _extent(work: Work) -> Extent:
     """A product's result; one whose weight is cut by rows is whole on every rank before it is reduced."""
     if work.per.unit == "row":
-        return Extent("row", "expert" if work.cut == "outer" else "whole")
-    return Extent(work.per.unit, "tensor" if work.cut == "outer" else "gathered")
+        return Extent("row", "expert" if work.is_cut else "whole")
+    return Extent(work.per.unit, "tensor" if work.is_cut else "gathered")

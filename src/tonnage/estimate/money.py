@@ -8,7 +8,7 @@ from tonnage.breakdown import Term
 from tonnage.catalogue.offers import Rates, cheapest, compared, offers, rate
 from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
 from tonnage.errors import InvalidInput, MissingDatum, shown
-from tonnage.formula import Basis, Number
+from tonnage.formula import Basis, Number, is_any
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.spec import Cluster
@@ -137,7 +137,7 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
     if price.kind == "reserved":
         term = f"{price.term_months} months" if price.term_months else "a term that the provider does not publish"
         made.append(f"a reserved price is paid for {term}, used or not.")
-    if price.accelerators == 1 and _any_above(num_accelerators, 1):
+    if price.accelerators == 1 and is_any(num_accelerators > 1):
         made.append(
             f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share its fast links."
         )
@@ -237,8 +237,3 @@ def _between(name: str, value: Number, low: float, high: float) -> None:
 
 def _all(truth: Number) -> bool:
     return bool(truth.all()) if hasattr(truth, "all") else bool(truth)
-
-
-def _any_above(value: Number, limit: float) -> bool:
-    above = value > limit
-    return bool(above.any()) if hasattr(above, "any") else bool(above)

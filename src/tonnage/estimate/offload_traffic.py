@@ -10,7 +10,7 @@ from tonnage.estimate._links import Links, links
 from tonnage.estimate._offload import UNITS, leaving, offloaded
 from tonnage.estimate._stage import StageMemory
 from tonnage.estimate.storage import drives_of
-from tonnage.formula import Number, maximum
+from tonnage.formula import Number, is_any, maximum
 from tonnage.formulas import communication as f
 from tonnage.formulas import memory
 from tonnage.formulas.time import transfer_seconds
@@ -73,14 +73,14 @@ def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | Non
     host = cluster.accelerator.host_link
     through, stored = traffic.to_host.value + traffic.from_host.value, traffic.written.value + traffic.read.value
     seconds: Number = 0
-    if _is_any(through):
+    if is_any(through > 0):
         if host is None:
             raise MissingDatum(
                 f"no source gives the host link of {cluster.accelerator.name}: the time of offloading needs it."
             )
         share = (constants or links()).of(host, inside=True).direct
         seconds = transfer_seconds.evaluate(M=through, W=host.bytes_per_second * share)
-    if not _is_any(stored):
+    if not is_any(stored > 0):
         return OffloadSeconds(seconds, 0)
     if disks is None:
         raise MissingDatum(
@@ -97,10 +97,6 @@ def over_host(moved: OffloadTraffic, cluster: Cluster | None) -> tuple[Number, N
     disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
     taken = offload_seconds(moved, cluster, disks)
     return maximum(taken.link, taken.storage), moved.to_host.value + moved.from_host.value
-
-
-def _is_any(size: Number) -> bool:
-    return bool((size > 0).any()) if hasattr(size, "any") else bool(size > 0)
 
 
 class _Traffic:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tonnage.breakdown import Term
 from tonnage.estimate._network import Network
 from tonnage.estimate._step_time import WHEN, Passes, StepTime
-from tonnage.formula import Number
+from tonnage.formula import Number, is_any
 from tonnage.formulas import communication as f
 
 PASS_NAMES = {"forward": "forward", "again": "recomputed", "backward": "backward"}
@@ -86,10 +86,6 @@ class Links:
                 (network.inside, (stride < per_node) * (1 - network.bridges(reach)) > 0),
                 (network.outside, reach > per_node),
             )
-            if level and level.link and _any(is_used)
+            if level and level.link and is_any(is_used)
         ]
         return " and ".join(used) or "no link"
-
-
-def _any(flag: Number) -> bool:
-    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)

@@ -34,6 +34,7 @@ from tonnage.tape._torchtitan import TitanCode as TitanCode
 from tonnage.tape._work import Collective as Collective
 from tonnage.tape._work import Exchange as Exchange
 from tonnage.tape._work import Group as Group
+from tonnage.tape._work import Pass as Pass
 from tonnage.tape._work import Work as Work
 
 CODES["torchtitan"] = TitanCode

@@ -41,8 +41,8 @@ class Exchange(NamedTuple):
 class Work(NamedTuple):
     """One kernel, or a few that run one after the other.
 
-    `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `inner` and `outer` are the
-    columns and rows of the weight, `cut` names which of them ranks share; `quantised`: its operands may be narrower than 16 bit.
+    `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `outer` are the
+    rows of the weight, `is_cut` where ranks share them; `quantised`: its operands may be narrower than 16 bit.
     `kernels`: how many this stands for. `causal`: of attention, a token sees none after it; `fused`: its kernel
     skips what the mask takes out. `exchange`: what ranks do to send these bytes, of such work alone. `name` is for people: nothing reads it.
     """
@@ -53,10 +53,9 @@ class Work(NamedTuple):
     flops: float = 0
     per: Extent = Extent("token", "whole")
     bytes: Mapping[Extent, float] = {}
-    inner: float = 0
     outer: float = 0
     copies: float = 1
-    cut: str = ""
+    is_cut: bool = False
     quantised: bool = False
     wgrad: bool = False
     kernels: int = 1
@@ -133,7 +132,7 @@ class Worked:
         """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at once."""
         per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
         moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
-        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer")
+        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True)
         self.done += [
             made,
             made._replace(when="backward"),
@@ -146,9 +145,7 @@ class Worked:
         """The product of a linear layer that is not written out."""
         per = Extent("token", "tensor" if split in ("tensor", "kv", "vocab") else "whole")
         moved = {per: 2 * (inner + outer), Extent("parameter", split, heads): 2 * inner * outer}
-        made = Work(
-            name, "product", self.when, 2 * inner * outer, per, moved, inner, outer, cut="outer", quantised=True
-        )
+        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True, quantised=True)
         self.done.append(made)
         if records and not self.is_first:
             self.done.append(made._replace(when="backward"))
@@ -180,13 +177,13 @@ class Worked:
         extents = [*(each.extent for each in weights), *(extent for *_, extent in expanded)]
         split = extents[0].split if extents else "replicated"
         routed = split == "expert" or x.extent.unit == "row"
-        per, cut = _per(x, out, split, routed)
+        per, is_cut = _per(x, split, routed)
         moved = _sum(
             ((each.extent, _size(each)) for each in (*given, out)),
             ((extent, elements * whole) for elements, _, whole, extent in expanded),
         )
-        made = Work(scope, "experts" if routed else "product", self.when, 2 * inner * outer * self.copies, per, moved, inner, outer,
-                    self.copies, cut, quantised)  # fmt: skip
+        made = Work(scope, "experts" if routed else "product", self.when, 2 * inner * outer * self.copies, per, moved, outer,
+                    self.copies, is_cut, quantised)  # fmt: skip
         # packed weights are read, whole ones written, which the product then reads
         passing = _sum((extent, elements * (packed + whole)) for elements, packed, whole, extent in expanded)
         first = [Work(scope, "move", self.when, bytes=passing, kernels=len(expanded))] if expanded else []
@@ -260,15 +257,15 @@ def _times(work: Work, repeats: float) -> Work:
     )
 
 
-def _per(x: "Tensor", out: "Tensor", split: str, routed: bool) -> tuple[Extent, str]:
-    """What the arithmetic grows with, and which side of the weight is cut."""
+def _per(x: "Tensor", split: str, routed: bool) -> tuple[Extent, bool]:
+    """What the arithmetic grows with, and whether the rows of the weight are cut, not its columns."""
     if routed:
         if x.extent.unit == "row":
-            return Extent("row", "expert"), "inner" if x.extent.split == "expert" else "outer"
-        return x.extent, ""
+            return Extent("row", "expert"), x.extent.split != "expert"
+        return x.extent, False
     if split in ("tensor", "kv", "vocab"):
-        return Extent("token", "tensor"), "inner" if x.extent.split == "tensor" else "outer"
-    return Extent(x.extent.unit, x.extent.split), ""
+        return Extent("token", "tensor"), x.extent.split != "tensor"
+    return Extent(x.extent.unit, x.extent.split), False
 
 
 def _size(tensor: "Tensor") -> float:
