@@ -20,5 +20,5 @@ BILL_OPTIONS = (
     Option("machine_watts", "the most that one machine draws", number, unit="watts", default="as the catalogue has the machine"),
     Option("depreciation_years", "years over which one's own machines are written off", number, unit="years", default="5"),
     Option("colocation_usd_per_kw_month", "room in a data centre for a kilowatt and month; 0 in one's own building", number, unit="USD", default="184, as in North America"),
-    Option("edge", "a device for sale to compare too, such as jetson-orin-nano-8gb: the same training on it alone", word, unit="accelerator"),
+    Option("edge", "a device for sale to compare too, such as rtx-4090: the same training on it alone", word, unit="accelerator"),
 )  # fmt: skip

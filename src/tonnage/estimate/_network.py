@@ -66,10 +66,9 @@ class Network:
         self.per_node = cluster.accelerators_per_node
         within = (node.inside if node else None) or chip.scale_up or chip.host_link
         self.bridge: Level | None = None
-        if (
-            node and node.inside and node.inside.joins > node.accelerators
-        ):  # a torus goes on through the hosts of a slice
-            self.per_node = max(self.per_node, min(node.inside.joins, cluster.size))
+        torus = node.inside.joins if node and node.inside and node.inside.joins > node.accelerators else 0
+        if torus:  # it goes on through the hosts of a slice
+            self.per_node = max(self.per_node, min(torus, cluster.size))
         elif within and 0 < within.joins < self.per_node:  # beyond a bridge cards talk through the host
             self.bridge = self._level(within, "inside of a node", True, True)
             within = chip.host_link

@@ -20,9 +20,8 @@ from tonnage.units import HOUR, human
 
 NEEDED = tuple(ownership.ASKED)
 OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
-EdgeTime = Callable[
-    [str], tuple[float | None, str]
-]  # a device -> seconds of the same work there, or why nobody can say them
+# a device -> seconds of the same work there, or why nobody can say them
+EdgeTime = Callable[[str], tuple[float | None, str]]
 
 
 class BillOptions(Struct, frozen=True, kw_only=True):
@@ -47,7 +46,7 @@ class BillOptions(Struct, frozen=True, kw_only=True):
     - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
     - depreciation_years [years]: years over which one's own machines are written off (default: 5)
     - colocation_usd_per_kw_month [USD]: room in a data centre for a kilowatt and month; 0 in one's own building (default: 184, as in North America)
-    - edge [accelerator]: a device for sale to compare too, such as jetson-orin-nano-8gb: the same training on it alone
+    - edge [accelerator]: a device for sale to compare too, such as rtx-4090: the same training on it alone
     """
 
     provider: str | None = None
