@@ -249,13 +249,21 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 class ServingPlan(Struct, frozen=True, kw_only=True):
     """How one replica serves a model: parallel sizes, lengths, what weights and cache are stored in, and the engine's settings,
     None where the engine's own default holds. `concurrency` counts the requests of one replica; `reserve_bytes` is
-    what others hold of each accelerator."""
+    what others hold of each accelerator.
+
+    `attention_data_parallel_size`: groups of tensor ranks that each keep the attention of the whole model for their own part of the requests,
+    and share the experts (SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data parallel ranks under expert parallelism):
+    a replica has tensor x attention data x pipeline ranks, and experts are dealt to all of a stage.
+    `layers_on_accelerator`: of the first ones (llama.cpp's -ngl counts the head as one more); `expert_layers_on_host`: layers whose experts stay in host memory;
+    `weights_on_host_bytes`: of each rank (cpu_offload_gb). `draft_tokens`: guessed ahead in each step, each taken with the probability `acceptance`.
+    """
 
     context: Number
     concurrency: Number = 1
     tensor_parallel_size: Number = 1
     pipeline_parallel_size: int = 1
     expert_parallel_size: Number = 1
+    attention_data_parallel_size: Number = 1
     data_parallel_size: Number = 1
     weights: str | None = None
     kv_cache: str | None = None
@@ -265,8 +273,35 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     enforce_eager: bool = False
     reserve_bytes: int = 0
     engine: str = "vllm"
+    engine_version: str = ""
+    chunked_prefill: bool | None = None
+    prefix_caching: bool | None = None
+    draft_tokens: int = 0
+    acceptance: Number = 0
+    lora_adapters: int = 0
+    lora_rank: int = 0
+    layers_on_accelerator: int | None = None
+    expert_layers_on_host: int = 0
+    weights_on_host_bytes: int = 0
 
     @property
     def world_size(self) -> Number:
         return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size, c=1,
-                                             d=self.data_parallel_size)  # fmt: skip
+                                             d=self.attention_data_parallel_size * self.data_parallel_size)  # fmt: skip
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """What users ask of one replica: tokens of a prompt and of its answer, and either requests that run at once, each followed by the
+    next when it ends, or requests that arrive by themselves a second; with neither, as many run as the replica holds (an offline batch).
+
+    `cached_tokens`: of a prompt that the engine has already (its prefix cache). `spread`: lengths are uniform from (1 - spread) of these to these
+    (what benchmarks call a random range); 0: all alike. `burstiness`: squared coefficient of variation of the times between arrivals, 1 is Poisson's.
+    """
+
+    input_tokens: Number
+    output_tokens: Number
+    concurrency: Number | None = None
+    requests_per_second: Number | None = None
+    cached_tokens: Number = 0
+    spread: float = 0
+    burstiness: float = 1
