@@ -72,6 +72,12 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("ranks", "ranks_per_node", "ranks", "ranks that share a node's host memory"),
         Symbol("d", "data_parallel_size", "ranks", "replicas that see different sequences"),
         Symbol("n", "num_accelerators", "accelerators", "accelerators that work together"),
+        # a pass of a served model
+        Symbol("E", "num_experts", "experts", "routed experts of a layer"),
+        Symbol("k_top", "experts_per_token", "experts", "routed experts that one token passes through"),
+        Symbol("K", "num_keys", "keys", "pairs of a token and a key that it attends to"),
+        Symbol("tau_read", "read_seconds", "seconds", "time that reading from memory needs"),
+        Symbol("tau_math", "arithmetic_seconds", "seconds", "time that arithmetic needs"),
         # storage and rates
         Symbol("w", "bytes_per_element", "bytes", "bytes of one stored number, its share of scales included"),
         Symbol("Q", "bits_per_weight", "bits", "bits of one stored weight"),

@@ -1,0 +1,140 @@
+"""Seconds of one forward pass of a replica: what its requests and prompts make each kernel read and compute. All numbers may be arrays."""
+
+from typing import NamedTuple
+
+from tonnage.errors import MissingDatum
+from tonnage.estimate._network import Network
+from tonnage.estimate._rates import rates as training_rates
+from tonnage.estimate.inference._rates import ServingRates
+from tonnage.estimate.inference._work import Attending, Experts, Products, Work
+from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas import passes as f
+from tonnage.spec import Cluster, ServingPlan
+
+ACTIVATION = 2  # bytes
+
+
+class Spent(NamedTuple):
+    """Seconds of a pass by what spends them, of all stages that a token passes."""
+
+    products: Number
+    experts: Number
+    attention: Number
+    recurrences: Number
+    kernels: Number
+    exchanges: Number
+    engine: Number
+
+    @property
+    def seconds(self) -> Number:
+        return sum(self)
+
+
+class PassTime:
+    """Passes of one replica of `plan`: `works` of its stages."""
+
+    def __init__(self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates):
+        self.works, self.plan, self.hidden_size, self.rates = works, plan, hidden_size, rates
+        self.chip = cluster.accelerator
+        if self.chip.memory.bytes_per_second is None:
+            raise MissingDatum(f"no source gives the memory bandwidth of {self.chip.name}: the time of a pass needs it.")
+        self.bandwidth = self.chip.memory.bytes_per_second
+        self.shares, self.is_measured = training_rates().of(self.chip.generation)
+        self.own = training_rates().chips.get(self.chip.name, {})
+        self.network = Network(cluster)
+        self.engine = rates.engine(plan.engine)
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with `requests` that decode a token
+        each over `keys` tokens of context in all."""
+        return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
+
+    def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """The same by what spends it. Stages of a pipeline work on a part of the requests each, all at once, so that a token waits for all of them."""
+        a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
+        parts = []
+        for work in self.works:
+            parts.append(self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, keys / p, a))
+        total = [sum(each) for each in zip(*parts, strict=True)]
+        sends = 0 if p == 1 else (p - 1) * self.network.send((prompt_tokens + requests) / p * self.hidden_size * ACTIVATION, self._width).seconds
+        total[5] = total[5] + sends
+        return Spent(*total, engine=self.engine.step + self.engine.request * requests)  # type: ignore[misc]
+
+    @property
+    def _width(self) -> Number:
+        return self.plan.tensor_parallel_size * self.plan.attention_data_parallel_size
+
+    def _stage(self, work: Work, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number, a: Number) -> tuple[Number, ...]:
+        tokens = (prompt_tokens + requests) / a
+        products = sum((self._product(each, tokens) for each in work.products), 0.0)
+        if work.head:
+            products = products + sum(self._product(each, minimum(requests / a + 1, tokens)) for each in work.head)
+        experts = sum((self._expert(each, prompt_tokens + requests) for each in work.experts), 0.0)
+        attention = sum((self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, keys / a) for each in work.attending), 0.0)
+        scans = self._scan(work, tokens, requests / a)
+        kernels = work.kernels * self.rates.other
+        return products, experts, attention, scans, kernels, self._exchanges(work, tokens, a)
+
+    # ---- products ----
+
+    def _product(self, each: Products, tokens: Number) -> Number:
+        r = self.rates
+        kernel = r.product + (r.cast if each.is_narrow else 0)
+        read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=r.weights * (r.packed if each.is_packed else 1))
+        arithmetic = f.arithmetic_seconds.evaluate(C=each.flops * tokens, P=self.chip.peak(each.compute), u=self._share(each.compute, each.is_packed))
+        return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
+
+    def _share(self, compute: str, is_packed: bool) -> float:
+        name = {"nvfp4": "fp4", "mxfp4": "fp4", "int8": "fp8"}.get(compute, compute)
+        known = self.shares.matrix
+        share = known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products
+        return share * (self.rates.packed_arithmetic if is_packed else 1)
+
+    def _expert(self, each: Experts, tokens: Number) -> Number:
+        r, e = self.rates, self.plan.expert_parallel_size
+        touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
+        read = f.read_seconds.evaluate(M=touched / e * each.bytes, W=self.bandwidth, u=r.weights * (r.packed if each.is_packed else 1))
+        rows = (tokens * each.top_k + touched * r.tile) / e
+        arithmetic = f.arithmetic_seconds.evaluate(C=rows * each.flops, P=self.chip.peak(each.compute), u=self._share(each.compute, each.is_packed))
+        kernels = r.mixture + 2 * (r.cast if each.is_narrow else 0)
+        return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
+
+    # ---- attention ----
+
+    def _attention(self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        peak = self.chip.peak(self._wide)
+        held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
+        read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache)
+        decoded = f.arithmetic_seconds.evaluate(C=held * each.flops, P=peak, u=self.shares.matrix["bf16"])
+        seen = f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window) if each.window else prompt_keys
+        prompts = f.arithmetic_seconds.evaluate(C=seen * each.prompt_flops, P=peak, u=self.shares.attention)
+        return each.layers * (maximum(read, decoded) + prompts + self.rates.attention)
+
+    @property
+    def _wide(self) -> str:
+        return next((name for name in ("bf16", "fp16", "fp32") if name in self.chip.dense_flops), "bf16")
+
+    def _scan(self, work: Work, tokens: Number, requests: Number) -> Number:
+        if not work.recurrences:
+            return 0.0
+        read = f.read_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
+        arithmetic = f.arithmetic_seconds.evaluate(C=work.scan_flops * tokens, P=self.chip.peak(self._wide), u=training_rates().scan)
+        return maximum(read, arithmetic) + work.recurrences * self.rates.attention
+
+    # ---- exchanges ----
+
+    def _exchanges(self, work: Work, tokens: Number, a: Number) -> Number:
+        """All-reduces over tensor ranks; with attention groups, gathers of tokens before experts and sums behind them instead of every second one."""
+        t, size = self.plan.tensor_parallel_size, tokens * self.hidden_size * ACTIVATION
+        among_all = sum(each.layers for each in work.experts) * ((a > 1) * 1.0)
+        inside = self.reduce_seconds(size, t) * (work.reduced - among_all)
+        if not hasattr(a, "ndim") and a == 1:
+            return inside
+        return inside + among_all * (self.rates.reduce + self.reduce_seconds(size * a, t * a))
+
+    def reduce_seconds(self, size: Number, ranks: Number) -> Number:
+        """An all-reduce by an engine's own kernel, which each rank writes to all others with, or by NCCL where that is faster."""
+        link = self.network.inside
+        own = self.rates.reduce + size * (ranks - 1) / link.ring
+        nccl = self.network.collective("all_reduce", size, ranks).seconds
+        return minimum(own, nccl) * ((ranks > 1) * 1.0)

@@ -1,0 +1,54 @@
+"""What passes of an engine reach of their datasheets: rates.toml, made by scripts/fit_serving.py."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.estimate._rates import Band
+
+
+class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Seconds of an engine between two passes, and for each request that runs; `kernel`: of the host for each kernel without captured graphs."""
+
+    step: float
+    request: float
+    kernel: float = 0.0
+
+
+class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that passes are fitted with.
+
+    Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does: `product`, `cast` more of one
+    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing, `other`, `reduce` of an all-reduce. `tile`: rows to which
+    a product of one expert is filled up. `packed`: share of `weights` that products reach whose weights are expanded first, `packed_arithmetic` of the peak's.
+    `products`: share of the peak over that of training's large products. `engines`: by name, others as `generic`.
+    """
+
+    weights: float
+    cache: float
+    product: float
+    cast: float
+    attention: float
+    mixture: float
+    other: float
+    reduce: float
+    tile: float
+    products: float = 1.0
+    packed: float = 1.0
+    packed_arithmetic: float = 1.0
+    engines: Mapping[str, Engine] = {}
+    bands: Mapping[str, Band] = {}
+    fitted: str = ""
+
+    def engine(self, name: str) -> Engine:
+        """Of this engine, or of one that nobody measured."""
+        return self.engines.get(name) or self.engines["generic"]
+
+
+@cache
+def serving_rates() -> ServingRates:
+    """The rates that ship."""
+    return msgspec.toml.decode(Path(__file__).with_name("rates.toml").read_bytes(), type=ServingRates)

@@ -1,0 +1,43 @@
+"""Time of one forward pass of a served model: reads, arithmetic, experts that are touched."""
+
+from tonnage.formula import formula, maximum, minimum
+
+
+@formula(unit="seconds", source="Pope2023, sec. 2: weights and keys are read from memory in every pass")
+def read_seconds(M, W, u):
+    """Time to read M bytes at the share u of a memory's bandwidth."""
+    return M / (W * u)
+
+
+@formula(unit="seconds", source="Pope2023, sec. 2: matrix multiplications at the share u of the peak")
+def arithmetic_seconds(C, P, u):
+    """Time of C FLOP at the share u of the peak P."""
+    return C / (P * u)
+
+
+@formula(
+    unit="seconds",
+    source="aiconfigurator-core 0.12, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",
+    assumes="the square root of the sum of squares",
+)
+def product_seconds(tau_read, tau_math):
+    """Time of products that read their weights and multiply at the same time."""
+    return (tau_read**2 + tau_math**2) ** 0.5
+
+
+@formula(unit="experts", source="Fedus2021, sec. 2.1: a router chooses for each token", assumes="tokens choose experts independently and evenly")
+def experts_touched(E, k_top, T):
+    """Experts of E of which at least one of T tokens, with k_top choices each, chooses one."""
+    return E * (1 - (1 - k_top / E) ** T)
+
+
+@formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="all requests have the mean context")
+def keys_in_reach(R, K, r):
+    """Keys that R requests with K tokens of context in all see through a window of r."""
+    return minimum(K, R * r)
+
+
+@formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="prompts begin where they begin: the mean token sees half as many keys as the last")
+def prompt_keys_in_reach(T, K, r):
+    """Keys that T tokens of prompts see through a window of r, if they saw K without it."""
+    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (2 * K > T * r))
