@@ -27,7 +27,7 @@ def model_of(run: Run, source: Source, references: Mapping[str, Row]) -> Model:
     row = run.row.model
     name = str(row.get("ref") or row.get("name") or "")
     run.name = plain_name(name)
-    found = _catalogued(name) or _catalogued(run.name)
+    found = catalogued(name) or catalogued(run.name)
     layers = run.config.size("layers", "num_layers") or row.get("layers")
     config = _described(run, source, references, layers)
     if config is None and run.name in source.dimensions and found is None:
@@ -51,7 +51,7 @@ def plain_name(text: str) -> str:
 
 
 @cache
-def _catalogued(name: str) -> Model | None:
+def catalogued(name: str) -> Model | None:
     from tonnage.models import read
 
     try:

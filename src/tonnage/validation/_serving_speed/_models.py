@@ -1,0 +1,44 @@
+"""The model of a row: the catalogue's where it has the sizes that the row says, else the row's own dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.architectures import Model, build
+from tonnage.errors import MissingDatum, shown
+from tonnage.validation import _hparams
+from tonnage.validation._params import usable
+from tonnage.validation._rows import Row
+from tonnage.validation._serving_speed._run import Run
+from tonnage.validation._speed._models import catalogued, plain_name, same_sizes
+
+
+def model_of(run: Run, references: Mapping[str, Row]) -> Model:
+    """A TonnageError where the row names no model that is known, and does not describe it."""
+    found = _bare(run, references)
+    if run.quantization is None:
+        return found
+    return build({**found.config, "quantization_config": dict(run.quantization)}, found.name, found.source)
+
+
+def _bare(run: Run, references: Mapping[str, Row]) -> Model:
+    row = run.row.model
+    names = [str(name) for name in (run.row.config.get("hf_model"), row.get("ref"), row.get("name")) if name]
+    config = _described(run, references)
+    for name in names:
+        found = catalogued(name) or catalogued(plain_name(name))
+        if found is not None and (config is None or same_sizes(found, config)):
+            return found
+    if config is not None:
+        return build(config, (names or [run.row.id])[0], f"row {run.row.id}")
+    raise MissingDatum(f"no model is called {shown(names[0] if names else '')}, and the row does not describe it")
+
+
+def _described(run: Run, references: Mapping[str, Row]) -> dict[str, Any] | None:
+    """The config that a row's hyper-parameters are, or those of the row that it refers to."""
+    said = run.row.model.get("hparams")
+    referred = references.get(str(run.row.model.get("ref", "")))
+    if not usable(said) and referred is not None:
+        said = referred.model.get("hparams")
+    if not usable(said):
+        return None
+    return _hparams.config(said, run.row.source_name)
