@@ -72,7 +72,7 @@ class PassTime:
         experts = sum((self._expert(each, prompt_tokens + requests) for each in work.experts), 0.0)
         attention = sum((self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, keys / a) for each in work.attending), 0.0)
         scans = self._scan(work, tokens, requests / a)
-        kernels = work.kernels * self.rates.other
+        kernels = work.kernels * self.rates.other + work.launches * self.engine.prompt * (prompt_tokens > 0)
         return products, experts, attention, scans, kernels, self._exchanges(work, tokens, a)
 
     # ---- products ----
@@ -95,7 +95,8 @@ class PassTime:
         touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
         read = f.read_seconds.evaluate(M=touched / e * each.bytes, W=self.bandwidth, u=r.weights * (r.packed if each.is_packed else 1))
         rows = (tokens * each.top_k + touched * r.tile) / e
-        arithmetic = f.arithmetic_seconds.evaluate(C=rows * each.flops, P=self.chip.peak(each.compute), u=self._share(each.compute, each.is_packed))
+        share = self._share(each.compute, each.is_packed) * r.experts
+        arithmetic = f.arithmetic_seconds.evaluate(C=rows * each.flops, P=self.chip.peak(each.compute), u=share)
         kernels = r.mixture + 2 * (r.cast if each.is_narrow else 0)
         return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
 

@@ -19,6 +19,9 @@ from tonnage.spec import Accelerator, ServingPlan
 
 WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
 FP32_BYTES = 4.0
+# Kernels besides products that layers are written with: an op's own (a norm, an activation, a residual's sum), those around attention's core (positions, the
+# cache's entry, the core), those around routed experts (choice, sorting, counts, two grouped products, activation, sum).
+OWN, AROUND_CORE, AROUND_EXPERTS = 1, 3, 8
 
 
 class Products(Struct, frozen=True, eq=False, kw_only=True):
@@ -61,7 +64,8 @@ class Attending(Struct, frozen=True, eq=False, kw_only=True):
 
 class Work(Struct, frozen=True, eq=False, kw_only=True):
     """One rank of one stage. `head`: products of the tokens that are sampled; `state_bytes`: of a request's recurrent states, read and written;
-    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention; `reduced`: all-reduces over tensor ranks."""
+    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host asks for; `reduced`: all-reduces over
+    tensor ranks."""
 
     products: tuple[Products, ...]
     head: tuple[Products, ...]
@@ -71,6 +75,7 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     scan_flops: Number
     recurrences: Number
     kernels: Number
+    launches: Number
     reduced: Number
     layers: int
 
@@ -97,6 +102,7 @@ class _Counting:
         state: Number = 0
         scan: Number = 0
         kernels: Number = 0
+        launches: Number = 0
         recurrences: Number = 0
         reduced: Number = 0
         for block, count in stage.layers:
@@ -109,30 +115,27 @@ class _Counting:
                 scanned = sum(core.flops for core in op.core() if not core.per_key)
                 scan = scan + count * scanned / self.t
                 recurrences = recurrences + count * bool(scanned and held)
-                kernels = kernels + count
+                small, products = _kernels(op, self.model.hidden_size)
+                kernels, launches = kernels + count * small, launches + count * (small + products)
                 reduced = reduced + count * any(w.linear and w.split in ("tensor", "expert") for w in op.weights())
         for op in stage.after:
             self._products(head if isinstance(op, Head) or op in stage.after[-1:] else dense, op, None, 1)
         return Work(
             products=_made(dense), head=_made(head), experts=_joined(experts), attending=_alike(attending), state_bytes=2 * state,
-            scan_flops=scan, recurrences=recurrences, kernels=kernels, reduced=reduced, layers=sum(count for _, count in stage.layers),
+            scan_flops=scan, recurrences=recurrences, kernels=kernels, launches=launches, reduced=reduced, layers=sum(count for _, count in stage.layers),
         )  # fmt: skip
 
     # ---- products ----
 
     def _products(self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int) -> None:
         before: Weight | None = None
-        for weight in op.weights():
-            is_table = block is None and weight.split == "vocab"
-            if not (weight.linear or is_table) or weight.split == "expert":
-                continue
+        for weight in _multiplied(op, is_table=block is None):
             size, kind = self._stored(weight, block)
             totals = into.setdefault(kind, [0, 0, 0])
             on_rank = self._share(weight)
             totals[0] = totals[0] + count * size * on_rank
             totals[1] = totals[1] + count * 2 * weight.num_parameters * on_rank
-            joins = before is not None and before.columns == weight.columns and weight.rows != self.model.hidden_size
-            totals[2] = totals[2] + count * (not joins)
+            totals[2] = totals[2] + count * (not _joins(before, weight, self.model.hidden_size))
             before = weight
 
     def _share(self, weight: Weight) -> Number:
@@ -206,6 +209,23 @@ class _Counting:
         for cache, core in zip(kept[1:], cores[1:], strict=False):
             each = self._cache_bytes(cache) / cache.stride
             yield Attending(layers=count, window=None, bytes=each, flops=core.flops, prompt_flops=core.flops)
+
+
+def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:
+    """Matrices that every token passes."""
+    return [each for each in op.weights() if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))]
+
+
+def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
+    """Whether an engine multiplies a matrix together with the one before it: both read the same (queries, keys and values; gate and up)."""
+    return before is not None and before.columns == weight.columns and weight.rows != hidden_size
+
+
+def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
+    """Kernels of an op besides its products, and of those."""
+    matrices = _multiplied(op)
+    products = sum(not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False))
+    return OWN + AROUND_CORE * bool(op.core()) + AROUND_EXPERTS * isinstance(op, MoE), products
 
 
 def _made(found: dict[tuple[str, bool, bool], list[Number]]) -> tuple[Products, ...]:
