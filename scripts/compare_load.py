@@ -18,7 +18,7 @@ from tonnage.estimate.load.simulate import simulate
 from tonnage.estimate.load.steady import steady
 from tonnage.spec import Load
 
-LENGTHS = ((128, 128), (1000, 200), (1024, 1024), (8192, 1024), (1024, 8192), (20_000, 200))
+LENGTHS = ((128, 128), (1000, 200), (1024, 1024), (8192, 1024), (500, 3000), (20_000, 200))
 POLICIES = {
     "mixed": Policy(max_num_seqs=256),
     "small budget": Policy(max_num_seqs=256, max_num_batched_tokens=2048),
@@ -27,22 +27,23 @@ POLICIES = {
     "small pool": Policy(pool_tokens=100_000),
     "reserved": Policy(pool_tokens=100_000, reserves_answer=True),
 }
-MACHINES = {"8B": Roofline(), "70B/8": Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)}
+MACHINES = {"70B/8": Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)}
 
 
 def closed(machine, policy, prompt, answer, spread):
-    for users in (1, 4, 16, 64, 256, 400):
+    for users in (1, 4, 16, 64, 400):
         load = Load(input_tokens=prompt, output_tokens=answer, concurrency=users, spread=spread)
-        found = simulate(machine, policy, requests_of(load))
-        yield f"users {users}", load, found, steady(machine, policy, load, rounds=10)
+        rounds = max(10, 80 // users)
+        found = simulate(machine, policy, requests_of(load, rounds * users))
+        yield f"users {users}", load, found, steady(machine, policy, load, rounds=rounds)
 
 
 def open_(machine, policy, prompt, answer, spread):
     load = Load(input_tokens=prompt, output_tokens=answer, spread=spread)
     most = steady(machine, policy, load).largest_rate
-    for share in (0.05, 0.3, 0.6, 0.8, 0.9):
+    for share in (0.1, 0.5, 0.7, 0.85):
         load = Load(input_tokens=prompt, output_tokens=answer, requests_per_second=most * share, spread=spread)
-        found = simulate(machine, policy, requests_of(load, 4000)).after(0.25)
+        found = simulate(machine, policy, requests_of(load, 2500)).after(0.25)
         yield f"rate {share}", load, found, steady(machine, policy, load)
 
 

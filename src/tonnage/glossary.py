@@ -86,6 +86,9 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("share_w", "waiting_share", "", "share of the requests that wait for a place"),
         Symbol("tau_d", "decode_seconds", "seconds", "time of a forward pass in which all requests decode"),
         Symbol("tau_m", "prompt_seconds", "seconds", "time of a forward pass that has prompts"),
+        Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),
+        Symbol("tau_left", "work_left", "seconds", "work that waits at a server"),
+        Symbol("spread", "spread", "", "lengths are uniform from (1 - spread) of the longest to the longest"),
         Symbol("load", "offered_load", "", "share of the time in which a server is busy"),
         Symbol("z_free", "free_places", "", "places that are free on average, in standard deviations of the number taken"),
         # storage and rates

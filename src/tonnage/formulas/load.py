@@ -116,3 +116,44 @@ def prompts_of_budget(T, R, s):
 def places(R, r):
     """Requests that run at once."""
     return minimum(R, r)
+
+
+@formula(
+    unit="seconds",
+    source="Reiser1980, sec. 2: mean value analysis, with the approximation that others see the queue of all",
+    assumes="one is served after the other",
+)
+def closed_queue_seconds(R, tau, tau_away):
+    """A stay at a server that takes tau, of each of R who come back tau_away after they have left."""
+    return (tau * R - tau_away + ((tau * R - tau_away) ** 2 + 4 * tau * tau_away) ** 0.5) / 2
+
+
+@formula(
+    unit="seconds",
+    source="Kleinrock1975, sec. 5.6: Pollaczek-Khinchin, at departures",
+    assumes="arrivals are a Poisson process; services are alike",
+)
+def work_left_seconds(load, tau):
+    """Prompts that wait when one has just been computed: seconds of passes, of tau each."""
+    return tau * (load + load**2 / (2 * (1 - load)))
+
+
+@formula(
+    unit="seconds",
+    source="Agrawal2024, sec. 3: prompts stall what decodes; Kleinrock1975, sec. 5.6",
+    assumes="the server comes to the end of its prompts before the answer ends",
+)
+def answer_seconds(S, tau_d, tau_left, load):
+    """S decoding passes of tau_d, with tau_left of other work before them that is there at the start, and the share `load` of the time for
+    what comes meanwhile."""
+    return (S * tau_d + tau_left) / (1 - load)
+
+
+@formula(unit="", source="Kleinrock1975, sec. 5.2: residual life", assumes="lengths are uniform")
+def drain_share(R, cv2, n_epochs, spread):
+    """What a benchmark loses at its end, when fewer and fewer of R requests run, in stays of a request: the longest of what is left of
+    them over the mean; n_epochs of requests have parted them by then."""
+    return minimum(
+        (3 * n_epochs * cv2) ** 0.5,
+        maximum((1 - (2 * spread * (1 - spread / 2) / (R + 1)) ** 0.5) / (1 - spread / 2) - (1 + cv2) / 2, 0),
+    )

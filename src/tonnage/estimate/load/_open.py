@@ -1,9 +1,12 @@
 """Requests that arrive by themselves."""
 
-from tonnage.estimate.load._closed import closed_loop
+from msgspec import Struct
+
+from tonnage.estimate.load._closed import Means
 from tonnage.estimate.load._shape import Shape, between, where
 from tonnage.formula import Number, exp, maximum, minimum
 from tonnage.formulas.load import (
+    answer_seconds,
     mean_pass_seconds,
     place_wait_seconds,
     queue_wait_seconds,
@@ -11,72 +14,82 @@ from tonnage.formulas.load import (
     residual_seconds,
     share_of_prompt_passes,
     share_that_waits,
+    work_left_seconds,
 )
-from tonnage.spec import Load
 
-_ROUNDS = 8
+_ROUNDS = 6
+_BUSIEST = 0.999
 
 
-def open_loop(shape: Shape, load: Load) -> tuple[Number, ...]:
-    """(ttft, tpot, requests a second, running, largest rate, share of passes with prompts)."""
-    arriving = load.requests_per_second
-    answer = shape.output - 1
-    largest = largest_rate(shape, load)
-    stable = arriving < largest
-    rate = minimum(arriving, largest)
-    mixed = shape.policy.mixed
+class Moment(Struct, frozen=True, kw_only=True):
+    """Passes while so many requests decode."""
 
-    def at(tpot):
-        running = minimum(rate * answer * tpot, shape.places)
-        seen = minimum(running + 1, shape.places)
-        decode = shape.decode(seen)
-        most = shape.prompts_at_most(running)
-        together = minimum(maximum(rate * decode, 1), most)
-        for _ in range(2):
-            prompt = shape.prompts(together, seen)
-            share = share_of_prompt_passes.evaluate(X=rate, tau_d=decode, tau_m=prompt)
-            if mixed:
-                share = between(rate * mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt) / most, share, 1)
-                each = mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt)
-                together = minimum(rate * each / share, most)
-            else:
-                share = minimum(share, 0.999)
-                each = decode + share / (1 - share) * prompt
-                together = minimum(rate * each * (1 - share) / share, most)
-                share = rate * each / together
-                share = share / (1 + share)
-        if not mixed:
-            each = decode + rate * each / together * shape.prompts(together, seen)
-        return each, decode, prompt, share, most
+    tpot: Number
+    decode: Number
+    prompt: Number
+    share: Number
+    most: Number
+    unit: Number
+    busy: Number
 
-    low = shape.decode(1 + 0 * rate)
-    before, image = low, at(low)[0]
-    slope = 0 * low
-    now = image
+
+def open_loop(shape: Shape, arriving: Number, burstiness: Number, full: Means) -> Means:
+    """`full`: the same replica with all places taken: no more are answered, and no token takes longer."""
+    stable = arriving < full.rate
+    rate = minimum(arriving, full.rate)
+    found, slope = _balance(shape, rate, full)
+    running = minimum(requests_inside.evaluate(X=rate, tau=(shape.output - 1) * found.tpot), shape.places)
+    # a long pass is met more often than a short one, and more prompts come with it
+    mean = mean_pass_seconds.evaluate(share_m=found.share, tau_d=found.decode, tau_m=found.prompt)
+    residual = residual_seconds.evaluate(share_m=found.share, tau_d=found.decode, tau_m=found.prompt)
+    with_it = minimum(1 + 2 * rate * residual, maximum(found.most, 1))
+    own = maximum(1, 1 / found.most) * shape.prompts(minimum(with_it, found.most), running)
+    inside = running + requests_inside.evaluate(X=rate, tau=own)
+    some = 1 - exp(-inside)  # somebody is there, so that a pass runs
+    wait = queue_wait_seconds.evaluate(load=found.busy, tau=found.unit, cv2=burstiness - 1)
+    free = maximum((shape.places - inside) / maximum(inside * (1 + shape.cv2) / (1 - slope), 1e-9) ** 0.5, 0)
+    taken = share_that_waits.evaluate(z_free=free)
+    place = place_wait_seconds.evaluate(share_w=taken, X_max=full.rate, X=rate, cv2=shape.cv2, scv=burstiness)
+    ttft = where(stable, some * minimum(residual, mean * 1e6) + own + wait + place, float("inf"))
+    return Means(ttft=ttft, tpot=found.tpot, rate=rate, running=running, prompt_passes=found.share)
+
+
+def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
+    """The time of a token at which as many requests decode as make it that long, and how much it grows with itself there."""
+    before = shape.decode(1 + 0 * rate)
+    now = image = _at(shape, rate, before).tpot
+    slope = 0 * before
     for _ in range(_ROUNDS):
-        result = at(now)
+        found = _at(shape, rate, now)
         step = now - before
-        moved = where(abs(step) > 1e-12 * now, result[0] - image, 0)
-        slope = between(0, where(abs(step) > 1e-12 * now, moved / where(abs(step) > 1e-12 * now, step, 1), slope), 0.98)
-        before, image = now, result[0]
-        now = maximum(now + (result[0] - now) / (1 - slope), low)
-    tpot, decode, prompt, share, most = at(now)
-    running = minimum(requests_inside.evaluate(X=rate, tau=answer * tpot), shape.places)
-    arrive_with = minimum(1 + rate * (share * prompt**2 + (1 - share) * decode**2) / mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), maximum(most, 1))
-    own = maximum(1, 1 / most) * shape.prompts(minimum(arrive_with, most), running)
-    inside = running + rate * own
-    busy = 1 - exp(-inside)
+        moves = abs(step) > 1e-9 * now
+        slope = between(0, where(moves, (found.tpot - image) / where(moves, step, 1), slope), 0.95)
+        before, image = now, found.tpot
+        now = between(before / 4, now + (found.tpot - now) / (1 - slope), maximum(full.tpot, before / 4))
+    return _at(shape, rate, now), slope
+
+
+def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
+    answer = shape.output - 1
+    running = minimum(rate * answer * tpot, shape.places)
+    seen = minimum(running + 1, shape.places)  # whoever is there sees the others and itself
+    decode, most = shape.decode(seen), shape.prompts_at_most(running)
     unit = shape.prompts(most, running) / most
-    used = minimum(rate * unit, 0.999)
-    wait = queue_wait_seconds.evaluate(load=used, tau=unit, cv2=load.burstiness - 1)
-    free = maximum((shape.places - inside) / maximum(inside / (1 - slope), 1e-9) ** 0.5, 0)
-    place = place_wait_seconds.evaluate(share_w=share_that_waits.evaluate(z_free=free), X_max=largest, X=rate, cv2=shape.cv2, scv=load.burstiness)
-    ttft = busy * residual_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt) + own + wait + place
-    return where(stable, ttft, float("inf")), tpot, rate, running, largest, share
+    prompt = shape.prompts(minimum(maximum(rate * decode, 1), most), seen)
+    for _ in range(2):
+        share = share_of_prompt_passes.evaluate(X=rate, tau_d=decode, tau_m=prompt)
+        mean = mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt)
+        together = between(1e-9, rate * mean / maximum(share, 1e-12), most)
+        prompt = shape.prompts(together, seen)
+    busy = minimum(rate * prompt / together, _BUSIEST)  # share of the time for prompts
+    left = work_left_seconds.evaluate(load=minimum(rate * unit, _BUSIEST), tau=unit)
+    lost = maximum(1 - decode / prompt, 0) if shape.policy.mixed else 1  # share of that time in which nothing decodes
+    found = answer_seconds.evaluate(S=answer, tau_d=decode, tau_left=left * lost, load=busy * lost) / maximum(answer, 1)
+    if shape.policy.mixed:
+        found = minimum(found, (1 - busy) * decode + busy * prompt)
+    found = maximum(found, decode)
+    share = busy / prompt / (busy / prompt + (1 - busy) / decode)
+    return Moment(tpot=found, decode=decode, prompt=prompt, share=share, most=most, unit=unit, busy=minimum(rate * unit, _BUSIEST))
 
 
-def largest_rate(shape: Shape, load: Load) -> Number:
-    """Requests a second when all places are always taken."""
-    from msgspec.structs import replace
-
-    return closed_loop(shape, replace(load, concurrency=None, requests_per_second=None, spread=maximum(load.spread, 1)), None)[2]
+__all__ = ["open_loop"]

@@ -21,9 +21,10 @@ class Shape:
         self.budget = policy.max_num_batched_tokens
         self.places = policy.max_num_seqs
         if policy.pool_tokens is not None:
-            held = self.input + self.output if policy.reserves_answer else self.context
+            held = self.input + self.output * (1 + self.cv2) if policy.reserves_answer else self.context
             pool = requests_in_pool.evaluate(D_pool=policy.pool_tokens, s=held, B=policy.block_size)
-            self.places = maximum(places.evaluate(R=pool, r=policy.max_num_seqs), 1)
+            whole = where(load.spread == 0 and policy.reserves_answer, pool // 1, pool - 0.5)
+            self.places = maximum(places.evaluate(R=whole, r=policy.max_num_seqs), 1)
 
     def prompts_at_most(self, running: Number) -> Number:
         """Prompts that a pass takes beside those that decode; less than 1 where a prompt takes several passes."""

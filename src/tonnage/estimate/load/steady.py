@@ -35,17 +35,22 @@ def steady(pass_time: PassTime, policy: Policy, load: Load, *, rounds: Number | 
     """The steady state. `rounds`: requests that each user of a benchmark sends, the first of all at once (InferenceMAX: 10), which
     is in its mean TTFT; None: it goes on for ever."""
     shape = Shape(pass_time, policy, load)
-    found = open_loop(shape, load) if load.requests_per_second is not None else closed_loop(shape, load, rounds)
-    ttft, tpot, rate, running, largest, share = (plain(value) for value in found)
+    full = closed_loop(shape, shape.places, 1 + 0 * shape.places, None)
+    if load.requests_per_second is not None:
+        found = open_loop(shape, load.requests_per_second, load.burstiness, full)
+    else:
+        users = shape.places if load.concurrency is None else load.concurrency
+        found = closed_loop(shape, users, load.spread, rounds)
+    rate = plain(found.rate)
     return Steady(
-        ttft=ttft,
-        tpot=tpot,
+        ttft=plain(found.ttft),
+        tpot=plain(found.tpot),
         requests_per_second=rate,
         output_tokens_per_second=rate * shape.output,
-        running=running,
+        running=plain(found.running),
         places=plain(shape.places),
-        largest_rate=largest,
-        prompt_passes=share,
+        largest_rate=plain(full.rate),
+        prompt_passes=plain(found.prompt_passes),
     )
 
 
