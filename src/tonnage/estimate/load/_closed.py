@@ -1,0 +1,124 @@
+"""Users of whom each sends the next request when an answer ends."""
+
+from msgspec import Struct
+
+from tonnage.estimate.load._shape import Shape, between, where
+from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas.load import (
+    burst_wait_seconds,
+    closed_loop_rate,
+    closed_queue_seconds,
+    decoding_limit,
+    drain_share,
+    mean_pass_seconds,
+    prompts_per_pass,
+    prompts_together,
+)
+
+
+class Means(Struct, frozen=True, kw_only=True):
+    """What both loops find. `own`: seconds from the first pass that works on a prompt to its first token, and the wait for it."""
+
+    ttft: Number
+    tpot: Number
+    rate: Number
+    running: Number
+    prompt_passes: Number
+
+
+class Closed(Struct, frozen=True, kw_only=True):
+    """Requests inside and their prompts, as they come with each pass. `bound`: passes are full of prompts, and more wait.
+
+    `together`: prompts of a pass that has any; `beside`: prompts that come at the same moment as a request's own, with it.
+    """
+
+    shape: Shape
+    inside: Number
+    running: Number
+    new: Number
+    most: Number
+    together: Number
+    beside: Number
+    alike: Number
+    bound: Number
+
+
+def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | None) -> Means:
+    """`rounds`: requests of each user of a benchmark, None: for ever; more rounds part requests that began together."""
+    inside = minimum(users, shape.places)
+    case = _case(shape, inside, spread, rounds)
+    first, tpot, pace, share = (_shared if shape.policy.mixed else _alone)(case)
+    away = (shape.output - 1) * tpot
+    rate = closed_loop_rate.evaluate(R=inside, tau=first + away)
+    if shape.policy.mixed:
+        rate = minimum(rate, case.new / pace)
+    ttft = maximum(first, users / rate - away)
+    if rounds is not None:
+        ttft = ttft + (_start(case) * inside + (ttft - first) / 2 * (users - inside) - ttft * users) / (users * rounds)
+        lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_epochs=rounds, spread=spread) * (inside - 1) / inside
+        rate = rate * rounds / (rounds + lost)
+    return Means(ttft=ttft, tpot=tpot, rate=rate, running=case.running, prompt_passes=share)
+
+
+def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -> Closed:
+    answer = shape.output - 1
+    if shape.policy.mixed:
+        most = shape.prompts_at_most(inside * answer / shape.output)
+        full = decoding_limit.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+        new = inside / (answer + maximum(1, 1 / most))
+        bound = new >= full
+        new = minimum(new, full)
+        running = new * answer
+    else:
+        new, running, bound = prompts_per_pass.evaluate(R=inside, O=shape.output), inside, inside < 0
+    most = shape.prompts_at_most(running)
+    alike = spread <= 0
+    width = 1 if rounds is None else minimum(1, rounds**0.5 * maximum(spread, 1e-6))
+    come = minimum(maximum(new, 1e-9) / width, inside)
+    together = where(alike, inside, prompts_together.evaluate(n_new=come))
+    beside = where(alike, inside, 1 + come * (1 - 1 / inside))
+    return Closed(shape=shape, inside=inside, running=running, new=new, most=most, together=minimum(together, most),
+                  beside=minimum(beside, inside), alike=alike, bound=bound)  # fmt: skip
+
+
+def _shared(case: Closed) -> tuple[Number, ...]:
+    """(first token, each after it, a pass on average, share of passes with prompts) where prompts and decoding share passes."""
+    shape, inside, most = case.shape, case.inside, case.most
+    decode, prompt = shape.decode(case.running), shape.prompts(case.together, case.running)
+    share = where(case.bound, 1, minimum(case.new / case.together, 1))
+    own = minimum(case.beside, maximum(where(case.alike, most // 1, most), 1))
+    others = where(case.bound, 1, share * (1 - own / inside))  # passes with prompts of others
+    tpot = mean_pass_seconds.evaluate(share_m=others, tau_d=decode, tau_m=prompt)
+    unit = shape.prompts(most, case.running) / most
+    away = (shape.output - 1) * tpot
+    stay = closed_queue_seconds.evaluate(R=inside, tau=unit, tau_away=away)
+    wait = maximum(where(case.alike, 0, (stay - unit) / 2), unit * (inside - 1) - away)
+    first = maximum(1, 1 / most) * shape.prompts(minimum(own, most), case.running) + maximum(wait, 0)
+    return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
+
+
+def _alone(case: Closed) -> tuple[Number, ...]:
+    """The same where decoding waits for prompts."""
+    shape, inside, most = case.shape, case.inside, case.most
+    decode, prompt = shape.decode(case.running), shape.prompts(case.together, case.running)
+    cuts = maximum(1, 1 / most)
+    passes = maximum(case.beside / maximum(most, 1), 1)  # with prompts that came together
+    others = (inside - case.beside) / case.together + (passes - 1) / 2 * cuts
+    tpot = decode + others * prompt / maximum(shape.output - 1, 1)
+    first = burst_wait_seconds.evaluate(n_pre=passes, tau_m=shape.prompts(minimum(case.beside, most), case.running) * cuts)
+    share = case.new / (case.new + case.together)
+    return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
+
+
+def _start(case: Closed) -> Number:
+    """The mean first token of a benchmark's first requests, which all come at once."""
+    shape, inside = case.shape, case.inside
+    beside = case.running / 2
+    most = shape.prompts_at_most(beside)
+    return burst_wait_seconds.evaluate(
+        n_pre=inside / maximum(most, 1),
+        tau_m=shape.prompts(minimum(most, inside), where(inside > most, beside, 0)) * maximum(1, 1 / most),
+    )
+
+
+__all__ = ["Means", "between", "closed_loop"]

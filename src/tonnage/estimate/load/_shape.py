@@ -1,0 +1,59 @@
+"""Means of a load, and passes of the requests that have them."""
+
+from tonnage.estimate.load._pass import PassTime
+from tonnage.estimate.load._policy import Policy
+from tonnage.formula import Number, is_any, maximum, minimum
+from tonnage.formulas.load import mean_context, mean_prompt_pairs, places, prompts_of_budget, requests_in_pool
+from tonnage.spec import Load
+
+
+class Shape:
+    """Requests that are all like the mean one, where only a mean counts."""
+
+    def __init__(self, pass_time: PassTime, policy: Policy, load: Load) -> None:
+        self.pass_time, self.policy = pass_time, policy
+        half = 1 - load.spread / 2
+        self.cv2 = load.spread**2 / 12 / half**2  # of a uniform length
+        self.input, self.output = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+        self.prompt = maximum(self.input - load.cached_tokens, 1)
+        self.pairs = mean_prompt_pairs.evaluate(s=self.input, s_hit=self.input - self.prompt, cv2=self.cv2)
+        self.context = mean_context.evaluate(s=self.input, O=self.output, cv2=self.cv2)
+        self.budget = policy.max_num_batched_tokens
+        self.places = policy.max_num_seqs
+        if policy.pool_tokens is not None:
+            held = self.input + self.output * (1 + self.cv2) if policy.reserves_answer else self.context
+            pool = requests_in_pool.evaluate(D_pool=policy.pool_tokens, s=held, B=policy.block_size)
+            whole = where(load.spread == 0 and policy.reserves_answer, pool // 1, pool - 0.5)
+            self.places = maximum(places.evaluate(R=whole, r=policy.max_num_seqs), 1)
+
+    def prompts_at_most(self, running: Number) -> Number:
+        """Prompts that a pass takes beside those that decode; less than 1 where a prompt takes several passes."""
+        found = prompts_of_budget.evaluate(T=self.budget, R=running if self.policy.mixed else 0, s=self.prompt)
+        return found if self.policy.chunked_prefill else maximum(found // 1, 1)
+
+    def decode(self, running: Number) -> Number:
+        """Seconds of a pass in which `running` requests decode."""
+        return self.pass_time.seconds(0, 0, running, running * self.context)
+
+    def prompts(self, prompts: Number, running: Number) -> Number:
+        """Seconds of a pass that has so many prompts, beside those that decode where they share passes."""
+        beside = running if self.policy.mixed else 0 * running
+        return self.pass_time.seconds(
+            prompts * self.prompt, prompts * self.pairs, beside, beside * self.context
+        )
+
+
+def where(truth: Number, then: Number, otherwise: Number) -> Number:
+    """`then` where something is true, else `otherwise`, element by element."""
+    if not hasattr(truth, "shape") or not truth.shape:
+        return then if truth else otherwise
+    import numpy as np
+
+    return np.where(truth, then, otherwise)
+
+
+def between(least: Number, value: Number, most: Number) -> Number:
+    return minimum(maximum(value, least), most)
+
+
+__all__ = ["Shape", "between", "is_any", "where"]
