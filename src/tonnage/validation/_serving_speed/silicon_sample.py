@@ -37,7 +37,7 @@ def rules(run: Run) -> None:
     run.plan |= {"engine": ENGINES[framework], "engine_version": str(run.row.config.get("framework_version") or "")}
     isl, osl = config.size("isl"), config.size("osl")
     run.load |= {"input_tokens": isl, "output_tokens": osl, "concurrency": _concurrency(run)}
-    identity = run.row.source_name.rpartition("row id ")[2]
+    identity = run.row.id.removeprefix("aic-")  # the name that the table itself gives its rows
     if swept := is_inferencex(identity):
         run.load["spread"] = RANGE
         run.plan["prefix_caching"] = False
