@@ -75,13 +75,15 @@ def _rate(measured: Measured, load: Load, cluster: Cluster) -> Figure:
     inside, out = float(load.input_tokens), float(load.output_tokens)
     if "prompt+generated" in metric:
         return Figure(of="end_to_end_seconds", scale=inside + out, rate=True)
-    if re.search(r"generation speed", metric):
+    if re.search(r"generation speed|^decode throughput$", metric):  # of the whole call
         return Figure(of="end_to_end_seconds", scale=out, rate=True)
-    if re.search(r"(prefill|input) throughput", metric):  # every request brings one prompt, and out tokens in its time
+    if re.search(r"input throughput", metric):
+        raise MissingDatum(f"{shown(measured.metric)} is of the accelerators that prefill")
+    if re.search(r"prefill throughput", metric):  # every request brings one prompt, and out tokens in its time
         return Figure(of="output_tokens_per_second", scale=inside / out / _parts(both, cluster))
-    if re.search(r"prefill|\bpp\d+", metric):
+    if re.search(r"prefill speed|\bpp\d+", metric):
         return Figure(of="ttft_seconds", scale=inside - float(load.cached_tokens), rate=True)
-    if re.search(r"decode|\btg\d+", metric) and "per node" not in both and load.concurrency in (None, 1):
+    if re.search(r"decode speed|\btg\d+", metric):
         return Figure(of="tpot_seconds", scale=1.0, rate=True)
     return Figure(of="output_tokens_per_second", scale=1 / _parts(both, cluster))
 

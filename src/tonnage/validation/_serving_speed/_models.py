@@ -1,7 +1,11 @@
 """The model of a row: the catalogue's where it has the sizes that the row says, else the row's own dimensions."""
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from tonnage.architectures import Model, build
 from tonnage.errors import MissingDatum, shown
@@ -17,7 +21,14 @@ def model_of(run: Run, references: Mapping[str, Row]) -> Model:
     found = _bare(run, references)
     if run.quantization is None:
         return found
-    return build({**found.config, "quantization_config": dict(run.quantization)}, found.name, found.source)
+    return _stored_as(found, json.dumps(run.quantization))
+
+
+@lru_cache(maxsize=64)
+def _stored_as(model: Model, quantization: str) -> Model:
+    """The same model as another checkpoint stores it; rows of one checkpoint share one object, and what is worked out for it."""
+    made = build({**model.config, "quantization_config": json.loads(quantization)}, model.name)
+    return replace(made, source=f"{model.source}, stored as {quantization}")
 
 
 def _bare(run: Run, references: Mapping[str, Row]) -> Model:

@@ -9,7 +9,7 @@ from tonnage.validation._rows import Row
 from tonnage.validation._serving_speed._run import Source
 
 # A file each; one file may have several small ones.
-FILES = ("silicon_sample",)
+FILES = ("silicon_sample", "qwen", "llama_cpp", "plain_torch", "neuron", "nvidia", "large_scale")
 
 
 @cache

@@ -16,6 +16,7 @@ SYSTEMS = {"^h100_sxm$": "H100-SXM-80GB", "^h200_sxm$": "H200-SXM-141GB", "^b200
            "^gb200": "GB200-186GB", "^gb300": "GB300-288GB", "^a100_sxm$": "A100-SXM-80GB"}  # fmt: skip
 RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.8
 ONE_NODE = 8
+CONFIGURED = r"_cfg\d+$"  # a row with the number of a config
 
 # What NVIDIA's NVFP4 checkpoints leave in 16 bits, as their hf_quant_config.json lists it (copies in aiconfigurator, model_configs/nvidia--*).
 UNTOUCHED: Mapping[str, tuple[str, ...]] = {
@@ -29,6 +30,11 @@ BUDGETS: tuple[tuple[str, str, int], ...] = (
     ("gpt-oss", "vllm", 8192), ("llama", "vllm", 8192), ("gpt-oss", "tensorrt-llm", 20000), ("llama", "tensorrt-llm", 16384),
     ("glm", "sglang", 32768), ("qwen3.5", "sglang", 32768),
 )  # fmt: skip
+# Sweeps that InferenceX ran with the model's draft layer (MTP) beside those without, in rows that no number of a config tells apart.
+# By the version of the image: pull requests 1487 (both had the same), 1488 and 1489 (the newer one was of the drafts alone);
+DRAFT_IMAGES = ("1.1.0rc2.post2", "1.2.0rc6.post3")
+# by model and accelerator, the tensor and expert ranks: pull requests 626 and 897.
+DRAFT_SIZES = {("deepseek", "b200_sxm"): (8, 1), ("qwen3.5", "b200_sxm"): (4, 1)}
 
 
 def rules(run: Run) -> None:
@@ -37,7 +43,7 @@ def rules(run: Run) -> None:
     run.plan |= {"engine": ENGINES[framework], "engine_version": str(run.row.config.get("framework_version") or "")}
     isl, osl = config.size("isl"), config.size("osl")
     run.load |= {"input_tokens": isl, "output_tokens": osl, "concurrency": _concurrency(run)}
-    identity = run.row.source_name.rpartition("row id ")[2]
+    identity = run.row.id.removeprefix("aic-")  # the name that the table itself gives its rows
     if swept := is_inferencex(identity):
         run.load["spread"] = RANGE
         run.plan["prefix_caching"] = False
@@ -49,11 +55,28 @@ def rules(run: Run) -> None:
     _cache(run, name)
     if swept:
         _budget(run, name)
+        if not re.search(CONFIGURED, identity) and _may_draft(run, name):
+            raise MissingDatum(
+                "whether tokens were drafted (MTP), and how many of them were taken, is not in the table: InferenceX ran both"
+            )
+
+
+def _may_draft(run: Run, name: str) -> bool:
+    """Whether the sizes and the image are also those of a sweep with drafts."""
+    if run.engine == "tensorrt-llm":
+        return "deepseek" in name and run.plan["engine_version"] in DRAFT_IMAGES
+    sizes = (run.plan["tensor_parallel_size"], run.plan["expert_parallel_size"])
+    system = str(run.row.config.get("gpu"))
+    return (
+        run.engine == "sglang"
+        and run.precision == "fp8"
+        and any(part in name and where == system and sizes == drafted for (part, where), drafted in DRAFT_SIZES.items())
+    )
 
 
 def is_inferencex(identity: str) -> bool:
     """Whether a row is of a sweep of InferenceX: its rows end in the number of a config, or in sizes with those of the experts."""
-    return bool(re.search(r"_cfg\d+$|_tp\d+(_0)?_ep\d+(_0)?_\d+$", identity))
+    return bool(re.search(rf"{CONFIGURED}|_tp\d+(_0)?_ep\d+(_0)?_\d+$", identity))
 
 
 def _concurrency(run: Run) -> int | None:
