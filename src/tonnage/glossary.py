@@ -56,7 +56,12 @@ SYMBOLS: dict[str, Symbol] = {
         ),
         Symbol("n_slots", "slots_per_request", "slots", "recurrent states that an engine sets aside for each request"),
         Symbol("n_graph", "largest_graph", "requests", "the largest batch whose decoding is captured"),
-        Symbol("n_dp", "attention_groups", "groups", "groups of ranks that each keep the attention of the model for their own requests"),
+        Symbol(
+            "n_dp",
+            "attention_groups",
+            "groups",
+            "groups of ranks that each keep the attention of the model for their own requests",
+        ),
         Symbol("A", "num_adapters", "adapters", "adapters that an engine holds at the same time"),
         Symbol("rank", "adapter_rank", "", "rank of a low-rank adapter"),
         Symbol("g", "layers_per_group", "layers", "layers that share the blocks of a paged cache"),

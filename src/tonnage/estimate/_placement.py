@@ -17,7 +17,9 @@ def has_host(engine: ServingRuntime, accelerator: Accelerator | None) -> bool:
     return engine.cells is not None and engine.cells.host_table and (accelerator is None or accelerator.kind != "cpu")
 
 
-def placed(model: Model, plan: ServingPlan, engine: ServingRuntime, accelerator: Accelerator | None) -> tuple[tuple[Stage, ...], Stage | None]:
+def placed(
+    model: Model, plan: ServingPlan, engine: ServingRuntime, accelerator: Accelerator | None
+) -> tuple[tuple[Stage, ...], Stage | None]:
     """The stages of the accelerators, and what is in host memory: layers that do not fit, and the token table under llama.cpp."""
     host = has_host(engine, accelerator)
     found = _stages(model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator)
@@ -26,6 +28,14 @@ def placed(model: Model, plan: ServingPlan, engine: ServingRuntime, accelerator:
     if plan.draft_tokens and not plan.draft_model and drafts:
         devices = (*devices[:-1], _with_drafts(devices[-1], model))
     return devices, found[0] if host else None
+
+
+@lru_cache(maxsize=16)
+def drafting(name: str) -> Model | None:
+    """The draft model of this name; nothing where none is named."""
+    from tonnage.models import read
+
+    return read(name) if name else None
 
 
 @lru_cache(maxsize=256)
@@ -48,7 +58,9 @@ def _with_host(model: Model, ranks: int, on_accelerator: int | None) -> tuple[St
     ends = [min(start - (-rank * slots // ranks), count) for rank in range(ranks + 1)]
     found = stages(model, ranks + 1, (start, *(last - first for first, last in pairwise(ends))))
     host, first = found[0], found[1]
-    main = replace(first, towers=host.towers, tower_ops=host.tower_ops)  # a projector's file goes to the first accelerator
+    main = replace(
+        first, towers=host.towers, tower_ops=host.tower_ops
+    )  # a projector's file goes to the first accelerator
     shifted = [replace(stage, rank=stage.rank - 1) for stage in (main, *found[2:])]
     return (replace(host, towers=(), tower_ops=()), *shifted)
 
@@ -57,8 +69,15 @@ def _with_host(model: Model, ranks: int, on_accelerator: int | None) -> tuple[St
 def _with_drafts(stage: Stage, model: Model) -> Stage:
     """The last stage with the layers of multi-token prediction, which use the model's table and head."""
     branches = [branch for branch in model.branches if branch.kind == "draft"]
-    layers = tuple((block, count) for branch in branches for block, count in zip(branch.blocks, branch.counts(), strict=True) if count)
-    loose = tuple(op for branch in branches for op in branch.before + branch.after if not isinstance(op, Embedding | Head))
+    layers = tuple(
+        (block, count)
+        for branch in branches
+        for block, count in zip(branch.blocks, branch.counts(), strict=True)
+        if count
+    )
+    loose = tuple(
+        op for branch in branches for op in branch.before + branch.after if not isinstance(op, Embedding | Head)
+    )
     return replace(stage, layers=stage.layers + layers, before=stage.before + loose)
 
 

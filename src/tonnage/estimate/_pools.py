@@ -24,7 +24,9 @@ class PooledCache(RequestCache):
         if not states:
             return held
         slots = Term.of("slots of a request", e.state_slots, n_slots=self.pools.state_slots)
-        state = Term.product("its states", "bytes", slots, Term.sum("one slot", *(self._layers_of(kind, 1) for kind in states)))
+        state = Term.product(
+            "its states", "bytes", slots, Term.sum("one slot", *(self._layers_of(kind, 1) for kind in states))
+        )
         if not tokens:
             return Term.sum(name, state)
         u = self.pools.state_share

@@ -12,7 +12,16 @@ from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
 from tonnage.runtimes import Cells
 from tonnage.spec import ServingPlan
 
-ROWS_CUT = ("o_proj", "out_proj", "down_proj", "dense_4h_to_h", "c_proj", "wo", "w2", "fc2")  # whose inputs tensor ranks share
+ROWS_CUT = (
+    "o_proj",
+    "out_proj",
+    "down_proj",
+    "dense_4h_to_h",
+    "c_proj",
+    "wo",
+    "w2",
+    "fc2",
+)  # whose inputs tensor ranks share
 
 
 def compute_buffer(model: Model, plan: ServingPlan, stage: Stage, limits: Limits, cells: Cells) -> Term:

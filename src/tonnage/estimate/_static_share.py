@@ -8,10 +8,19 @@ from tonnage.runtimes import Reserve, ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
 from tonnage.units import MIB
 
-VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, LEAST, MOST = 0.95, 24, 1024, 0.1, 0.8, 1.05  # adjust_mem_fraction_for_vlm
+VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, LEAST, MOST = (
+    0.95,
+    24,
+    1024,
+    0.1,
+    0.8,
+    1.05,
+)  # adjust_mem_fraction_for_vlm
 
 
-def memory_share(engine: ServingRuntime, plan: ServingPlan, model: Model | None = None, accelerator: Accelerator | None = None) -> float | None:
+def memory_share(
+    engine: ServingRuntime, plan: ServingPlan, model: Model | None = None, accelerator: Accelerator | None = None
+) -> float | None:
     """The part of the memory that the engine takes for itself; None: it takes what it needs, or nobody says of which accelerator."""
     if plan.gpu_memory_utilization is not None:
         return plan.gpu_memory_utilization
@@ -31,7 +40,7 @@ def static_share(reserve: Reserve, plan: ServingPlan, model: Model, accelerator:
     towers = [branch for branch in model.branches if branch.kind == "vision"]
     if not towers or reserve.by_ranks:
         return share
-    size = towers[0].num_layers * towers[0].hidden_size**2 / (BASE_LAYERS * BASE_WIDTH**2)
+    size = towers[0].num_layers * towers[0].hidden_size ** 2 / (BASE_LAYERS * BASE_WIDTH**2)
     return share * VISION * max(LEAST, min(MOST, 1 - SENSITIVITY * (size - 1)))
 
 

@@ -10,7 +10,7 @@ from tonnage.breakdown import Term
 from tonnage.estimate._activations import widest
 from tonnage.estimate._batch import Limits, batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache
-from tonnage.estimate._placement import host_experts, placed
+from tonnage.estimate._placement import drafting, host_experts, placed
 from tonnage.estimate._pools import CellCache, PooledCache
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share
 from tonnage.estimate._serving_parts import adapters, compute_buffer, host_buffers
@@ -61,12 +61,10 @@ class ServingMemory(Struct, frozen=True, eq=False):
         return self.fullest.memory
 
 
-def serving_memory(
-    model: Model, plan: ServingPlan, accelerator: Accelerator | None = None, draft: Model | None = None
-) -> ServingMemory:
-    """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens; `draft`: the model of plan.draft_model."""
+def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> ServingMemory:
+    """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
     stored = storage(model, plan.weights)
-    walk = _Replica(model, plan, accelerator, stored, draft)
+    walk = _Replica(model, plan, accelerator, stored, drafting(plan.draft_model))
     return ServingMemory(tuple(walk.rank(stage) for stage in walk.stages), stored, walk.limits, walk.host_memory())
 
 
@@ -177,7 +175,11 @@ class _Replica:
         if self.on_host is None:
             if not self.plan.weights_on_host_bytes:
                 return None
-            ranks = self.plan.tensor_parallel_size * self.plan.pipeline_parallel_size * self.plan.attention_data_parallel_size
+            ranks = (
+                self.plan.tensor_parallel_size
+                * self.plan.pipeline_parallel_size
+                * self.plan.attention_data_parallel_size
+            )
             each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.weights_on_host_bytes)
             return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), each)
         held = self._held()
@@ -233,7 +235,9 @@ class _Replica:
         groups = plan.attention_data_parallel_size
         cut = plan.tensor_parallel_size * groups > 1
         alone = plan.tensor_parallel_size * plan.pipeline_parallel_size * groups == 1
-        own = engine.cells is not None and engine.cells.host_table  # llama.cpp: on the processor and on Apple's chips nothing
+        own = (
+            engine.cells is not None and engine.cells.host_table
+        )  # llama.cpp: on the processor and on Apple's chips nothing
         fixed = {
             "libraries of the process": 0 if own and self._has_no_context() else engine.process,
             "communicators": engine.communicators if cut else 0,
@@ -258,13 +262,24 @@ class _Replica:
             return None
         usable = self.accelerator.memory.usable_bytes - (plan.reserve_bytes if engine.share_of != "total" else 0)
         if engine.share_of == "static":
-            outside = Term.of("outside of the static part", e.dynamic_bytes, source=engine.source, U=usable - fixed, u=share)
+            outside = Term.of(
+                "outside of the static part", e.dynamic_bytes, source=engine.source, U=usable - fixed, u=share
+            )
             return Term.of("reserved beyond activations", e.reserve_left_bytes, U=outside.value, M=activations.value)
         if engine.share_of == "free":
             taken = fixed + weights.value + activations.value
             return Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=taken)
-        rest = Term.of("beyond the engine's share", g.unclaimed_bytes, source=engine.source, U=usable, u=share, M=plan.reserve_bytes)
-        context = Term.of("accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context)
+        rest = Term.of(
+            "beyond the engine's share",
+            g.unclaimed_bytes,
+            source=engine.source,
+            U=usable,
+            u=share,
+            M=plan.reserve_bytes,
+        )
+        context = Term.of(
+            "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
+        )
         return Term.max("left free by the engine", rest, context)
 
 

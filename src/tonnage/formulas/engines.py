@@ -92,7 +92,9 @@ def state_slots(n_slots):
     return n_slots
 
 
-@formula(unit="tokens", source="llama.cpp, src/llama-context.cpp: n_ctx_seq; gpt-fast, model.py: Transformer.setup_caches")
+@formula(
+    unit="tokens", source="llama.cpp, src/llama-context.cpp: n_ctx_seq; gpt-fast, model.py: Transformer.setup_caches"
+)
 def cells(s, B):
     """Cells of a request: its context in whole multiples of B."""
     return ceil_div(s, B) * B
@@ -150,7 +152,11 @@ def output_buffer_bytes(V, h, R):
     return (V + h) * R * 4
 
 
-@formula(unit="bytes", source="llama.cpp, src/llama-graph.cpp: build_attn_inp_kv", assumes="inputs of a batch: its mask and its embeddings")
+@formula(
+    unit="bytes",
+    source="llama.cpp, src/llama-graph.cpp: build_attn_inp_kv",
+    assumes="inputs of a batch: its mask and its embeddings",
+)
 def host_input_bytes(s, h, T):
     """The compute buffer in host memory."""
     return (s + h) * T * 4

@@ -19,7 +19,9 @@ LARGE = (
 )
 LATER = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 2048, 24, 80), *LARGE)
 NOW = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 4096, 48, 160), *LARGE)
-REQUESTS = 4096  # at most, as resolve_max_num_reqs has it: 512 for each full context that the pool holds, from 2048 to 4096
+REQUESTS = (
+    4096  # at most, as resolve_max_num_reqs has it: 512 for each full context that the pool holds, from 2048 to 4096
+)
 STATES = 0.9 / 1.9  # mamba_full_memory_ratio 0.9: of states over the cache of attention
 
 
@@ -60,10 +62,14 @@ NEWEST = ServingRuntime(
 def _earlier(version: str, steps: tuple[Step, ...], pools: Pools, **rules: object) -> ServingRuntime:
     """An earlier version: its rules stood in server_args.py and model_runner.py."""
     reserve = Reserve(steps=steps, **rules)  # type: ignore[arg-type]
-    source = "SGLang, sglang/srt/server_args.py; SGLang, sglang/srt/model_executor/model_runner.py: profile_max_num_token"
+    source = (
+        "SGLang, sglang/srt/server_args.py; SGLang, sglang/srt/model_executor/model_runner.py: profile_max_num_token"
+    )
     without = {name: kind for name, kind in NEWEST.kv_cache.items() if name in ("bf16", "fp8", "fp8_e4m3", "fp8_e5m2")}
     listed = "SGLang, sglang/srt/server_args.py: --quantization"
-    known = tuple(kind for kind in NEWEST.formats or () if kind not in ("mxfp8", *(("mxfp4",) if version[:3] == "0.4" else ())))
+    known = tuple(
+        kind for kind in NEWEST.formats or () if kind not in ("mxfp8", *(("mxfp4",) if version[:3] == "0.4" else ()))
+    )
     if version == "0.4.1":
         known = tuple(kind for kind in known if kind != "nvfp4")
     return replace(NEWEST, version=f"SGLang {version}", source=source, reserve=reserve, limits=_limits(steps), pools=pools,
@@ -78,9 +84,7 @@ SERVING_RUNTIMES.add(
         older={
             "0.5.9": _earlier("0.5.9", LATER, replace(EVERY_TOKEN, window_share=0.8)),
             "0.5.5": _earlier("0.5.5", LATER, EVERY_TOKEN),
-            "0.4.6": _earlier(
-                "0.4.6", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS, up_to_mib=81920, beyond_mib=13 * 1024
-            ),
+            "0.4.6": _earlier("0.4.6", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS, up_to_mib=81920, beyond_mib=13 * 1024),
             "0.4.1": _earlier("0.4.1", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS),
         },
     ),
