@@ -54,6 +54,16 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol(
             "n_batches", "batches_in_flight", "batches", "forward passes that an engine has begun and not yet settled"
         ),
+        Symbol("n_slots", "slots_per_request", "slots", "recurrent states that an engine sets aside for each request"),
+        Symbol("n_graph", "largest_graph", "requests", "the largest batch whose decoding is captured"),
+        Symbol(
+            "n_dp",
+            "attention_groups",
+            "groups",
+            "groups of ranks that each keep the attention of the model for their own requests",
+        ),
+        Symbol("A", "num_adapters", "adapters", "adapters that an engine holds at the same time"),
+        Symbol("rank", "adapter_rank", "", "rank of a low-rank adapter"),
         Symbol("g", "layers_per_group", "layers", "layers that share the blocks of a paged cache"),
         # how it is spread
         Symbol("t", "tensor_parallel_size", "ranks", "tensor-parallel ranks"),

@@ -254,8 +254,9 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     `attention_data_parallel_size`: groups of tensor ranks that each keep the attention of the whole model for their own part of the requests,
     and share the experts (SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data parallel ranks under expert parallelism):
     a replica has tensor x attention data x pipeline ranks, and experts are dealt to all of a stage.
-    `layers_on_accelerator`: of the first ones (llama.cpp's -ngl counts the head as one more); `expert_layers_on_host`: layers whose experts stay in host memory;
-    `weights_on_host_bytes`: of each rank (cpu_offload_gb). `draft_tokens`: guessed ahead in each step, each taken with the probability `acceptance`.
+    `layers_on_accelerator`: of the last ones, the head counting as one (llama.cpp's -ngl); `expert_layers_on_host`: the first layers, whose experts stay
+    in host memory (-ncmoe); `weights_on_host_bytes`: of each rank (cpu_offload_gb). `draft_tokens`: guessed ahead in each step, each taken with the
+    probability `acceptance`, by `draft_model`, or by the model's own layers of multi-token prediction. `lora_adapters`: held at the same time.
     """
 
     context: Number
@@ -278,6 +279,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     prefix_caching: bool | None = None
     draft_tokens: int = 0
     acceptance: Number = 0
+    draft_model: str = ""
     lora_adapters: int = 0
     lora_rank: int = 0
     layers_on_accelerator: int | None = None

@@ -23,6 +23,8 @@ def batch_limits(engine: ServingRuntime, plan: ServingPlan, accelerator: Acceler
     if tokens is None:
         full = requests * plan.context
         tokens = min(limit.tokens * ranks or full, full)
+    if engine.cells is not None:
+        return Limits(tokens, requests)
     return Limits(tokens, requests if plan.max_num_seqs else min(requests, tokens))
 
 

@@ -125,7 +125,7 @@ class PagedCache(RequestCache):
         return Term.sum(name, *parts, unit="bytes")
 
     def _shares_blocks(self, found: tuple[Kind, ...]) -> bool:
-        return len(found) > 1 and all(self._is_uniform(kind) for kind in found)
+        return self.paging.shares_blocks and len(found) > 1 and all(self._is_uniform(kind) for kind in found)
 
     def _is_uniform(self, kind: Kind) -> bool:
         """Whether every layer of the kind keeps as much, one entry a token: what equal blocks presuppose."""

@@ -68,13 +68,14 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     """Kinds of changes that free memory, what costs least speed first."""
     model, cluster, plan = replicas.model, replicas.cluster, replicas.plan
     t, p = plan.tensor_parallel_size, plan.pipeline_parallel_size
-    engine, limits = serving_runtime(plan.engine), batch_limits(serving_runtime(plan.engine), plan, cluster.accelerator)
-    yield _ladder("max_num_seqs", _halves(limits.requests, plan.concurrency) if engine.paging else ())
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    limits = batch_limits(engine, plan, cluster.accelerator)
+    yield _ladder("max_num_seqs", _halves(limits.requests, plan.concurrency) if engine.queues else ())
     yield _ladder("tensor_parallel_size", doublings(2 * t, cluster.size // p))
     if expert_counts(model):
         yield _ladder("expert_parallel_size", doublings(2 * plan.expert_parallel_size, t))
     yield _ladder("pipeline_parallel_size", doublings(2 * p, cluster.size // t))
-    least = min(limit.tokens for limit in engine.limits if not limit.kind)
+    least = min(limit.tokens for limit in engine.limits if not limit.kind) if not engine.cells else 0
     yield _ladder("max_num_batched_tokens", _halves(limits.tokens, least) if least else ())
     graphs = engine.graphs[0] and not plan.enforce_eager and cluster.accelerator.kind == "gpu"
     yield _ladder("enforce_eager", (True,) if graphs else ())

@@ -36,6 +36,7 @@ from tonnage.estimate.serving_answer import (
     serving_slopes,
     warn_of_blocks,
     warn_of_gguf,
+    warn_of_host,
 )
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.estimate.training_options import TrainingOptions
@@ -252,6 +253,7 @@ def serve(
     warn_of_blocks(plan.engine, made, question)
     _warn_of_towers(model, question)
     warn_of_gguf(plan, made, question)
+    warn_of_host(cluster, made, question)
     stages = len(made.ranks)
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,

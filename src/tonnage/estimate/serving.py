@@ -3,21 +3,27 @@
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate._activations import widest
 from tonnage.estimate._batch import Limits, batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache
-from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share, stages
+from tonnage.estimate._placement import drafting, host_experts, placed
+from tonnage.estimate._pools import CellCache, PooledCache
+from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share
+from tonnage.estimate._serving_parts import adapters, compute_buffer, host_buffers
+from tonnage.estimate._static_share import memory_share
 from tonnage.estimate._storage import storage
 from tonnage.estimate._stored import Storage, block_bytes, op_bytes
-from tonnage.formula import Number, minimum
+from tonnage.formula import Number, ceil_div, minimum
+from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.ops import Head, Kernels, StateCache, TokenCache
 from tonnage.precisions import precision
-from tonnage.runtimes import ServingRuntime, serving_runtime
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
 _KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
@@ -39,11 +45,12 @@ class ServingRank(Struct, frozen=True, eq=False):
 
 
 class ServingMemory(Struct, frozen=True, eq=False):
-    """All stages; the fullest decides."""
+    """All stages; the fullest decides. `host`: what the engine keeps in host memory, where it says so."""
 
     ranks: tuple[ServingRank, ...]
     stored: Storage
     limits: Limits
+    host: Term | None = None
 
     @property
     def fullest(self) -> ServingRank:
@@ -57,50 +64,73 @@ class ServingMemory(Struct, frozen=True, eq=False):
 def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> ServingMemory:
     """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
     stored = storage(model, plan.weights)
-    walk = _Replica(model, plan, accelerator, stored)
-    return ServingMemory(tuple(walk.rank(stage) for stage in walk.stages), stored, walk.limits)
+    walk = _Replica(model, plan, accelerator, stored, drafting(plan.draft_model))
+    return ServingMemory(tuple(walk.rank(stage) for stage in walk.stages), stored, walk.limits, walk.host_memory())
 
 
 class _Replica:
-    def __init__(self, model: Model, plan: ServingPlan, accelerator: Accelerator | None, stored: Storage):
+    def __init__(
+        self,
+        model: Model,
+        plan: ServingPlan,
+        accelerator: Accelerator | None,
+        stored: Storage,
+        draft: Model | None = None,
+    ):
         self.model, self.plan, self.accelerator, self.stored = model, plan, accelerator, stored
-        self.engine = serving_runtime(plan.engine)
+        self.engine = serving_runtime(plan.engine, plan.engine_version)
         self.shares = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, _inside_experts(plan))
-        self.stages = stages(model, plan.pipeline_parallel_size)
+        self.stages, self.on_host = placed(model, plan, self.engine, accelerator)
         self.limits = batch_limits(self.engine, plan, accelerator)
-        self.cache_width = precision(plan.kv_cache or "bf16").bytes_per_weight
+        self.cache_width = precision(plan.kv_cache or self.engine.own_kv_cache or "bf16").bytes_per_weight
         self.activation_width = 4 if model.dtype == "float32" else 2
+        self.draft = None if draft is None else _Replica(draft, draft_plan(plan), accelerator, storage(draft, None))
 
     def rank(self, stage: Stage) -> ServingRank:
         kept = RequestCache(self.plan.context, self.shares.t, self._width)
-        held = self._paged() or kept
-        per_request = held.kept(stage, "one request")
+        held = self._held() or kept
+        parts = [held.kept(stage, "one request"), *self._of_draft(stage, "kept", "its draft")]
+        per_request = parts[0] if len(parts) == 1 else Term.sum("one request", *parts)
         cache = Term.product(
             "kv cache", "bytes", Term.of("requests", g.requests, R=running(self.plan, self.limits)), per_request
         )
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
-        overhead = self.overhead()
+        overhead = self.overhead(weights, activations)
         return ServingRank(
             stage.rank,
             memory=Term.sum("serving", weights, cache, activations, communication, overhead),
             per_request=per_request,
-            per_token=held.growth(stage, "one more token"),
+            per_token=Term.sum("one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")),
             kept=kept.kept(stage, "one request"),
             kept_per_token=kept.growth(stage, "one more token"),
             besides_cache=Term.sum("besides the cache", weights, activations, communication, overhead),
-        )
+        )  # fmt: skip
 
-    def _paged(self) -> PagedCache | None:
-        paging = self.engine.paging
-        if paging is None:
+    def _held(self) -> RequestCache | None:
+        """What the engine sets aside for a request; None: what is kept."""
+        engine, s, t = self.engine, self.plan.context, self.shares.t
+        if engine.pools is not None:
+            return PooledCache(s, t, self._width, engine.pools)
+        if engine.cells is not None:
+            return CellCache(s, t, self._width, engine.cells, self.limits.tokens)
+        if engine.paging is None:
             return None
-        batches = self.plan.pipeline_parallel_size + paging.spare_batches
+        batches = self.plan.pipeline_parallel_size + engine.paging.spare_batches
         in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
-        return PagedCache(self.plan.context, self.shares.t, self._width, paging, in_flight)
+        return PagedCache(s, t, self._width, engine.paging, in_flight)
+
+    def _of_draft(self, stage: Stage, what: str, name: str) -> list[Term]:
+        """The cache of a draft model, which is whole on the last stage."""
+        if self.draft is None or not stage.is_last:
+            return []
+        held = self.draft._held() or RequestCache(self.plan.context, self.shares.t, self.draft._width)
+        return [getattr(held, what)(each, name) for each in self.draft.stages]
 
     def _width(self, cache: TokenCache | StateCache) -> float:
         """Bytes of one number of a cache."""
+        if isinstance(cache, StateCache) and self.engine.cells is not None and self.engine.state_bytes:
+            return self.engine.state_bytes  # llama.cpp keeps every state in fp32
         if cache.bytes_per_element is not None:
             return cache.bytes_per_element
         if isinstance(cache, StateCache):
@@ -108,20 +138,57 @@ class _Replica:
         return self.cache_width
 
     def weights(self, stage: Stage) -> Term:
-        parts = []
-        for op in stage.ops + stage.tower_ops:
+        parts = self._of_stage(stage)
+        if self.draft is not None and stage.is_last:
+            parts += [self.draft.weights(each).named("draft model") for each in self.draft.stages]
+        if self.plan.lora_adapters:
+            parts.append(adapters(self.plan, stage, self.shares.t, self.activation_width))
+        whole = Term.sum("weights", *parts, unit="bytes")
+        if not self.plan.weights_on_host_bytes:
+            return whole
+        left = Term.of("of them in host memory", e.host_weights_bytes, M=whole.value, U=self.plan.weights_on_host_bytes)
+        return Term.sum("weights", whole.named("all of them"), left)
+
+    def _of_stage(self, stage: Stage, experts_alone: bool = False) -> list[Term]:
+        """The weights of a stage; or those of its experts that stay in host memory."""
+        parts: list[Term] = []
+        for op in () if experts_alone else stage.ops + stage.tower_ops:
             for weight, size in op_bytes(self.stored, op):
                 split = "tensor" if weight.split == "vocab" else weight.split
                 parts.append(self._stored(weight.name, Group(split, weight.heads, weight.num_parameters), size))
+        away = host_experts(stage, self.plan)
         for block, count in stage.layers + stage.towers:
+            kept = {"expert": count - away.get(block, 0)}
             groups = _block_bytes(self.model, self.stored, block)
-            one = [
-                self._stored("", Group(split, heads, number), size) for (split, heads), (number, size) in groups.items()
-            ]
-            parts.append(
-                Term.product(f"{block.name}s", "bytes", layer_count(count), Term.sum("one layer", *one, unit="bytes"))
+            shown: dict[int, list[Term]] = {}
+            for (split, heads), (number, size) in groups.items():
+                times = away.get(block, 0) * (split == "expert") if experts_alone else kept.get(split, count)
+                if times:
+                    shown.setdefault(times, []).append(self._stored("", Group(split, heads, number), size))
+            for times, one in shown.items():
+                name = f"{block.name}s" if times == count else f"experts of {block.name}s"
+                parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
+        return parts
+
+    def host_memory(self) -> Term | None:
+        """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that were offloaded."""
+        if self.on_host is None:
+            if not self.plan.weights_on_host_bytes:
+                return None
+            ranks = (
+                self.plan.tensor_parallel_size
+                * self.plan.pipeline_parallel_size
+                * self.plan.attention_data_parallel_size
             )
-        return Term.sum("weights", *parts, unit="bytes")
+            each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.weights_on_host_bytes)
+            return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), each)
+        held = self._held()
+        cache = Term.product("kv cache", "bytes", Term.of("requests", g.requests, R=self.plan.concurrency), held.kept(self.on_host, "one request")) if held else None  # fmt: skip
+        experts = [part for stage in self.stages for part in self._of_stage(stage, experts_alone=True)]
+        inner = Term.sum("weights", *self._of_stage(self.on_host), *experts, unit="bytes")
+        cells = self.engine.cells
+        buffers = host_buffers(self.model, self.plan, self.limits, cells) if cells else ()
+        return Term.sum("host memory", inner, *([cache] if cache else []), *buffers)
 
     def _stored(self, name: str, group: Group, size: float) -> Term:
         held = share(group, self.shares)
@@ -132,6 +199,8 @@ class _Replica:
 
     def activations(self, stage: Stage) -> Term:
         """The peak of one forward pass: the widest layer on a full batch of tokens, or the sampler on every request."""
+        if self.engine.cells is not None and self.engine.cells.host_table:
+            return compute_buffer(self.model, self.plan, stage, self.limits, self.engine.cells)
         h, w, batched = self.model.hidden_size, self.activation_width, self.limits.tokens
         inner = max((widest(block, _KERNELS) for block, _ in stage.layers), default=0.0)
         layer = Term.sum(
@@ -149,18 +218,28 @@ class _Replica:
                 "logits, probabilities and noise",
                 g.sampler_bytes,
                 V=head.vocab_size,
-                R=self.limits.requests,
+                R=self._sampled(),
                 w=self.engine.logits_bytes,
             ),
         )
         return Term.max("activations", layer, sampler)
 
-    def overhead(self) -> Term:
+    def _sampled(self) -> Number:
+        """Requests that the sampler sees: all that an engine may run when it tries itself out, else those that there are."""
+        tries = self.engine.paging is not None or not self.engine.queues
+        return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
+
+    def overhead(self, weights: Term, activations: Term) -> Term:
+        """What is on the accelerator beside weights, cache and activations, or must stay free."""
         engine, plan = self.engine, self.plan
-        cut = plan.tensor_parallel_size > 1
-        alone = plan.tensor_parallel_size * plan.pipeline_parallel_size == 1
+        groups = plan.attention_data_parallel_size
+        cut = plan.tensor_parallel_size * groups > 1
+        alone = plan.tensor_parallel_size * plan.pipeline_parallel_size * groups == 1
+        own = (
+            engine.cells is not None and engine.cells.host_table
+        )  # llama.cpp: on the processor and on Apple's chips nothing
         fixed = {
-            "libraries of the process": engine.process,
+            "libraries of the process": 0 if own and self._has_no_context() else engine.process,
             "communicators": engine.communicators if cut else 0,
             "captured graphs": 0 if plan.enforce_eager else engine.graphs[0 if alone else 1],
         }
@@ -169,36 +248,61 @@ class _Replica:
             for name, size in fixed.items()
             if size
         ]
-        share = memory_share(engine, plan)
-        if self.accelerator is not None and share is not None:
-            usable = self.accelerator.memory.usable_bytes
-            rest = Term.of(
-                "beyond the engine's share",
-                g.unclaimed_bytes,
-                source=engine.source,
-                U=usable,
-                u=share,
-                M=plan.reserve_bytes,
+        left = self._left_free(sum(part.value for part in parts), weights, activations)
+        return Term.sum("runtime overhead", *parts, *([left] if left else []), unit="bytes")
+
+    def _has_no_context(self) -> bool:
+        return self.accelerator is not None and self.accelerator.kind in ("cpu", "apple")
+
+    def _left_free(self, fixed: Number, weights: Term, activations: Term) -> Term | None:
+        """What the engine leaves free of an accelerator, by how its share is meant."""
+        engine, plan = self.engine, self.plan
+        share = memory_share(engine, plan, self.model, self.accelerator)
+        if self.accelerator is None or share is None:
+            return None
+        usable = self.accelerator.memory.usable_bytes - (plan.reserve_bytes if engine.share_of != "total" else 0)
+        if engine.share_of == "static":
+            outside = Term.of(
+                "outside of the static part", e.dynamic_bytes, source=engine.source, U=usable - fixed, u=share
             )
-            context = Term.of(
-                "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
-            )
-            parts.append(Term.max("left free by the engine", rest, context))
-        return Term.sum("runtime overhead", *parts, unit="bytes")
+            return Term.of("reserved beyond activations", e.reserve_left_bytes, U=outside.value, M=activations.value)
+        if engine.share_of == "free":
+            taken = fixed + weights.value + activations.value
+            return Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=taken)
+        rest = Term.of(
+            "beyond the engine's share",
+            g.unclaimed_bytes,
+            source=engine.source,
+            U=usable,
+            u=share,
+            M=plan.reserve_bytes,
+        )
+        context = Term.of(
+            "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
+        )
+        return Term.max("left free by the engine", rest, context)
+
+
+OFFLOAD = "vLLM, vllm/config/offload.py: cpu_offload_gb; SGLang, sglang/srt/server_args.py: --cpu-offload-gb"
 
 
 def running(plan: ServingPlan, limits: Limits) -> Number:
-    """Requests that have a cache: an engine that pages lets those wait that it does not run."""
-    return minimum(plan.concurrency, limits.requests) if serving_runtime(plan.engine).paging else plan.concurrency
+    """Requests that have a cache on a rank: an engine that deals it out lets those wait that it does not run; groups of attention share them."""
+    each = ceil_div(plan.concurrency, plan.attention_data_parallel_size)
+    return minimum(each, limits.requests) if serving_runtime(plan.engine, plan.engine_version).queues else each
 
 
-def memory_share(engine: ServingRuntime, plan: ServingPlan) -> float | None:
-    """The part of the accelerator's memory that the engine takes; None: it takes what it needs."""
-    return engine.memory_share if plan.gpu_memory_utilization is None else plan.gpu_memory_utilization
+def draft_plan(plan: ServingPlan) -> ServingPlan:
+    """The plan of a draft model: the same engine and ranks, whole on one stage."""
+    return replace(plan, pipeline_parallel_size=1, expert_parallel_size=1, weights=None, draft_tokens=0, draft_model="", lora_adapters=0,
+                   layers_on_accelerator=None, expert_layers_on_host=0, weights_on_host_bytes=0)  # fmt: skip
 
 
 def _inside_experts(plan: ServingPlan) -> Number:
-    """Tensor ranks that cut inside an expert: those that expert parallelism leaves."""
+    """Ranks that cut inside an expert: those that expert parallelism leaves of all that share a layer's experts."""
+    groups = plan.attention_data_parallel_size
+    if groups > 1:
+        return plan.tensor_parallel_size * groups / plan.expert_parallel_size
     return plan.tensor_parallel_size / plan.expert_parallel_size if plan.expert_parallel_size == 1 else 1
 
 

@@ -1,5 +1,7 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -7,14 +9,30 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, shown
 from tonnage.estimate._batch import batch_limits
-from tonnage.estimate._checks import check_experts, check_positions, check_size, check_tensor_parallel
+from tonnage.estimate._checks import (
+    check_experts,
+    check_positions,
+    check_size,
+    check_tensor_parallel,
+    expert_counts,
+)
+from tonnage.estimate._engine_checks import (
+    FLOATS,
+    check_format,
+    check_heads,
+    check_settings,
+    is_gguf,
+    loads,
+    stored_format,
+)
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
-from tonnage.estimate._question import Question
+from tonnage.estimate._question import Origin, Question
+from tonnage.estimate._static_share import static_share
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.quantization import FILE_TYPES
-from tonnage.runtimes import ServingRuntime, serving_runtime
+from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import counted, human
 
@@ -22,8 +40,10 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 
 
 MUCH_MORE = 1.5  # times what is kept
-COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size",
-          "max_num_batched_tokens", "max_num_seqs")  # fmt: skip
+COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
+          "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
+          "lora_rank")  # fmt: skip
+RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 
 
 class ServingOptions(Struct, frozen=True, kw_only=True):
@@ -42,6 +62,16 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     enforce_eager: bool | None = None
     reserve_bytes: int = 0
     engine: str | None = None
+    engine_version: str | None = None
+    attention_data_parallel_size: int | None = None
+    layers_on_accelerator: int | None = None
+    expert_layers_on_host: int | None = None
+    weights_on_host: int | None = None
+    draft_model: str | None = None
+    draft_tokens: int | None = None
+    acceptance: float | None = None
+    lora_adapters: int | None = None
+    lora_rank: int | None = None
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -52,26 +82,66 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
         q.warn("the config names no dtype: 16-bit weights are assumed. --weights says otherwise.")
     engine = _engine(model, cluster, o, q)
-    context = _context(model, o, q)
-    tensor, pipeline, data = _sizes(model, cluster, o, q)
+    check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
+    check_format(model, o.weights, engine, cluster.accelerator)
+    context = _context(model, cluster, o, q, engine)
+    groups = o.attention_data_parallel_size or 1
+    if o.attention_data_parallel_size:
+        q.put("attention_data_parallel_size", groups, "given", "groups that share the experts")
+    tensor, pipeline, data = _sizes(model, cluster, o, q, engine, groups)
+    check_heads(model, tensor, engine)
     check_tensor_parallel(model, tensor)
     check_positions(model, context, "context")
     warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
-    check_experts(model, expert, 1, tensor)
+    check_experts(model, expert, 1, tensor * groups)
     if pipeline > model.num_layers:
         raise InvalidPlan(
             f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}."
         )
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
-        expert_parallel_size=expert, data_parallel_size=data, weights=o.weights, kv_cache=_kv_cache(model, o, q, engine), engine=engine.name,
+        expert_parallel_size=expert, attention_data_parallel_size=groups, data_parallel_size=data, weights=o.weights,
+        kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
-        enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.memory_share is not None else False,
-        reserve_bytes=o.reserve_bytes,
+        enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
+        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
+    if engine.reserve is not None:
+        share = static_share(engine.reserve, plan, model, cluster.accelerator)
+        q.take(engine.setting, o.gpu_memory_utilization, share, "runtime", engine.source)
     _put_limits(engine, plan, cluster, q)
     return plan
+
+
+def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, int]:
+    """Layers, or their experts, that stay in host memory."""
+    said: dict[str, int] = {}
+    if o.layers_on_accelerator is not None:
+        said["layers_on_accelerator"] = q.put("layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more")  # fmt: skip
+    if o.expert_layers_on_host is not None:
+        if not expert_counts(model):
+            raise InvalidPlan(f"expert_layers_on_host: {model.name} has no experts. Got {o.expert_layers_on_host}.")
+        said["expert_layers_on_host"] = q.put("expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers")  # fmt: skip
+    return said
+
+
+def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
+    """Drafts and adapters."""
+    said: dict[str, Any] = {}
+    if o.acceptance is not None and not 0 <= o.acceptance <= 1:
+        raise InvalidPlan(f"acceptance must be from 0 to 1. Got {o.acceptance:g}.")
+    if o.draft_tokens is not None or o.draft_model:
+        said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
+        said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
+        if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
+            q.warn(f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts are taken to need no memory, as n-grams do.")  # fmt: skip
+    if o.lora_adapters is not None:
+        said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
+        said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
+    elif o.lora_rank is not None:
+        raise InvalidPlan(f"lora_rank is that of lora_adapters, which are not said. Got {o.lora_rank}.")
+    return said
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
@@ -84,44 +154,61 @@ def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
 
 def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: Question) -> None:
     limits = batch_limits(engine, plan, cluster.accelerator)
-    why = f"{engine.name}'s default on {cluster.accelerator.name}" if engine.paging else "the prompts of all requests"
+    own = engine.queues or engine.limits[0].tokens
+    why = f"{engine.name}'s default on {cluster.accelerator.name}" if own else "the prompts of all requests"
     q.take("max_num_batched_tokens", plan.max_num_batched_tokens, limits.tokens, "runtime", why)
     q.take("max_num_seqs", plan.max_num_seqs, limits.requests, "runtime", why)
-    if engine.paging and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
+    if engine.queues and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
         raise InvalidPlan(
             f"max_num_batched_tokens must be at least max_num_seqs ({plan.max_num_seqs}). Got {limits.tokens}."
         )
-    if engine.paging and plan.concurrency > limits.requests:
+    if engine.queues and plan.concurrency > limits.requests * plan.attention_data_parallel_size:
         q.warn(f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others wait: --max-num-seqs raises it.")  # fmt: skip
 
 
 def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
     vllm = serving_runtime("vllm")
     reason = _cannot_run(vllm, model)
-    if reason:
-        engine = serving_runtime(q.take("engine", o.engine, "transformers", "model", reason))
-    else:
-        usual = "vllm" if _is_home(cluster.accelerator) else "transformers"
-        engine = serving_runtime(q.take("engine", o.engine, usual, "cluster", f"usual on {cluster.accelerator.vendor}"))
-    if engine is vllm and reason:
+    usual, origin, why = _usual(model, cluster, o, reason)
+    named = serving_runtime(o.engine or usual, o.engine_version or "" if o.engine else "")
+    q.take("engine", o.engine and named.name, usual, origin, why)
+    engine = serving_runtime(named.name, o.engine_version or "")
+    if engine.name == "vllm" and reason:
         q.warn(reason)
-    if engine is vllm and not _is_home(cluster.accelerator):
-        q.warn(f"vllm's rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold.")
+    if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
+        q.warn(
+            f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
+        )
     q.put("engine_version", engine.version, "runtime", engine.source)
     share = o.gpu_memory_utilization
-    if engine.memory_share is None:
+    if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
-            raise InvalidPlan(f"{what} is a setting of vllm. Got engine {engine.name}.")
+            having = ", ".join(name for name in SERVING if serving_runtime(name).share_of != "nothing")
+            raise InvalidPlan(f"{what} is a setting of {having}. Got engine {engine.name}.")
         return engine
     if share is not None and not 0 < share <= 1:
         raise InvalidPlan(f"gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.")
-    q.take("gpu_memory_utilization", share, engine.memory_share, "runtime", engine.source)
+    if engine.memory_share is not None:
+        q.take(engine.setting, share, engine.memory_share, "runtime", engine.source)
     return engine
 
 
+def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tuple[str, Origin, str]:
+    """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the model."""
+    if is_gguf(model, o.weights):
+        return "llama.cpp", "model", "GGUF files are llama.cpp's"
+    if reason:
+        return "transformers", "model", reason
+    why = f"usual on {cluster.accelerator.vendor}"
+    if _is_home(cluster.accelerator):
+        return "vllm", "cluster", why
+    fits = loads(serving_runtime("llama.cpp"), stored_format(model, o.weights))
+    return ("llama.cpp", "cluster", why) if fits else ("transformers", "cluster", "llama.cpp does not load this format")
+
+
 def _is_home(accelerator: Accelerator) -> bool:
-    """Whether vLLM is what people run there."""
+    """Whether engines of data centres are what people run there."""
     return accelerator.vendor in GPU_VENDORS and accelerator.kind not in ("cpu", "apple")
 
 
@@ -142,26 +229,40 @@ def _cannot_run(engine: ServingRuntime, model: Model) -> str:
     return ""
 
 
-def _context(model: Model, o: ServingOptions, q: Question) -> int:
-    if o.context is None and model.context is None:
+def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, engine: ServingRuntime) -> int:
+    default, why = model.context, "the model's own"
+    if engine.context_steps:
+        total = cluster.accelerator.memory.usable_bytes * cluster.accelerators_per_node
+        step = next(tokens for least, tokens in engine.context_steps if total >= least)
+        default, why = (
+            min(step, model.context or step),
+            f"{engine.version} on {human(total, 'bytes')}, at most the model's",
+        )
+    if o.context is None and default is None:
         raise MissingDatum(f"{model.name} names no context. Say one: --context 8k.")
-    context = q.take("context", o.context, model.context, "model", "the model's own")
+    context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
         q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.")
-    return context
+    return int(context)
 
 
-def _sizes(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> tuple[int, int, int]:
-    """Tensor parallelism over the node as far as heads allow; whole replicas for the rest of the cluster."""
-    pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, 1)
-    default = _largest_tensor(model, cluster, pipeline)
-    why = "the node, as far as its heads divide"
+def _sizes(
+    model: Model, cluster: Cluster, o: ServingOptions, q: Question, engine: ServingRuntime, groups: int
+) -> tuple[int, int, int]:
+    """Tensor parallelism over the node as far as heads allow, or layers over it; whole replicas for the rest of the cluster."""
+    by_layers = engine.cells is not None and engine.cells.by_layers
+    spread = min(cluster.accelerators_per_node // (o.tensor_parallel_size or 1), model.num_layers) if by_layers else 1
+    pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, max(spread, 1), "runtime" if spread > 1 else "default",
+                      f"{engine.name} shares layers among accelerators" if spread > 1 else "")  # fmt: skip
+    default = 1 if by_layers else _largest_tensor(model, cluster, pipeline * groups)
+    why = "layers are shared instead" if by_layers else "the node, as far as its heads divide"
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
-    if tensor * pipeline > cluster.size or cluster.size % (tensor * pipeline):
-        raise InvalidPlan(
-            f"tensor x pipeline parallel sizes must divide the cluster's {counted(cluster.size, 'accelerators')}. Got {tensor} x {pipeline}."
-        )
-    data = q.put("replicas", cluster.size // (tensor * pipeline), "cluster", "uses all accelerators")
+    each = tensor * pipeline * groups
+    if each > cluster.size or cluster.size % each:
+        product = f"{tensor} x {pipeline}" + (f" x {groups}" if groups > 1 else "")
+        kinds = "tensor x pipeline" + (" x attention data" if groups > 1 else "")
+        raise InvalidPlan(f"{kinds} parallel sizes must divide the cluster's {counted(cluster.size, 'accelerators')}. Got {product}.")  # fmt: skip
+    data = q.put("replicas", cluster.size // each, "cluster", "uses all accelerators")
     return tensor, pipeline, data
 
 
@@ -179,10 +280,11 @@ def _largest_tensor(model: Model, cluster: Cluster, pipeline: int) -> int:
 
 def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> str:
     """The precision of keys and values: that of the activations, or one that the engine has."""
-    own = {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
+    own = engine.own_kv_cache or {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
     asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
     if asked == "auto":
-        return str(q.put("kv_cache", own, "given" if o.kv_cache else "model", "as wide as the activations"))
+        return str(q.put("kv_cache", own, "given" if o.kv_cache else "runtime" if engine.own_kv_cache else "model",
+                         f"{engine.name}'s default" if engine.own_kv_cache else "as wide as the activations"))  # fmt: skip
     choices = {own: own, **engine.kv_cache}
     named = ALIASES.get(asked, asked)
     found = choices.get(asked) or next(
@@ -207,13 +309,25 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
 
 
 def warn_of_gguf(plan: ServingPlan, made: ServingMemory, question: Question) -> None:
-    """GGUF files are judged as the engine would run them, and what most people run them with is not described yet."""
-    if made.stored.name not in FILE_TYPES:
+    """GGUF files under an engine that does not keep them as they are."""
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if made.stored.name not in FILE_TYPES or made.stored.name in FLOATS or engine.gguf:
         return
-    if plan.engine == "vllm":
-        question.warn("GGUF is judged as vllm would run it. llama.cpp has no share that it leaves free and captures no such graphs; it is not described yet.")  # fmt: skip
+    if plan.engine == "transformers":
+        question.warn("transformers turns GGUF weights into 16 bits when it loads them; they are counted as stored. --engine llama.cpp keeps them.")  # fmt: skip
     else:
-        question.warn(f"{plan.engine} turns GGUF weights into 16 bits when it loads them. They are counted as stored, as llama.cpp keeps them, which is not described yet.")  # fmt: skip
+        question.warn(
+            f"GGUF is judged as {plan.engine} would run it; --engine llama.cpp is what most people run it with."
+        )
+
+
+def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> None:
+    """Host memory that the engine needs and the node does not have."""
+    if made.host is None or cluster.node is None or cluster.node.host_memory_bytes is None:
+        return
+    if made.host.value > cluster.node.host_memory_bytes:
+        question.warn(f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
+                      f"{human(cluster.node.host_memory_bytes, 'bytes')}.")  # fmt: skip
 
 
 def serving_slopes(made: ServingMemory) -> dict[str, float]:
@@ -223,13 +337,15 @@ def serving_slopes(made: ServingMemory) -> dict[str, float]:
 
 def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable: int) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    whole = serving_memory(
-        model, replace(plan, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1)
-    )
+    alone = replace(plan, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1, attention_data_parallel_size=1,
+                    layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
+    whole = serving_memory(model, alone)
     figures = {
         "kv_bytes_per_token": whole.fullest.kept_per_token.named("cache of one more token, before any sharding"),
         "kv_bytes_per_request": whole.fullest.kept.named("cache of one request, before any sharding"),
     }
+    if made.host is not None:
+        figures["host_memory"] = made.host
     held = [rank for rank in made.ranks if rank.per_request.value]
     if not held:
         return figures
@@ -238,8 +354,9 @@ def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable
     ]
     pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
     size = rank.per_request.value
-    replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size)
-    most = made.limits.requests if serving_runtime(plan.engine).paging else 2**40
+    groups = plan.data_parallel_size * plan.attention_data_parallel_size
+    replicas = Term.of("replicas", g.replicas, n_copies=groups)
+    most = made.limits.requests if serving_runtime(plan.engine, plan.engine_version).queues else 2**40
     each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size, R=most)
     figures["concurrency"] = Term.product("concurrent requests", "requests", replicas, each)
     if any(rank.per_token.value for rank in made.ranks):

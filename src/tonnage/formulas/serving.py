@@ -127,3 +127,9 @@ def pool_tokens(U, M, s):
 def replicas(n_copies):
     """Copies of a model that serve side by side."""
     return n_copies
+
+
+@formula(unit="ranks", source="Narayanan2021, sec. 3")
+def ranks_of_replica(n):
+    """Accelerators of one replica."""
+    return n

@@ -2,16 +2,22 @@
 
 from importlib import import_module
 
-from tonnage.registry import unknown
+from tonnage.registry import letters_of, unknown
 from tonnage.runtimes._base import SERVING_RUNTIMES as SERVING_RUNTIMES
 from tonnage.runtimes._base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
 from tonnage.runtimes._base import BatchLimit as BatchLimit
+from tonnage.runtimes._base import Cells as Cells
 from tonnage.runtimes._base import Paging as Paging
+from tonnage.runtimes._base import Pools as Pools
+from tonnage.runtimes._base import Reserve as Reserve
 from tonnage.runtimes._base import ServingRuntime as ServingRuntime
 from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
 
 TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed", "nanotron", "torchtune", "unsloth", "litgpt")
-SERVING = ("vllm", "transformers")
+SERVING = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama", "transformers", "gpt-fast", "generic")
+# How else people write them; letters and digits alone are compared.
+SERVING_ALIASES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm", "tensorrt": "tensorrt-llm", "llamaserver": "llama.cpp", "ggml": "llama.cpp",
+                   "hf": "transformers", "huggingface": "transformers", "textgenerationinference": "generic", "tgi": "generic"}  # fmt: skip
 
 
 def training_runtime(name: str, version: str = "") -> TrainingRuntime:
@@ -27,9 +33,16 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     return newest.older[version]
 
 
-def serving_runtime(name: str) -> ServingRuntime:
-    """The serving engine of this name; its file is imported only now."""
+def serving_runtime(name: str, version: str = "") -> ServingRuntime:
+    """The serving engine of this name, the newest or an earlier version; its file is imported only now."""
+    letters = letters_of(name)
+    name = SERVING_ALIASES.get(letters) or next((each for each in SERVING if letters_of(each) == letters), name)
     if name not in SERVING:
         raise unknown("serving engine", name, SERVING)
-    import_module(f"tonnage.runtimes.{name}")
-    return SERVING_RUNTIMES[name]
+    import_module(f"tonnage.runtimes.{name.replace('-', '_').replace('.', '_')}")
+    newest = SERVING_RUNTIMES[name]
+    if not version or version in (newest.version, newest.version.rpartition(" ")[2]):
+        return newest
+    if version not in newest.older:
+        raise unknown(f"version of {name}", version, [newest.version.rpartition(" ")[2], *newest.older])
+    return newest.older[version]

@@ -136,13 +136,15 @@ class Paging(Struct, frozen=True, kw_only=True):
     `spare_batches`: forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides its own.
     `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached; one
     where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has less
-    than so many times the layers of the rarest, else into groups as large as the rarest.
+    than so many times the layers of the rarest, else into groups as large as the rarest. `shares_blocks`: kinds of layers share equal
+    blocks; else each has a pool of its own.
     """
 
     block_tokens: int
     spare_batches: int
     state_copies: int
     group_tolerance: float
+    shares_blocks: bool = True
 
 
 class BatchLimit(Struct, frozen=True, kw_only=True):
@@ -161,17 +163,80 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     each_rank: bool = False
 
 
+class Step(Struct, frozen=True):
+    """Defaults of SGLang on accelerators below `below_mib` (0: all others): tokens of a chunk of a prompt, and the largest batch whose
+    decoding is captured with few tensor ranks and from four on."""
+
+    below_mib: int
+    chunk: int
+    few: int
+    many: int
+
+
+class Reserve(Struct, frozen=True, kw_only=True):
+    """How SGLang finds the static part of a memory of which it is not told one: by tensor ranks up to a size, else what is left beside
+    what it reserves for activations and graphs.
+
+    `by_ranks`: (tensor ranks from, share), the most first, on accelerators up to `up_to_mib` (0: all); `beyond_mib`: reserved on larger
+    ones; where it is 0 too, the reserve is computed. `prefill_graph_mib`: of each size of a prompt that is captured, `latent_graph_mib`: of
+    all of them in a model with latent attention.
+    """
+
+    steps: tuple[Step, ...]
+    by_ranks: tuple[tuple[int, float], ...] = ()
+    up_to_mib: int = 0
+    beyond_mib: int = 0
+    prefill_graph_mib: int = 0
+    latent_graph_mib: int = 0
+
+
+class Pools(Struct, frozen=True, kw_only=True):
+    """A cache in pools of single tokens: one of full attention, beside it one of windows that holds `window_share` of its tokens, and one
+    of states that takes `state_share` of its bytes; `state_slots`: slots of a request. `window_share` 0: a window is kept like all else.
+    """
+
+    page_tokens: int
+    window_share: float
+    state_share: float
+    state_slots: int
+
+
+class Cells(Struct, frozen=True, kw_only=True):
+    """A cache of cells that is allocated whole, for every request its full length in multiples of `multiple`.
+
+    `windows`: a window keeps its own tokens and those of a batch; else it is as long as the context. `flash`: attention makes no matrix of
+    scores; `host_table`: the token table stays in host memory. `by_layers`: several accelerators share the layers, not the matrices.
+    `unified`: attention sees the cells of all requests.
+    """
+
+    multiple: int
+    windows: bool
+    flash: bool
+    host_table: bool
+    by_layers: bool
+    unified: bool = False
+
+
+# What the part of the accelerator's memory that an engine is told is a part of: of all of it; of what is free before the model is loaded,
+# for weights and cache; of what is free after it ran once, for the cache alone. "nothing": it allocates what it needs.
+ShareOf = Literal["total", "static", "free", "nothing"]
+
+
 class ServingRuntime(Struct, frozen=True, kw_only=True):
     """How an engine spends memory in serving.
 
-    `memory_share`: part of the accelerator's memory that it takes (gpu_memory_utilization); None: it has no such setting.
-    `limits`: the first that holds of an accelerator counts. `paging`: None where every cache is a tensor of its own.
+    `memory_share`: the part of the accelerator's memory that it takes (gpu_memory_utilization), of `share_of`; None: it has no such setting, or
+    `reserve` says it; `setting`: its name there. `limits`: the first that holds of an accelerator counts. `paging`, `pools`, `cells`: how it deals
+    out its cache; all None where every cache is a tensor of its own.
     `context`, `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: outside of its share, of every rank,
     of each tensor-parallel rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
     sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
     architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
-    `kv_cache_source`: where that is listed.
+    `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
+    `gguf`: it loads such files as they are. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
+    peak that an accelerator must have for one. `context_steps`: its default context by all accelerators' memory: (bytes from, tokens), the most first.
+    `split`: how a pipeline deals out layers. `older`: earlier versions by name.
     """
 
     name: str
@@ -191,6 +256,24 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     encoder_decoders: tuple[str, ...] | None = None
     kv_cache: Mapping[str, str] = {}
     kv_cache_source: str = ""
+    own_kv_cache: str = ""
+    share_of: ShareOf = "total"
+    setting: str = "gpu_memory_utilization"
+    reserve: Reserve | None = None
+    pools: Pools | None = None
+    cells: Cells | None = None
+    gguf: bool = False
+    formats: tuple[str, ...] | None = None
+    formats_source: str = ""
+    peaks: Mapping[str, str] = {}
+    context_steps: tuple[tuple[int, int], ...] = ()
+    split: str = "even"
+    older: Mapping[str, "ServingRuntime"] = {}
+
+    @property
+    def queues(self) -> bool:
+        """Whether requests wait that find no room: the engine deals out its cache as they come."""
+        return self.paging is not None or self.pools is not None
 
 
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")

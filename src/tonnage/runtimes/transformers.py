@@ -53,6 +53,7 @@ SERVING_RUNTIMES.add(
         version="transformers 5.23",
         source="transformers, cache_utils.py: DynamicCache",
         memory_share=None,
+        share_of="nothing",
         limits=(BatchLimit(tokens=0, requests=0),),  # the whole prompts of all requests at once
         paging=None,
         process=round(0.51 * GIB),

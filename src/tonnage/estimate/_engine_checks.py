@@ -1,0 +1,91 @@
+"""What an engine refuses, in its own words: sizes, formats, contexts, settings that it does not have."""
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan, TonnageError
+from tonnage.estimate._checks import near_divisors
+from tonnage.estimate._storage import storage
+from tonnage.ops import Attention, LatentAttention
+from tonnage.precisions import PRECISIONS
+from tonnage.quantization import FILE_TYPES
+from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.spec import Accelerator
+
+# Where an engine says that tensor ranks must divide the heads.
+HEADS = {
+    "vllm": "vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be divisible by tensor parallel size",
+    "sglang": "SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
+    "tensorrt-llm": "TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
+}
+FLOATS = ("bf16", "f16", "f32", "fp16", "fp32")  # types of files too, and nothing tells them from a checkpoint
+OFFLOADS = ("vllm", "sglang")  # --cpu-offload-gb
+ADAPTERS = ("vllm", "sglang", "tensorrt-llm", "generic", "llama.cpp", "ollama")
+GROUPS = ("vllm", "sglang", "tensorrt-llm")
+DRAFTS = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "gpt-fast", "transformers")
+
+
+def check_heads(model: Model, t: int, engine: ServingRuntime) -> None:
+    """Tensor ranks that the engine's layers cannot share the query heads among, with its own rule."""
+    rule = HEADS.get(engine.name)
+    if rule is None or t == 1:
+        return
+    heads = [
+        op.heads for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention | LatentAttention)
+    ]
+    for count in heads:
+        if count % t:
+            raise InvalidPlan(
+                f"tensor_parallel_size must divide num_attention_heads of {model.name} ({count}) under {engine.name}. Got {t}. "
+                f"Nearest: {near_divisors(count, t)}. ({rule}.)"
+            )
+
+
+def stored_format(model: Model, weights: str | None) -> str:
+    """What the weights are stored in, by a name that engines are asked about; nothing where it is a mixture without one."""
+    name = storage(model, weights).name
+    if name in FILE_TYPES and name not in FLOATS:
+        return "gguf"
+    return name if name in PRECISIONS else ""
+
+
+def is_gguf(model: Model, weights: str | None) -> bool:
+    """Whether the weights are asked for, or were read, as a GGUF file."""
+    try:
+        return stored_format(model, weights) == "gguf" or (
+            not weights and (model.quantization or {}).get("quant_method") == "gguf"
+        )
+    except TonnageError:
+        return False  # what cannot be is refused where it is used
+
+
+def loads(engine: ServingRuntime, found: str) -> bool:
+    return engine.formats is None or not found or found.startswith(engine.formats)
+
+
+def check_format(model: Model, weights: str | None, engine: ServingRuntime, accelerator: Accelerator) -> None:
+    """A format that the engine does not load, or not on this accelerator."""
+    found = stored_format(model, weights)
+    if not loads(engine, found):
+        others = [name for name in SERVING if name != engine.name and loads(serving_runtime(name), found)]
+        known = ", ".join(engine.formats or ())
+        raise InvalidPlan(
+            f"weights: {engine.version} loads {known} ({engine.formats_source}). Got {storage(model, weights).name}. "
+            f"Engines that load it: {', '.join(others) or 'none'}."
+        )
+    need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
+    if need and accelerator.dense_flops and need not in accelerator.dense_flops:
+        other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
+        raise InvalidPlan(
+            f"weights: {engine.version} needs an accelerator with {need} arithmetic for {found} ({engine.formats_source}), and "
+            f"{accelerator.name} has none. Nearest: {other}, or another engine."
+        )
+
+
+def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
+    """Settings that another engine has."""
+    own = {
+        "weights_on_host": OFFLOADS, "lora_adapters": ADAPTERS, "attention_data_parallel_size": GROUPS, "draft_tokens": DRAFTS,
+        "layers_on_accelerator": ("llama.cpp", "ollama"), "expert_layers_on_host": ("llama.cpp",),
+    }  # fmt: skip
+    for name, engines in own.items():
+        if said.get(name) and engine.name not in engines:
+            raise InvalidPlan(f"{name} is a setting of {', '.join(engines)}. Got engine {engine.name}.")

@@ -1,0 +1,25 @@
+"""Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as Text Generation Inference does."""
+
+from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.units import GIB
+
+SERVING_RUNTIMES.add(
+    "generic",
+    ServingRuntime(
+        name="generic",
+        version="like TGI",
+        source="text-generation-inference, server/text_generation_server/models/flash_causal_lm.py: warmup; text-generation-inference, backends/gaudi/server/text_generation_server/models/globals.py: TGI_WIGGLE_ROOM 0.90; Kwon2023, sec. 4.2",
+        memory_share=0.9,
+        setting="cuda_memory_fraction",
+        limits=(BatchLimit(tokens=8192, requests=256),),
+        paging=Paging(block_tokens=16, spare_batches=0, state_copies=1, group_tolerance=0, shares_blocks=False),
+        context=round(0.51 * GIB),
+        process=0,
+        communicators=round((1.53 - 0.51) * GIB),
+        graphs=(0, 0),
+        overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
+        logits_bytes=10,
+        kv_cache={"fp8": "fp8-e4m3", "fp8_e4m3fn": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2"},
+        kv_cache_source="text-generation-inference, launcher/src/main.rs: KVCacheDtype",
+    ),
+)

@@ -1,0 +1,38 @@
+"""llama.cpp: allocates what it needs, in buffers that it prints: model, KV, compute and output, on each device and in host memory."""
+
+from msgspec.structs import replace
+
+from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.units import GIB
+
+TYPES = ("q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0")
+# with flash attention unless told otherwise; windows since May 2025
+CELLS = Cells(multiple=256, windows=True, flash=True, host_table=True, by_layers=True)
+NEWEST = ServingRuntime(
+    name="llama.cpp",
+    version="llama.cpp b10481",
+    source="llama.cpp, src/llama-model.cpp: load_tensors; llama.cpp, src/llama-context.cpp; llama.cpp, src/llama-kv-cache-iswa.cpp",
+    memory_share=None,
+    share_of="nothing",
+    limits=(BatchLimit(tokens=512, requests=0),),  # -ub; as many slots as the plan has requests
+    paging=None,
+    cells=CELLS,
+    process=round(0.51 * GIB),
+    communicators=0,
+    graphs=(0, 0),
+    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
+    logits_bytes=4,
+    state_bytes=4,
+    kv_cache={"f16": "fp16", "fp16": "fp16", "f32": "fp32", "fp32": "fp32", "bf16": "bf16", **{name: name for name in TYPES}},
+    kv_cache_source="llama.cpp, common/arg.cpp: --cache-type-k",
+    own_kv_cache="fp16",
+    gguf=True,
+    formats=("bf16", "fp16", "fp32", "gguf", "mxfp4"),
+    formats_source="llama.cpp, tools/quantize/README.md",
+)  # fmt: skip
+# In 2024 attention wrote its scores unless -fa was given, over the cells of all requests, and every layer kept the whole context.
+BEFORE = replace(CELLS, windows=False, flash=False, unified=True)
+SERVING_RUNTIMES.add(
+    "llama.cpp",
+    replace(NEWEST, older={"b4000": replace(NEWEST, version="llama.cpp b4000", cells=BEFORE)}),
+)  # fmt: skip

@@ -1,0 +1,25 @@
+"""Ollama: runs llama.cpp with a context of its own choice, by the memory of all accelerators together."""
+
+from msgspec.structs import replace
+
+from tonnage.runtimes import serving_runtime
+from tonnage.runtimes._base import SERVING_RUNTIMES
+from tonnage.units import GIB
+
+ENGINE = serving_runtime("llama.cpp")
+NEWEST = replace(
+    ENGINE,
+    name="ollama",
+    version="Ollama 0.33.2",
+    source="Ollama, server/routes.go: defaultNumCtx; Ollama, llm/llama_server.go: num_ctx x OLLAMA_NUM_PARALLEL tokens; llama.cpp, src/llama-context.cpp",
+    kv_cache={"f16": "fp16", "fp16": "fp16", "q8_0": "q8_0", "q4_0": "q4_0"},
+    kv_cache_source="Ollama, envconfig/config.go: OLLAMA_KV_CACHE_TYPE",
+    context_steps=((47 * GIB, 262_144), (23 * GIB, 32_768), (0, 4096)),
+    older={},
+)
+BEFORE = ENGINE.older["b4000"].cells
+OLDER = {
+    "0.11": replace(NEWEST, version="Ollama 0.11", context_steps=((0, 4096),), source="Ollama, envconfig/config.go: OLLAMA_CONTEXT_LENGTH 4096"),
+    "0.5": replace(NEWEST, version="Ollama 0.5", context_steps=((0, 2048),), cells=BEFORE, source="Ollama, api/types.go: DefaultOptions, NumCtx 2048"),
+}  # fmt: skip
+SERVING_RUNTIMES.add("ollama", replace(NEWEST, older=OLDER))

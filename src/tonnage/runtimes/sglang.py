@@ -1,0 +1,91 @@
+"""SGLang: a static part of the memory for weights and cache, the rest for activations and graphs, which it does not measure but reserves.
+
+By version, as its wheels on PyPI have it: 0.4.1, 0.4.6, 0.5.5, 0.5.9 and 0.5.23. What a process holds before the model is loaded (context and
+communicators) is outside of both parts.
+"""
+
+from msgspec.structs import replace
+
+from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
+from tonnage.units import GIB, MIB
+
+# sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
+BY_RANKS = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
+OLDEST = (Step(25_000, 2048, 8, 80), Step(0, 8192, 160, 160))
+LARGE = (
+    Step(60 * 1024, 4096, 32, 160),
+    Step(160 * 1024, 8192, 256, 512),
+    Step(0, 16384, 512, 512),
+)
+LATER = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 2048, 24, 80), *LARGE)
+NOW = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 4096, 48, 160), *LARGE)
+REQUESTS = (
+    4096  # at most, as resolve_max_num_reqs has it: 512 for each full context that the pool holds, from 2048 to 4096
+)
+STATES = 0.9 / 1.9  # mamba_full_memory_ratio 0.9: of states over the cache of attention
+
+
+def _limits(steps: tuple[Step, ...]) -> tuple[BatchLimit, ...]:
+    """Chunks of a prompt by memory, the largest accelerators first."""
+    floors = (0, *(step.below_mib * MIB for step in steps))
+    held = zip(steps, floors, strict=False)
+    return tuple(
+        BatchLimit(tokens=step.chunk, requests=REQUESTS, memory_bytes=floor) for step, floor in reversed(list(held))
+    )
+
+
+NEWEST = ServingRuntime(
+    name="sglang",
+    version="SGLang 0.5.23",
+    source="SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings; SGLang, sglang/srt/model_executor/pool_configurator.py",
+    memory_share=None,
+    share_of="static",
+    setting="mem_fraction_static",
+    reserve=Reserve(steps=NOW, prefill_graph_mib=8, latent_graph_mib=1536),
+    limits=_limits(NOW),
+    paging=None,
+    pools=Pools(page_tokens=1, window_share=0.8, state_share=STATES, state_slots=3),
+    process=round(0.51 * GIB),
+    communicators=round((1.53 - 0.51) * GIB),
+    graphs=(0, 0),  # in the reserve
+    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
+    logits_bytes=10,  # 16 bit, fp32, probabilities
+    state_bytes=4,
+    kv_cache={"bf16": "bf16", "fp8": "fp8-e4m3", "fp8_e4m3": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
+    kv_cache_source="SGLang, sglang/srt/arg_groups/fields/model.py: kv_cache_dtype",
+    formats=("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq", "awq", "nf4", "fp4", "mxfp8", "mxfp4", "nvfp4", "gguf"),
+    formats_source="SGLang, sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES",
+    split="rest last",
+)  # fmt: skip
+
+
+def _earlier(version: str, steps: tuple[Step, ...], pools: Pools, **rules: object) -> ServingRuntime:
+    """An earlier version: its rules stood in server_args.py and model_runner.py."""
+    reserve = Reserve(steps=steps, **rules)  # type: ignore[arg-type]
+    source = (
+        "SGLang, sglang/srt/server_args.py; SGLang, sglang/srt/model_executor/model_runner.py: profile_max_num_token"
+    )
+    without = {name: kind for name, kind in NEWEST.kv_cache.items() if name in ("bf16", "fp8", "fp8_e4m3", "fp8_e5m2")}
+    listed = "SGLang, sglang/srt/server_args.py: --quantization"
+    known = tuple(
+        kind for kind in NEWEST.formats or () if kind not in ("mxfp8", *(("mxfp4",) if version[:3] == "0.4" else ()))
+    )
+    if version == "0.4.1":
+        known = tuple(kind for kind in known if kind != "nvfp4")
+    return replace(NEWEST, version=f"SGLang {version}", source=source, reserve=reserve, limits=_limits(steps), pools=pools,
+                   kv_cache=without, formats=known, formats_source=listed)  # fmt: skip
+
+
+EVERY_TOKEN = Pools(page_tokens=1, window_share=0, state_share=STATES, state_slots=3)
+SERVING_RUNTIMES.add(
+    "sglang",
+    replace(
+        NEWEST,
+        older={
+            "0.5.9": _earlier("0.5.9", LATER, replace(EVERY_TOKEN, window_share=0.8)),
+            "0.5.5": _earlier("0.5.5", LATER, EVERY_TOKEN),
+            "0.4.6": _earlier("0.4.6", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS, up_to_mib=81920, beyond_mib=13 * 1024),
+            "0.4.1": _earlier("0.4.1", OLDEST, EVERY_TOKEN, by_ranks=BY_RANKS),
+        },
+    ),
+)
