@@ -255,7 +255,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     and share the experts (SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data parallel ranks under expert parallelism):
     a replica has tensor x attention data x pipeline ranks, and experts are dealt to all of a stage.
     `layers_on_accelerator`: of the last ones, the head counting as one (llama.cpp's -ngl); `expert_layers_on_host`: the first layers, whose experts stay
-    in host memory (-ncmoe); `weights_on_host_bytes`: of each rank (cpu_offload_gb). `draft_tokens`: guessed ahead in each step, each taken with the
+    in host memory (-ncmoe); `weights_on_host_bytes`: of each rank (cpu_offload_gb). `poll_passes`: passes between two looks at what has come (scheduler_recv_interval). `draft_tokens`: guessed ahead in each step, each taken with the
     probability `acceptance`, by `draft_model`, or by the model's own layers of multi-token prediction. `lora_adapters`: held at the same time.
     """
 
@@ -276,6 +276,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     engine: str = "vllm"
     engine_version: str = ""
     chunked_prefill: bool | None = None
+    poll_passes: int = 1
     prefix_caching: bool | None = None
     draft_tokens: int = 0
     acceptance: Number = 0

@@ -41,3 +41,13 @@ def keys_in_reach(R, K, r):
 def prompt_keys_in_reach(T, K, r):
     """Keys that T tokens of prompts see through a window of r, if they saw K without it."""
     return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (2 * K > T * r))
+
+
+@formula(
+    unit="seconds",
+    source="SGLang, sglang/srt/managers/scheduler.py: scheduler_recv_interval",
+    assumes="requests come at any moment",
+)
+def poll_seconds(n_pass, tau):
+    """Wait of a request for an engine that looks at what has come every n_pass passes of tau."""
+    return (n_pass - 1) / 2 * tau

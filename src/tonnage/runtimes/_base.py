@@ -236,7 +236,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
     `gguf`: it loads such files as they are. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
     peak that an accelerator must have for one. `context_steps`: its default context by all accelerators' memory: (bytes from, tokens), the most first.
-    `split`: how a pipeline deals out layers. `older`: earlier versions by name.
+    `split`: how a pipeline deals out layers. `older`: earlier versions by name. `mixes_prompts`: a pass
+    takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is let in only when its whole
+    answer fits.
     """
 
     name: str
@@ -269,6 +271,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     context_steps: tuple[tuple[int, int], ...] = ()
     split: str = "even"
     older: Mapping[str, "ServingRuntime"] = {}
+    mixes_prompts: bool = True
+    chunks_prompts: bool = True
+    reserves_answers: bool = False
 
     @property
     def queues(self) -> bool:

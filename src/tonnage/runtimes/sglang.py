@@ -56,6 +56,7 @@ NEWEST = ServingRuntime(
     formats=("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq", "awq", "nf4", "fp4", "mxfp8", "mxfp4", "nvfp4", "gguf"),
     formats_source="SGLang, sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES",
     split="rest last",
+    mixes_prompts=False,  # unless --enable-mixed-chunk
 )  # fmt: skip
 
 

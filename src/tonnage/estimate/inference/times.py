@@ -1,0 +1,93 @@
+"""How fast a replica answers under a load: from passes to what users wait for."""
+
+from functools import lru_cache
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate._batch import batch_limits
+from tonnage.estimate.inference._pass import PassTime, Spent
+from tonnage.estimate.inference._rates import ServingRates, serving_rates
+from tonnage.estimate.inference._work import Work, kv_bytes, stage_works
+from tonnage.estimate.load._policy import Policy
+from tonnage.estimate.load.steady import Steady, steady
+from tonnage.formula import Number, maximum
+from tonnage.formulas import passes as f
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
+
+
+class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
+    """Means of one replica, in seconds and tokens a second. `alone`: a prompt through an idle replica; `decode`, `prompt`: the pass in which all
+    running requests decode, and the one of a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1)."""
+
+    ttft_seconds: Number
+    tpot_seconds: Number
+    end_to_end_seconds: Number
+    output_tokens_per_second: Number
+    requests_per_second: Number
+    running: Number
+    largest_rate: Number
+    alone_seconds: Number
+    decode: Spent
+    prompt: Spent
+    steady: Steady
+
+
+def pass_time(model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates | None = None) -> PassTime:
+    """The time of passes of one replica of this plan."""
+    works = _works(model, plan, cluster.accelerator)
+    return PassTime(works, plan, cluster, model.hidden_size, rates or serving_rates())
+
+
+def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:
+    """How the plan's engine fills its passes; `pool_tokens`: of cache, None for more than is needed."""
+    engine = serving_runtime(plan.engine)
+    limits = batch_limits(engine, plan, accelerator)
+    groups = plan.attention_data_parallel_size
+    return Policy(
+        max_num_seqs=int(limits.requests * groups), max_num_batched_tokens=int(maximum(limits.tokens * groups, limits.requests * groups)),
+        chunked_prefill=engine.chunks_prompts if plan.chunked_prefill is None else plan.chunked_prefill,
+        mixed=engine.mixes_prompts, reserves_answer=engine.reserves_answers, pool_tokens=None if pool_tokens is None else int(pool_tokens),
+    )  # fmt: skip
+
+
+def serving_times(
+    model: Model, plan: ServingPlan, load: Load, cluster: Cluster, *, pool_tokens: Number | None = None,
+    rounds: int | None = None, rates: ServingRates | None = None,
+) -> ServingTimes:  # fmt: skip
+    """The steady state of one replica under a load; `rounds`: of a benchmark whose users all begin at once (see load.steady)."""
+    made = pass_time(model, plan, cluster, rates)
+    rules = policy(plan, cluster.accelerator, pool_tokens)
+    return times(made, rules, load, rounds)
+
+
+def times(made: PassTime, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
+    """The same of passes and a policy that are there already."""
+    found = steady(made, rules, load, rounds=rounds)
+    half = 1 - load.spread / 2
+    prompt, answer = load.input_tokens * half, load.output_tokens * half
+    context = prompt + answer / 2
+    decode = made.spent(0, 0, found.running, found.running * context)
+    fresh = maximum(prompt - load.cached_tokens, 1)
+    alone = made.spent(fresh, fresh * (prompt - fresh / 2), 0, 0)
+    waits = made.engine.arrive + f.poll_seconds.evaluate(n_pass=made.plan.poll_passes, tau=found.tpot)
+    ttft = found.ttft + waits
+    whole = ttft + found.tpot * (answer - 1)
+    return ServingTimes(
+        ttft_seconds=ttft, tpot_seconds=found.tpot, end_to_end_seconds=whole, output_tokens_per_second=found.output_tokens_per_second,
+        requests_per_second=found.requests_per_second, running=found.running, largest_rate=found.largest_rate,
+        alone_seconds=alone.seconds, decode=decode, prompt=alone, steady=found,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _works_of(model: Model, plan: ServingPlan, chip: Accelerator) -> tuple[Work, ...]:
+    return stage_works(model, plan, chip, kv_bytes(plan))
+
+
+def _works(model: Model, plan: ServingPlan, chip: Accelerator) -> tuple[Work, ...]:
+    try:
+        return _works_of(model, plan, chip)
+    except TypeError:  # arrays in the plan
+        return stage_works(model, plan, chip, kv_bytes(plan))
