@@ -286,6 +286,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     layers_on_accelerator: int | None = None
     expert_layers_on_host: int = 0
     weights_on_host_bytes: int = 0
+    host_bandwidth: Number | None = None
 
     @property
     def world_size(self) -> Number:

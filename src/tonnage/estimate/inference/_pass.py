@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tonnage.errors import MissingDatum
 from tonnage.estimate._network import Network
 from tonnage.estimate._rates import rates as training_rates
+from tonnage.estimate.inference._host_weights import HostWeights
 from tonnage.estimate.inference._rates import ServingRates
 from tonnage.estimate.inference._work import Attending, Experts, Products, Work
 from tonnage.formula import Number, maximum, minimum
@@ -43,6 +44,7 @@ class PassTime:
         self.own = training_rates().chips.get(self.chip.name, {})
         self.network = Network(cluster)
         self.engine = rates.engine(plan.engine)
+        self.host = HostWeights(plan, cluster, works)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with `requests` that decode a token
@@ -52,64 +54,96 @@ class PassTime:
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """The same by what spends it. Stages of a pipeline work on a part of the requests each, all at once, so that a token waits for all of them."""
         a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
-        parts = []
-        for work in self.works:
-            parts.append(self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, keys / p, a))
+        checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
+        parts = [self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a) for work in self.works]
         total = [sum(each) for each in zip(*parts, strict=True)]
-        sends = 0 if p == 1 else (p - 1) * self.network.send((prompt_tokens + requests) / p * self.hidden_size * ACTIVATION, self._width).seconds
-        total[5] = total[5] + sends
-        return Spent(*total, engine=self.engine.step + self.engine.request * requests)  # type: ignore[misc]
+        tokens = (prompt_tokens + requests * checked) / p
+        if p > 1:
+            total[5] = total[5] + (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width).seconds
+        done = sum(total)
+        asked = self.engine.kernel * sum(work.launches for work in self.works) if self.is_eager else 0
+        waits = maximum(asked - done, 0) + self._on_host(prompt_tokens, requests * checked) + self.engine.step + self.engine.request * requests
+        return Spent(*total, engine=waits)
+
+    def _on_host(self, prompt_tokens: Number, decoded: Number) -> Number:
+        """Seconds of what stays in host memory."""
+        if not self.host.is_used:
+            return 0.0
+        dense = sum(each.bytes for work in self.works for each in (*work.products, *work.head))
+        experts = sum((self._touched(each, prompt_tokens + decoded) * each.layers for work in self.works for each in work.experts), 0.0)
+        return self.host.seconds(dense, experts, prompt_tokens)
+
+    def _touched(self, each: Experts, tokens: Number) -> Number:
+        """Bytes of one layer's experts on a rank that a pass reads."""
+        touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
+        return touched / self.plan.expert_parallel_size * each.bytes
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the host asks for each kernel of a pass: no captured graph replays them."""
+        return self.plan.enforce_eager or not self.engine.replays
 
     @property
     def _width(self) -> Number:
         return self.plan.tensor_parallel_size * self.plan.attention_data_parallel_size
 
-    def _stage(self, work: Work, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number, a: Number) -> tuple[Number, ...]:
-        tokens = (prompt_tokens + requests) / a
+    def _stage(
+        self, work: Work, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number, a: Number
+    ) -> tuple[Number, ...]:  # fmt: skip
+        decoded = requests * checked
+        tokens = (prompt_tokens + decoded) / a
         products = sum((self._product(each, tokens) for each in work.products), 0.0)
         if work.head:
-            products = products + sum(self._product(each, minimum(requests / a + 1, tokens)) for each in work.head)
-        experts = sum((self._expert(each, prompt_tokens + requests) for each in work.experts), 0.0)
-        attention = sum((self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, keys / a) for each in work.attending), 0.0)
+            products = products + sum(self._product(each, minimum(decoded / a + 1, tokens)) for each in work.head)
+        experts = sum((self._expert(each, prompt_tokens + decoded) for each in work.experts), 0.0)
+        attention = sum((self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a) for each in work.attending), 0.0)
         scans = self._scan(work, tokens, requests / a)
-        kernels = work.kernels * self.rates.other + work.launches * self.engine.prompt * (prompt_tokens > 0)
-        return products, experts, attention, scans, kernels, self._exchanges(work, tokens, a)
+        kernels = work.kernels * self.rates.other * self.engine.floors + work.launches * self.engine.prompt * (prompt_tokens > 0)
+        here = 1 - self.host.layers
+        products, attention, scans = products * here, attention * here, scans * here
+        return products, experts * (1 - self.host.experts), attention, scans, kernels, self._exchanges(work, tokens, a)
 
     # ---- products ----
 
     def _product(self, each: Products, tokens: Number) -> Number:
         r = self.rates
-        kernel = r.product + (r.cast if each.is_narrow else 0)
-        read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=r.weights * (r.packed if each.is_packed else 1))
-        arithmetic = f.arithmetic_seconds.evaluate(C=each.flops * tokens, P=self.chip.peak(each.compute), u=self._share(each.compute, each.is_packed))
+        kernel = (r.product + (r.cast if each.is_narrow else 0)) * self.engine.floors
+        read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
+        arithmetic = f.arithmetic_seconds.evaluate(C=each.flops * tokens, P=self.chip.peak(each.compute), u=self._share(each.compute))
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
 
-    def _share(self, compute: str, is_packed: bool) -> float:
+    def _reads(self, is_packed: bool) -> float:
+        """The share of the memory's bandwidth in which weights are read: never more than all of it."""
+        share = self.rates.weights * self.engine.reads
+        return min(share * self.rates.packed * self.engine.packed if is_packed else share, 1.0)
+
+    def _share(self, compute: str) -> float:
         name = {"nvfp4": "fp4", "mxfp4": "fp4", "int8": "fp8"}.get(compute, compute)
         known = self.shares.matrix
-        share = known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products
-        return share * (self.rates.packed_arithmetic if is_packed else 1)
+        share = known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * self.engine.products
+        return share
 
     def _expert(self, each: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
-        touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
-        read = f.read_seconds.evaluate(M=touched / e * each.bytes, W=self.bandwidth, u=r.weights * (r.packed if each.is_packed else 1))
-        rows = (tokens * each.top_k + touched * r.tile) / e
-        share = self._share(each.compute, each.is_packed) * r.experts
+        read = f.read_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
+        rows = tokens * each.top_k / e
+        share = self._share(each.compute) * r.experts
         arithmetic = f.arithmetic_seconds.evaluate(C=rows * each.flops, P=self.chip.peak(each.compute), u=share)
-        kernels = r.mixture + 2 * (r.cast if each.is_narrow else 0)
+        kernels = (r.mixture + 2 * (r.cast if each.is_narrow else 0)) * self.engine.floors
         return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
 
     # ---- attention ----
 
-    def _attention(self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+    def _attention(
+        self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
+    ) -> Number:  # fmt: skip
         peak = self.chip.peak(self._wide)
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
         read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache)
-        decoded = f.arithmetic_seconds.evaluate(C=held * each.flops, P=peak, u=self.shares.matrix["bf16"])
+        decoded = f.arithmetic_seconds.evaluate(C=held * checked * each.flops, P=peak, u=self.shares.matrix["bf16"])
         seen = f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window) if each.window else prompt_keys
         prompts = f.arithmetic_seconds.evaluate(C=seen * each.prompt_flops, P=peak, u=self.shares.attention)
-        return each.layers * (maximum(read, decoded) + prompts + self.rates.attention)
+        return each.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 
     @property
     def _wide(self) -> str:

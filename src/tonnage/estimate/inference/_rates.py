@@ -12,21 +12,28 @@ from tonnage.estimate._rates import Band
 
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds of an engine between two passes, and for each request that runs; `prompt`: more of each kernel of a pass with prompts, which no graph
-    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel without captured graphs."""
+    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `replays`:
+    decoding is captured in graphs. `floors`: times that kernels take which do little, over those of all engines. `reads`, `packed`, `products`: shares over those of all engines, of memory in reading weights, in reading those that
+    are expanded first, and of the peak."""
 
     step: float
     request: float
     prompt: float = 0.0
     arrive: float = 0.0
-    kernel: float = 0.0
+    kernel: float = 6e-6
+    replays: bool = True
+    floors: float = 1.0
+    reads: float = 1.0
+    packed: float = 1.0
+    products: float = 1.0
 
 
 class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that passes are fitted with.
 
     Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does: `product`, `cast` more of one
-    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing, `other`, `reduce` of an all-reduce. `tile`: rows to which
-    a product of one expert is filled up. `packed`: share of `weights` that products reach whose weights are expanded first, `packed_arithmetic` of the peak's.
+    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing, `other`, `reduce` of an all-reduce.
+    `packed`: share of `weights` that products reach whose weights are expanded first.
     `products`: share of the peak over that of training's large products, `experts` of those of experts over that. `engines`: by name, others as `generic`.
     """
 
@@ -38,11 +45,9 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     mixture: float
     other: float
     reduce: float
-    tile: float
     products: float = 1.0
     experts: float = 1.0
     packed: float = 1.0
-    packed_arithmetic: float = 1.0
     engines: Mapping[str, Engine] = {}
     bands: Mapping[str, Band] = {}
     fitted: str = ""

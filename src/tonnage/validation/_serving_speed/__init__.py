@@ -30,7 +30,8 @@ class Cell(Struct, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True, eq=False, kw_only=True):
-    """A row as a question: everything that the estimator of serving is asked. `is_guessed`: of what nobody says."""
+    """A row as a question: everything that the estimator of serving is asked. `is_guessed`: of what nobody says;
+    `rounds`: requests that each user of a benchmark sends, all of whom begin at once; None: it goes on for ever."""
 
     source: Source
     model: Model
@@ -41,6 +42,7 @@ class Asked(Struct, frozen=True, eq=False, kw_only=True):
     notes: tuple[str, ...]
     is_guessed: bool
     name: str
+    rounds: int | None = None
 
     @property
     def cell(self) -> Cell:
@@ -62,7 +64,7 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
     sizes = {"context": whole, "concurrency": load.concurrency or 1, **run.plan}
     return Asked(
         source=source, model=model, cluster=cluster, plan=ServingPlan(**sizes), load=load, precision=run.precision, notes=tuple(run.notes),
-        is_guessed=run.is_guessed, name=str(row.model.get("ref") or model.name),
+        is_guessed=run.is_guessed, name=str(row.model.get("ref") or model.name), rounds=run.rounds,
     )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from tonnage.validation._training._config import Config
 class Run:
     """One row on its way to a question.
 
-    `plan`, `load`: fields of ServingPlan and Load; `gpus`: of the replica, 0: as many as the plan has ranks; `precision`: what the weights
-    are in, in the source's words; `quantization`: a quantization_config in place of the model's own. `notes`: what was taken that the row
+    `plan`, `load`: fields of ServingPlan and Load; `gpus`: of the replica, 0: as many as the plan has ranks; `rounds`: requests that each user of a
+    benchmark sends, None: it goes on for ever; `precision`: what the weights are in, in the source's words; `quantization`: a quantization_config in place of the model's own. `notes`: what was taken that the row
     does not say; `is_guessed`: something of it nobody says.
     """
 
@@ -21,6 +21,7 @@ class Run:
         self.row, self.config = row, Config(row.config)
         self.plan: dict[str, Any] = {}
         self.load: dict[str, Any] = {}
+        self.rounds: int | None = None
         self.gpus = 0
         self.precision = ""
         self.quantization: Mapping[str, Any] | None = None

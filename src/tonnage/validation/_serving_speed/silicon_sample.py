@@ -14,6 +14,7 @@ ENGINES = {"trtllm": "tensorrt-llm", "sglang": "sglang", "vllm": "vllm"}
 # The names that aiconfigurator gives to systems.
 SYSTEMS = {"^h100_sxm$": "H100-SXM-80GB", "^h200_sxm$": "H200-SXM-141GB", "^b200_sxm$": "B200-SXM-180GB", "^b300_sxm$": "B300-SXM-288GB",
            "^gb200": "GB200-186GB", "^gb300": "GB300-288GB", "^a100_sxm$": "A100-SXM-80GB"}  # fmt: skip
+OWN_RANGE = 0.1  # of NVIDIA's own runs: nobody says; users whose lengths are all alike would march in step for ever
 RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.8
 ONE_NODE = 8
 CONFIGURED = r"_cfg\d+$"  # a row with the number of a config
@@ -47,14 +48,18 @@ def rules(run: Run) -> None:
     if swept := is_inferencex(identity):
         run.load["spread"] = RANGE
         run.plan["prefix_caching"] = False
+        run.rounds = _rounds(run, name)
         run.note(
             "InferenceX: lengths from 0.8 of those named to them, ten times as many requests as run at once, all there at the start"
         )
+    else:
+        run.load["spread"] = OWN_RANGE
     run.plan |= _layout(run, identity, swept)
     _weights(run, name)
     _cache(run, name)
     if swept:
         _budget(run, name)
+        _scheduler(run, name)
         if not re.search(CONFIGURED, identity) and _may_draft(run, name):
             raise MissingDatum(
                 "whether tokens were drafted (MTP), and how many of them were taken, is not in the table: InferenceX ran both"
@@ -190,6 +195,27 @@ def _budget(run: Run, name: str) -> None:
     elif "minimax" in name and not hopper:
         found = 2 * isl
     run.plan["max_num_batched_tokens"] = found
+
+
+def _rounds(run: Run, name: str) -> int:
+    """Requests for each that runs at once: num_prompts over max_concurrency."""
+    return 5 if "glm" in name and str(run.row.config.get("gpu")).startswith("h") else 10
+
+
+def _scheduler(run: Run, name: str) -> None:
+    """SGLang's limits: --max-running-requests, and how often it looks at what has come (--scheduler-recv-interval)."""
+    if run.engine != "sglang" or str(run.row.config.get("gpu")).startswith("b300"):
+        return
+    hopper, few = str(run.row.config.get("gpu")).startswith("h"), (run.load["concurrency"] or 0) < 16
+    four, short = run.plan["tensor_parallel_size"] == 4, run.load["input_tokens"] == run.load["output_tokens"] == 1024
+    if "deepseek" in name:
+        most = (512 if short else 256) if hopper else 256 if run.precision == "nvfp4" else 32 if four else 128
+        often = hopper or (four and run.precision == "fp8")
+    else:
+        most, often = 128, "qwen3.5" not in name or hopper
+    run.plan["max_num_seqs"] = most
+    if not hopper and ("deepseek" in name or not often):
+        run.plan["poll_passes"] = 10 if few or often else 30
 
 
 SOURCES = (Source(name="silicon-sample", pattern=r"silicon_sample\.csv", rules=rules, accelerators=SYSTEMS),)

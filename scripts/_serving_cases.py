@@ -1,0 +1,121 @@
+"""Rows of measured serving as questions with their answers, and passes of those that differ in their load alone side by side."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.errors import TonnageError
+from tonnage.estimate.inference._pass import PassTime
+from tonnage.estimate.inference._rates import ServingRates
+from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
+from tonnage.spec import Load
+from tonnage.validation import read, references_of
+from tonnage.validation.serving_speed import Asked, asked, measured_quantities
+
+ROWS = Path(__file__).parents[1] / "validation"
+FILES = ("infer_speed.yaml", "params.yaml")
+
+
+class Case(Struct, frozen=True, eq=False):
+    """A row: what it asks, what was measured in base units, what it counts (rows that say the same share one vote)."""
+
+    id: str
+    asked: Asked
+    measured: dict[str, float]
+    completeness: str
+
+    @property
+    def plan(self):
+        return self.asked.plan
+
+
+def cases() -> list[Case]:
+    """Every row that is a question and has a figure to compare with; what stands twice stands once."""
+    rows = read([str(ROWS / name) for name in FILES])
+    known, found, seen = references_of(rows), [], set()
+    for row in rows:
+        if row.kind != "infer_speed":
+            continue
+        try:
+            question = asked(row, known)
+            measured = measured_quantities(row, question)
+        except TonnageError:
+            continue
+        key = (question.cell, repr(question.plan), repr(question.load), tuple(sorted(measured.items())))
+        if measured and key not in seen:
+            seen.add(key)
+            found.append(Case(row.id, question, measured, row.completeness_class))
+    return found
+
+
+def predicted(case: Case, rates: ServingRates) -> ServingTimes:
+    """What the product says."""
+    a = case.asked
+    made = pass_time(a.model, a.plan, a.cluster, rates)
+    return times(made, policy(a.plan, a.cluster.accelerator), a.load, a.rounds)
+
+
+class Side(Struct, eq=False):
+    """Cases of one plan but for lengths and users; arrays with one entry each. `share` of prompt passes in a TPOT, `passes` in a TTFT."""
+
+    cases: list[Case]
+    users: np.ndarray
+    input: np.ndarray
+    output: np.ndarray
+    cached: np.ndarray
+    running: np.ndarray
+    share: np.ndarray
+    passes: np.ndarray
+
+    def passes_of(self, rates: ServingRates) -> PassTime:
+        a = self.cases[0].asked
+        return pass_time(a.model, a.plan, a.cluster, rates)
+
+    def settle(self, rates: ServingRates) -> None:
+        """How many passes of prompts are in a TPOT and in a TTFT, as the steady state has it at these rates."""
+        made = self.passes_of(rates)
+        for n, case in enumerate(self.cases):
+            found = predicted(case, rates)
+            self.running[n] = found.running
+            decode, more, alone = self.parts(made, n)
+            self.share[n] = (found.steady.tpot - decode) / more if more > 0 else 0
+            self.passes[n] = found.steady.ttft / alone
+
+    def parts(self, made: PassTime, n: slice | int = slice(None)):
+        """A decoding pass, what a prompt adds to it, and a prompt alone."""
+        prompt, run = self.input[n] - self.cached[n], self.running[n]
+        pairs = prompt * (self.input[n] - prompt / 2)
+        keys = run * (self.input[n] + self.output[n] / 2)
+        decode = made.seconds(0, 0, run, keys)
+        return decode, made.seconds(prompt, pairs, run, keys) - decode, made.seconds(prompt, pairs, 0, 0)
+
+    def times(self, rates: ServingRates):
+        made = self.passes_of(rates)
+        decode, more, alone = self.parts(made)
+        tpot = decode + self.share * more
+        ttft = made.engine.arrive + (self.cases[0].plan.poll_passes - 1) / 2 * tpot + self.passes * alone
+        return tpot, ttft
+
+
+def sides(found: Sequence[Case]) -> list[Side]:
+    """The cases, grouped by plan."""
+    groups = defaultdict(list)
+    for case in found:
+        a = case.asked
+        plan = replace(a.plan, context=1, concurrency=1, max_num_batched_tokens=None, max_num_seqs=None)
+        groups[id(a.model), a.cluster.accelerator.name, plan].append(case)
+    return [_side(group) for group in groups.values()]
+
+
+def _side(group: list[Case]) -> Side:
+    def each(of):
+        return np.array([float(of(case.asked.load)) for case in group])
+
+    half = each(lambda load: 1 - load.spread / 2)
+    ones = np.ones(len(group))
+    return Side(group, each(lambda load: load.concurrency or 1), each(lambda l: l.input_tokens) * half, each(lambda l: l.output_tokens) * half,
+                each(lambda l: l.cached_tokens), each(lambda load: load.concurrency or 1), 1 * ones, 1 * ones)  # fmt: skip
