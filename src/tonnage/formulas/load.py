@@ -62,10 +62,10 @@ def residual_seconds(share_m, tau_d, tau_m):
     return ((1 - share_m) * tau_d**2 + share_m * tau_m**2) / (2 * ((1 - share_m) * tau_d + share_m * tau_m))
 
 
-@formula(unit="requests", source="Agrawal2024, sec. 4.2: decodes first, then prompts as the budget allows")
-def decoding_limit(T, s, O):
-    """Requests that decode when every pass is filled with prompts: s tokens of each make the place of O - 1 that decode."""
-    return (O - 1) * T / (s + O - 1)
+@formula(unit="prompts", source="Agrawal2024, sec. 4.2: decodes first, then prompts as the budget allows")
+def prompts_of_full_passes(T, s, O):
+    """Prompts of s tokens for each pass when every pass of T tokens is full: beside them O - 1 decode for each."""
+    return T / (s + O - 1)
 
 
 @formula(unit="requests", source="Kwon2023, sec. 4.5")

@@ -8,9 +8,9 @@ from tonnage.formulas.load import (
     burst_wait_seconds,
     closed_loop_rate,
     closed_queue_seconds,
-    decoding_limit,
     drain_share,
     mean_pass_seconds,
+    prompts_of_full_passes,
     prompts_per_pass,
     prompts_together,
 )
@@ -56,6 +56,8 @@ def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | No
     if rounds is not None:
         ttft = ttft + (_start(case) * inside + (ttft - first) / 2 * (users - inside) - ttft * users) / (users * rounds)
         lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_epochs=rounds, spread=spread) * (inside - 1) / inside
+        if shape.policy.mixed:  # full passes go on as they are while fewer requests are left
+            lost = lost * (1 - case.new / full_passes(shape))
         rate = rate * rounds / (rounds + lost)
     return Means(ttft=ttft, tpot=tpot, rate=rate, running=case.running, prompt_passes=share)
 
@@ -64,7 +66,7 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
     answer = shape.output - 1
     if shape.policy.mixed:
         most = shape.prompts_at_most(inside * answer / shape.output)
-        full = decoding_limit.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+        full = full_passes(shape)
         new = inside / (answer + maximum(1, 1 / most))
         bound = new >= full
         new = minimum(new, full)
@@ -81,6 +83,11 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
                   beside=minimum(beside, inside), alike=alike, bound=bound)  # fmt: skip
 
 
+def full_passes(shape: Shape) -> Number:
+    """Prompts of a pass when every one is full."""
+    return prompts_of_full_passes.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+
+
 def _shared(case: Closed) -> tuple[Number, ...]:
     """(first token, each after it, a pass on average, share of passes with prompts) where prompts and decoding share passes."""
     shape, inside, most = case.shape, case.inside, case.most
@@ -93,7 +100,7 @@ def _shared(case: Closed) -> tuple[Number, ...]:
     away = (shape.output - 1) * tpot
     stay = closed_queue_seconds.evaluate(R=inside, tau=unit, tau_away=away)
     wait = maximum(where(case.alike, 0, (stay - unit) / 2), unit * (inside - 1) - away)
-    first = maximum(1, 1 / most) * shape.prompts(minimum(own, most), case.running) + maximum(wait, 0)
+    first = shape.first_token(own, case.running * (1 - 1 / inside)) + maximum(wait, 0)
     return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
 
 

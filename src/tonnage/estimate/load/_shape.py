@@ -43,6 +43,14 @@ class Shape:
         )
 
 
+    def first_token(self, prompts: Number, running: Number) -> Number:
+        """Seconds until `prompts` are computed that came together: full passes, and one with what is left over."""
+        most = self.prompts_at_most(running)
+        full = (prompts / most + 1e-9) // 1
+        rest = maximum(prompts / most - full, 0)
+        return full * self.prompts(most, running) + where(rest > 1e-6, self.prompts(rest * most, running), 0)
+
+
 def where(truth: Number, then: Number, otherwise: Number) -> Number:
     """`then` where something is true, else `otherwise`, element by element."""
     if not hasattr(truth, "shape") or not truth.shape:
