@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from tonnage.estimate.load._shape import Shape, between, where
+from tonnage.estimate.load._shape import Shape, where
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.load import (
     burst_wait_seconds,
@@ -51,7 +51,7 @@ def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | No
     away = (shape.output - 1) * tpot
     rate = closed_loop_rate.evaluate(R=inside, tau=first + away)
     if shape.policy.mixed:
-        rate = minimum(rate, case.new / pace)
+        rate = where(case.bound, minimum(rate, case.new / pace), rate)
     ttft = maximum(first, users / rate - away)
     if rounds is not None:
         ttft = ttft + (_start(case) * inside + (ttft - first) / 2 * (users - inside) - ttft * users) / (users * rounds)
@@ -112,7 +112,9 @@ def _alone(case: Closed) -> tuple[Number, ...]:
     passes = maximum(case.beside / maximum(most, 1), 1)  # with prompts that came together
     others = (inside - case.beside) / case.together + (passes - 1) / 2 * cuts
     tpot = decode + others * prompt / maximum(shape.output - 1, 1)
-    first = burst_wait_seconds.evaluate(n_pre=passes, tau_m=shape.prompts(minimum(case.beside, most), case.running) * cuts)
+    first = burst_wait_seconds.evaluate(
+        n_pre=passes, tau_m=shape.prompts(minimum(case.beside, most), case.running) * cuts
+    )
     share = case.new / (case.new + case.together)
     return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
 
@@ -126,6 +128,3 @@ def _start(case: Closed) -> Number:
         n_pre=inside / maximum(most, 1),
         tau_m=shape.prompts(minimum(most, inside), where(inside > most, beside, 0)) * maximum(1, 1 / most),
     )
-
-
-__all__ = ["Means", "between", "closed_loop"]

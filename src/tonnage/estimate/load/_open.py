@@ -93,7 +93,6 @@ def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
         more = more * most_more / (more + most_more)
     found = found + more
     share = busy / prompt / (busy / prompt + (1 - busy) / decode)
-    return Moment(tpot=found, decode=decode, prompt=prompt, share=share, most=most, unit=unit, busy=minimum(rate * unit, _BUSIEST))
-
-
-__all__ = ["open_loop"]
+    return Moment(
+        tpot=found, decode=decode, prompt=prompt, share=share, most=most, unit=unit, busy=minimum(rate * unit, _BUSIEST)
+    )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput
+from tonnage.formula import Number
 from tonnage.spec import Load
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def lognormal_lengths(generator: "np.random.Generator", mean: float, cv: float, 
     return np.maximum(np.rint(drawn), 1).astype(int)
 
 
-def gamma_arrivals(generator: "np.random.Generator", rate: float, burstiness: float, count: int) -> "Numbers":
+def gamma_arrivals(generator: "np.random.Generator", rate: Number, burstiness: float, count: int) -> "Numbers":
     """Seconds of arrivals whose gaps have a mean of 1 / rate and a squared coefficient of variation of `burstiness`; 0: evenly spaced."""
     import numpy as np
 

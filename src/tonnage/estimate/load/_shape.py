@@ -2,7 +2,7 @@
 
 from tonnage.estimate.load._pass import PassTime
 from tonnage.estimate.load._policy import Policy
-from tonnage.formula import Number, is_any, maximum, minimum
+from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.load import mean_context, mean_prompt_pairs, places, prompts_of_budget, requests_in_pool
 from tonnage.spec import Load
 
@@ -38,10 +38,7 @@ class Shape:
     def prompts(self, prompts: Number, running: Number) -> Number:
         """Seconds of a pass that has so many prompts, beside those that decode where they share passes."""
         beside = running if self.policy.mixed else 0 * running
-        return self.pass_time.seconds(
-            prompts * self.prompt, prompts * self.pairs, beside, beside * self.context
-        )
-
+        return self.pass_time.seconds(prompts * self.prompt, prompts * self.pairs, beside, beside * self.context)
 
     def first_token(self, prompts: Number, running: Number) -> Number:
         """Seconds until `prompts` are computed that came together: full passes, and one with what is left over."""
@@ -62,6 +59,3 @@ def where(truth: Number, then: Number, otherwise: Number) -> Number:
 
 def between(least: Number, value: Number, most: Number) -> Number:
     return minimum(maximum(value, least), most)
-
-
-__all__ = ["Shape", "between", "is_any", "where"]
