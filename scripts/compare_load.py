@@ -11,10 +11,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from load.replica import Roofline
-from tonnage.estimate.load._policy import Policy
-from tonnage.estimate.load._requests import requests_of
-from tonnage.estimate.load.simulate import simulate
-from tonnage.estimate.load.steady import steady
+from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.spec import Load
 
 LENGTHS = ((128, 128), (1000, 200), (1024, 1024), (8192, 1024), (500, 3000), (20_000, 200))
@@ -26,7 +23,7 @@ POLICIES = {
     "small pool": Policy(pool_tokens=100_000),
     "reserved": Policy(pool_tokens=100_000, reserves_answer=True),
 }
-MACHINES = {"70B/8": Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)}
+MACHINES = {"8B": Roofline(), "70B/8": Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)}
 
 
 def closed(machine, policy, prompt, answer, spread):

@@ -7,9 +7,8 @@ import pytest
 
 from load.replica import Roofline, walk
 from tonnage.errors import InvalidInput, InvalidPlan
-from tonnage.estimate.load._policy import Policy
+from tonnage.estimate.load import Policy, simulate
 from tonnage.estimate.load._requests import Requests, lognormal_lengths, requests_of
-from tonnage.estimate.load.simulate import simulate
 from tonnage.spec import Load
 
 AFFINE = Roofline()

@@ -1,16 +1,15 @@
 """The closed form: near the simulation, exact where nothing waits, and the same for arrays as for one load."""
 
 import math
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from load.replica import Roofline
-from tonnage.estimate.load._policy import Policy
-from tonnage.estimate.load._requests import requests_of
-from tonnage.estimate.load.simulate import simulate
-from tonnage.estimate.load.steady import steady
+from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.spec import Load
 
 MACHINE = Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)
@@ -131,15 +130,68 @@ def test_with_neither_users_nor_arrivals_all_places_are_taken():
     assert form.requests_per_second == pytest.approx(form.largest_rate, rel=0.02)
 
 
-def test_one_load_needs_no_numpy(tmp_path):
-    import subprocess
-
+def test_one_load_needs_no_numpy():
     code = (
         "import sys\n"
-        "from tonnage.estimate.load._policy import Policy\nfrom tonnage.estimate.load.steady import steady\nfrom tonnage.spec import Load\n"
+        "from tonnage.estimate.load import Policy\nfrom tonnage.estimate.load import steady\nfrom tonnage.spec import Load\n"
         "class Clock:\n    def seconds(self, t, p, r, k): return max(0.007, t * 3e-5) + p * 1e-10 + k * 5e-8\n"
         "for load in (Load(input_tokens=9, output_tokens=9, concurrency=3), Load(input_tokens=9, output_tokens=9, requests_per_second=1)):\n"
         "    found = steady(Clock(), Policy(), load); assert type(found.ttft) is float and found.ttft > 0\n"
         "assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_load_that_cannot_be_is_refused_by_name():
+    for asked, said in (
+        ({"input_tokens": 0, "output_tokens": 1}, "input_tokens must be at least 1. Got 0"),
+        ({"input_tokens": 9, "output_tokens": 9, "concurrency": 0}, "concurrency must be at least 1. Got 0"),
+        ({"input_tokens": 9, "output_tokens": 9, "requests_per_second": 0}, "requests_per_second must be more than 0"),
+        ({"input_tokens": 9, "output_tokens": 9, "spread": 2}, "spread must be between 0 and 1. Got 2"),
+        (
+            {"input_tokens": 9, "output_tokens": 9, "cached_tokens": 9},
+            "cached_tokens must be 0 or more, and fewer than input_tokens, 9. Got 9",
+        ),
+        ({"input_tokens": 9, "output_tokens": 9, "concurrency": 1, "requests_per_second": 1}, "exclude each other"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            steady(MACHINE, Policy(), Load(**asked))
+
+
+def test_what_the_cache_never_holds_is_refused_alone_and_0_among_others():
+    with pytest.raises(InvalidPlan, match=r"a request needs 5,000 \+ 100 tokens of cache; the replica holds 4,096"):
+        steady(MACHINE, Policy(pool_tokens=4096), Load(input_tokens=5000, output_tokens=100, concurrency=4))
+    both = Load(input_tokens=np.array([1000, 5000]), output_tokens=100, concurrency=4)
+    form = steady(MACHINE, Policy(pool_tokens=4096), both)
+    assert form.requests_per_second[0] > 0 == form.requests_per_second[1] == form.largest_rate[1]
+    assert np.isinf(form.ttft).tolist() == [False, True]
+
+
+def test_policies_may_be_arrays_as_a_search_has_them():
+    load = Load(input_tokens=1000, output_tokens=500, concurrency=300)
+    pools, seats = np.array([50_000, 400_000, 4_000_000]), np.array([256, 64, 512])
+    form = steady(MACHINE, Policy(pool_tokens=pools, max_num_seqs=seats), load)
+    for i in range(3):
+        alone = steady(MACHINE, Policy(pool_tokens=int(pools[i]), max_num_seqs=int(seats[i])), load)
+        assert form.ttft[i] == pytest.approx(alone.ttft) and form.places[i] == pytest.approx(alone.places)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES.values(), Policy(pool_tokens=300_000), Policy(chunked_prefill=False), Policy(max_num_seqs=1)])  # fmt: skip
+@pytest.mark.parametrize("spread", [0, 0.2, 1])
+def test_no_load_however_strange_gives_what_is_no_number(policy, spread):
+    generator = np.random.default_rng(3)
+    count = 4000
+    lengths = {
+        "input_tokens": np.rint(np.exp(generator.uniform(0, 11, count))),
+        "output_tokens": np.rint(np.exp(generator.uniform(0, 10, count))),
+    }
+    for asked in (
+        {"concurrency": np.rint(np.exp(generator.uniform(0, 9, count)))},
+        {"requests_per_second": np.exp(generator.uniform(-14, 9, count)), "burstiness": 4},
+    ):
+        load = Load(**lengths, **asked, cached_tokens=np.floor(lengths["input_tokens"] / 3), spread=spread)
+        form = steady(MACHINE, policy, load, rounds=10)
+        for field in ("tpot", "requests_per_second", "running", "largest_rate", "prompt_passes"):
+            assert np.isfinite(getattr(form, field)).all(), field
+            assert (getattr(form, field) >= 0).all(), field
+        assert (form.ttft > 0).all() and (form.prompt_passes <= 1).all()

@@ -120,12 +120,6 @@ def prompts_of_budget(T, R, s):
     return maximum(T - R, 1) / s
 
 
-@formula(unit="requests", source="Kwon2023, sec. 4.5", assumes="no more than the engine's own limit")
-def places(R, r):
-    """Requests that run at once."""
-    return minimum(R, r)
-
-
 @formula(
     unit="seconds",
     source="Reiser1980, abstract: mean value analysis",
@@ -148,20 +142,19 @@ def work_left_seconds(load, tau):
 
 @formula(
     unit="seconds",
-    source="Agrawal2024, abstract: prompts and decodes take turns; Kleinrock1975, ch. 5",
-    assumes="the server comes to the end of its prompts before the answer ends",
+    source="Kleinrock1975, ch. 5: the busy period",
+    assumes="what comes first is done before the end",
 )
-def answer_seconds(S, tau_d, tau_left, load):
-    """S decoding passes of tau_d, with tau_left of other work before them that is there at the start, and the share `load` of the time for
-    what comes meanwhile."""
-    return (S * tau_d + tau_left) / (1 - load)
+def stretched_seconds(tau, load):
+    """Work of tau, when the share `load` of the time goes to other work that comes meanwhile."""
+    return tau / (1 - load)
 
 
 @formula(unit="", source="Kleinrock1975, ch. 5: residual life", assumes="lengths are uniform")
-def drain_share(R, cv2, n_epochs, spread):
+def drain_share(R, cv2, n_rounds, spread):
     """What a benchmark loses at its end, when fewer and fewer of R requests run, in stays of a request: the longest of what is left of
-    them over the mean; n_epochs of requests have parted them by then."""
+    them over the mean; n_rounds of requests have parted them by then."""
     return minimum(
-        (3 * n_epochs * cv2) ** 0.5,
+        (3 * n_rounds * cv2) ** 0.5,
         maximum((1 - (2 * spread * (1 - spread / 2) / (R + 1)) ** 0.5) / (1 - spread / 2) - (1 + cv2) / 2, 0),
     )

@@ -17,7 +17,7 @@ from tonnage.formulas.load import (
 
 
 class Means(Struct, frozen=True, kw_only=True):
-    """What both loops find. `own`: seconds from the first pass that works on a prompt to its first token, and the wait for it."""
+    """What both loops find."""
 
     ttft: Number
     tpot: Number
@@ -55,7 +55,7 @@ def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | No
     ttft = maximum(first, users / rate - away)
     if rounds is not None:
         ttft = ttft + (_start(case) * inside + (ttft - first) / 2 * (users - inside) - ttft * users) / (users * rounds)
-        lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_epochs=rounds, spread=spread) * (inside - 1) / inside
+        lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_rounds=rounds, spread=spread) * (inside - 1) / inside
         if shape.policy.mixed:  # full passes go on as they are while fewer requests are left
             lost = lost * (1 - case.new / full_passes(shape))
         rate = rate * rounds / (rounds + lost)
@@ -91,16 +91,17 @@ def full_passes(shape: Shape) -> Number:
 def _shared(case: Closed) -> tuple[Number, ...]:
     """(first token, each after it, a pass on average, share of passes with prompts) where prompts and decoding share passes."""
     shape, inside, most = case.shape, case.inside, case.most
-    decode, prompt = shape.decode(case.running), shape.prompts(case.together, case.running)
+    others = case.running * (1 - 1 / inside)  # that decode beside one that does
+    decode, prompt = shape.decode(1 + others), shape.prompts(case.together, 1 + others)
     share = where(case.bound, 1, minimum(case.new / case.together, 1))
     own = minimum(case.beside, maximum(where(case.alike, most // 1, most), 1))
-    others = where(case.bound, 1, share * (1 - own / inside))  # passes with prompts of others
-    tpot = mean_pass_seconds.evaluate(share_m=others, tau_d=decode, tau_m=prompt)
+    foreign = where(case.bound, 1, share * (1 - own / inside))  # passes with prompts of others
+    tpot = mean_pass_seconds.evaluate(share_m=foreign, tau_d=decode, tau_m=prompt)
     unit = shape.prompts(most, case.running) / most
     away = (shape.output - 1) * tpot
     stay = closed_queue_seconds.evaluate(R=inside, tau=unit, tau_away=away)
     wait = maximum(where(case.alike, 0, (stay - unit) / 2), unit * (inside - 1) - away)
-    first = shape.first_token(own, case.running * (1 - 1 / inside)) + maximum(wait, 0)
+    first = shape.first_token(own, others) + maximum(wait, 0)
     return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
 
 
