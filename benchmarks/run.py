@@ -20,15 +20,19 @@ from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import train
 from tonnage.estimate.batch import bytes_and_seconds, needed_bytes
+from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.spec import ServingPlan, TrainingPlan
+from tonnage.formula import Number
+from tonnage.spec import Load, ServingPlan, TrainingPlan
 
 HERE = Path(__file__).parent
 PLANS = 100_000
+REQUESTS = 100_000
+LOADS = 10_000
 CASES = (("llama-3.1-8b", "8xH100-SXM-80GB"), ("deepseek-v3", "32x8xH800-SXM-80GB"))
 
 
@@ -115,6 +119,33 @@ def arrays(name: str, note: Note) -> None:
     note(f"training plans of {name} one by one", len(plans) / alone, "plans/s")
 
 
+class Clock:
+    """A pass of an 8B model on one H100, nearly: the engine's own time, weights or arithmetic, keys."""
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        return 1e-3 + np.maximum(5.7e-3, 2.7e-5 * (prompt_tokens + requests)) + 9e-10 * prompt_keys + 4.7e-8 * keys
+
+
+def loads(note: Note) -> None:
+    """A replica under load: requests one by one, and many loads in closed form."""
+    for policy, words in ((Policy(), ""), (Policy(pool_tokens=40_000), ", some sent back")):
+        requests = requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=15, spread=0.8), REQUESTS)
+        taken = best(lambda: simulate(Clock(), policy, requests), 1)  # noqa: B023
+        note(f"{REQUESTS} requests simulated{words}, one core", taken, "s")
+        note(f"requests simulated{words}, one core", 60 * REQUESTS / taken, "requests/min")
+    generator = np.random.default_rng(0)
+    lengths = {
+        "input_tokens": generator.integers(100, 20_000, LOADS),
+        "output_tokens": generator.integers(10, 3000, LOADS),
+    }
+    for name, values in (
+        ("concurrency", generator.integers(1, 500, LOADS)),
+        ("requests_per_second", generator.uniform(0.01, 5, LOADS)),
+    ):
+        load = Load(**lengths, **{name: values}, spread=0.2)
+        note(f"{LOADS} loads of {name} in closed form, one core", best(lambda: steady(Clock(), Policy(), load), 5), "s")  # noqa: B023
+
+
 def main() -> None:
     results: list[dict[str, object]] = []
 
@@ -126,6 +157,7 @@ def main() -> None:
     for name, on in CASES:
         breakdowns(name, on, note)
         arrays(name, note)
+    loads(note)
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """The closed form beside the simulation over a grid of loads: mean errors of TTFT, TPOT and throughput.
 
-    python scripts/compare_load.py [--each]
+python scripts/compare_load.py [--each]
 """
 
 import sys
@@ -11,11 +11,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from load.replica import Roofline
-
-from tonnage.estimate.load._policy import Policy
-from tonnage.estimate.load._requests import requests_of
-from tonnage.estimate.load.simulate import simulate
-from tonnage.estimate.load.steady import steady
+from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.spec import Load
 
 LENGTHS = ((128, 128), (1000, 200), (1024, 1024), (8192, 1024), (500, 3000), (20_000, 200))
@@ -27,7 +23,7 @@ POLICIES = {
     "small pool": Policy(pool_tokens=100_000),
     "reserved": Policy(pool_tokens=100_000, reserves_answer=True),
 }
-MACHINES = {"70B/8": Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)}
+MACHINES = {"8B": Roofline(), "70B/8": Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)}
 
 
 def closed(machine, policy, prompt, answer, spread):
@@ -35,7 +31,7 @@ def closed(machine, policy, prompt, answer, spread):
         load = Load(input_tokens=prompt, output_tokens=answer, concurrency=users, spread=spread)
         rounds = max(10, 80 // users)
         found = simulate(machine, policy, requests_of(load, rounds * users))
-        yield f"users {users}", load, found, steady(machine, policy, load, rounds=rounds)
+        yield f"users {users}", found, steady(machine, policy, load, rounds=rounds)
 
 
 def open_(machine, policy, prompt, answer, spread):
@@ -44,7 +40,7 @@ def open_(machine, policy, prompt, answer, spread):
     for share in (0.1, 0.5, 0.7, 0.85):
         load = Load(input_tokens=prompt, output_tokens=answer, requests_per_second=most * share, spread=spread)
         found = simulate(machine, policy, requests_of(load, 2500)).after(0.25)
-        yield f"rate {share}", load, found, steady(machine, policy, load)
+        yield f"rate {share}", found, steady(machine, policy, load)
 
 
 def main(each: bool) -> None:
@@ -54,7 +50,7 @@ def main(each: bool) -> None:
             for prompt, answer in LENGTHS:
                 for spread in (0, 0.2, 0.9):
                     for loop in (closed, open_):
-                        for name, load, found, form in loop(machine, policy, prompt, answer, spread):
+                        for name, found, form in loop(machine, policy, prompt, answer, spread):
                             off = (form.ttft / found.ttft.mean - 1, form.tpot / found.tpot.mean - 1,
                                    form.output_tokens_per_second / found.output_tokens_per_second - 1)  # fmt: skip
                             if each:

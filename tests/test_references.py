@@ -41,7 +41,7 @@ def test_every_entry_says_who_what_where_and_what_was_checked():
     for key, entry in references().items():
         assert NAME.fullmatch(key), key
         assert entry.authors and entry.title and entry.where and entry.checked, key
-        assert entry.year is None or 1974 <= entry.year <= 2026, key
+        assert entry.year is None or 1961 <= entry.year <= 2026, key
 
 
 def test_a_papers_key_ends_with_its_year_or_that_of_its_preprint():

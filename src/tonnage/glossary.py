@@ -94,19 +94,25 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("O", "output_tokens", "tokens", "tokens of an answer"),
         Symbol("s_hit", "cached_tokens", "tokens", "tokens of a prompt that the engine has already"),
         Symbol("D_pool", "pool_tokens", "tokens", "tokens of cache that a replica holds"),
-        Symbol("cv2", "squared_variation", "", "squared coefficient of variation of a length, or of the time of a service"),
-        Symbol("scv", "burstiness", "", "squared coefficient of variation of the times between arrivals; 1 is Poisson's"),
+        Symbol(
+            "cv2", "squared_variation", "", "squared coefficient of variation of a length, or of the time of a service"
+        ),
+        Symbol(
+            "scv", "burstiness", "", "squared coefficient of variation of the times between arrivals; 1 is Poisson's"
+        ),
         Symbol("n_new", "prompts_per_pass", "prompts", "prompts that come with a forward pass"),
         Symbol("n_pre", "prompt_passes", "passes", "forward passes that the prompts in question take"),
+        Symbol("n_rounds", "rounds", "requests", "requests that each user of a benchmark sends, one after the other"),
         Symbol("share_m", "prompt_pass_share", "", "share of the forward passes that have prompts"),
         Symbol("share_w", "waiting_share", "", "share of the requests that wait for a place"),
         Symbol("tau_d", "decode_seconds", "seconds", "time of a forward pass in which all requests decode"),
         Symbol("tau_m", "prompt_seconds", "seconds", "time of a forward pass that has prompts"),
         Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),
-        Symbol("tau_left", "work_left", "seconds", "work that waits at a server"),
         Symbol("spread", "spread", "", "lengths are uniform from (1 - spread) of the longest to the longest"),
         Symbol("load", "offered_load", "", "share of the time in which a server is busy"),
-        Symbol("z_free", "free_places", "", "places that are free on average, in standard deviations of the number taken"),
+        Symbol(
+            "z_free", "free_places", "", "places that are free on average, in standard deviations of the number taken"
+        ),
         # storage and rates
         Symbol("w", "bytes_per_element", "bytes", "bytes of one stored number, its share of scales included"),
         Symbol("Q", "bits_per_weight", "bits", "bits of one stored weight"),

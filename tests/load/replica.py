@@ -19,7 +19,9 @@ def walk(pass_time, policy, requests):
     """Pass by pass, with nothing clever in it: (started, first token, finished, times sent back) of each request."""
     total, block = len(requests), policy.block_size
     arrival = requests.arrival.tolist()
-    prompt, answer, cached = (values.tolist() for values in (requests.input_tokens, requests.output_tokens, requests.cached))
+    prompt, answer, cached = (
+        values.tolist() for values in (requests.input_tokens, requests.output_tokens, requests.cached)
+    )
     started, first, finished, evicted = [None] * total, [None] * total, [None] * total, [0] * total
     made, computed = [0] * total, [0] * total  # tokens of the answer; tokens in the cache
     waiting, running = [], []
@@ -32,7 +34,10 @@ def walk(pass_time, policy, requests):
         return -(-(prompt[one] + answer[one] - 1 if policy.reserves_answer else tokens) // block)
 
     def used(beyond):
-        return sum(held(one, max(prompt[one] + made[one] - 1 + beyond * decodes(one), prompt[one] + before[one])) for one in running)
+        return sum(
+            held(one, max(prompt[one] + made[one] - 1 + beyond * decodes(one), prompt[one] + before[one]))
+            for one in running
+        )
 
     def decodes(one):
         return made[one] > before[one]

@@ -1,13 +1,14 @@
 """Continuous batching: exact beside a walk from pass to pass, and what must hold of any queue."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from load.replica import Roofline, walk
 
+from load.replica import Roofline, walk
 from tonnage.errors import InvalidInput, InvalidPlan
-from tonnage.estimate.load._policy import Policy
+from tonnage.estimate.load import Policy, simulate
 from tonnage.estimate.load._requests import Requests, lognormal_lengths, requests_of
-from tonnage.estimate.load.simulate import simulate
 from tonnage.spec import Load
 
 AFFINE = Roofline()
@@ -135,8 +136,8 @@ def test_gaps_between_tokens_add_up_to_the_time_of_the_answers():
 
 def test_the_first_token_comes_later_the_more_requests_arrive():
     waits = [simulate(AFFINE, Policy(max_num_seqs=64), requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=rate), 3000)) for rate in (1, 8, 16, 24, 40)]  # fmt: skip
-    assert all(a.ttft.mean < b.ttft.mean for a, b in zip(waits, waits[1:], strict=False))
-    assert all(a.mean_batch < b.mean_batch for a, b in zip(waits, waits[1:], strict=False))
+    assert all(a.ttft.mean < b.ttft.mean for a, b in pairwise(waits))
+    assert all(a.mean_batch < b.mean_batch for a, b in pairwise(waits))
     assert waits[-1].queueing.mean > 1 > waits[0].queueing.mean
 
 
@@ -153,7 +154,7 @@ def test_more_memory_never_lowers_goodput(reserves_answer):
     requests = requests_of(Load(input_tokens=1000, output_tokens=400, requests_per_second=12, spread=0.5), 1500)
     pools = (8_000, 16_000, 32_000, 64_000, None)
     good = [simulate(AFFINE, Policy(pool_tokens=pool, reserves_answer=reserves_answer), requests).goodput(ttft=2, tpot=0.05) for pool in pools]  # fmt: skip
-    assert all(b[0] >= a[0] for a, b in zip(good, good[1:], strict=False))
+    assert all(b[0] >= a[0] for a, b in pairwise(good))
     assert good[0][0] < 0.2 and good[-1][0] == 1
 
 

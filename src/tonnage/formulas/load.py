@@ -1,6 +1,6 @@
 """A replica under load: how many requests it has, how many prompts come with a pass, how long they wait."""
 
-from tonnage.formula import exp, formula, maximum, minimum
+from tonnage.formula import exp, expm1, formula, maximum, minimum
 
 
 @formula(unit="requests", source="Little1961, L = lambda W")
@@ -15,34 +15,34 @@ def closed_loop_rate(R, tau):
     return R / tau
 
 
-@formula(unit="tokens", source="Kleinrock1975, sec. 5.2: a long one is met more often than a short one")
+@formula(unit="tokens", source="Kleinrock1975, ch. 5: a long one is met more often than a short one")
 def mean_context(s, O, cv2):
     """Tokens of context of a request that decodes, at a moment that anybody picks: its prompt, and half of an answer of O tokens whose
     squared coefficient of variation is cv2."""
     return s + O * (1 + cv2) / 2
 
 
-@formula(unit="pairs", source="Kleinrock1975, sec. 5.2: the mean of a square", assumes="attention is causal")
+@formula(unit="pairs", source="Kleinrock1975, ch. 5: the mean of a square", assumes="attention is causal")
 def mean_prompt_pairs(s, s_hit, cv2):
     """Pairs of a token and a key of a prompt of s tokens of which s_hit are cached; cv2 is that of the prompt's length."""
     return (s * s * (1 + cv2) + s - s_hit * s_hit - s_hit) / 2
 
 
-@formula(unit="prompts", source="Yu2022, sec. 3.2: who has ended leaves after each pass, and who waits takes the place")
+@formula(unit="prompts", source="Yu2022, abstract: scheduling at the granularity of an iteration")
 def prompts_per_pass(R, O):
     """Prompts that come with a decoding pass of R requests when as many begin as end; a prompt's own pass makes the first token."""
     return R / maximum(O - 1, 1)
 
 
-@formula(unit="prompts", source="Kleinrock1975, sec. 2.4: of a Poisson number, the mean of those that are not 0")
+@formula(unit="prompts", source="Kleinrock1975, ch. 2: of a Poisson number, the mean of those that are not 0")
 def prompts_together(n_new):
     """Prompts of a pass that has any, where n_new come with each pass on average."""
-    return maximum(n_new, 1e-9) / -(exp(-maximum(n_new, 1e-9)) - 1)
+    return -maximum(n_new, 1e-9) / expm1(-maximum(n_new, 1e-9))
 
 
 @formula(
     unit="",
-    source="Kleinrock1975, sec. 2.3: the balance of a chain of two states",
+    source="Kleinrock1975, ch. 2: the balance of a chain of two states",
     assumes="arrivals are a Poisson process",
 )
 def share_of_prompt_passes(X, tau_d, tau_m):
@@ -50,22 +50,22 @@ def share_of_prompt_passes(X, tau_d, tau_m):
     return (1 - exp(-X * tau_d)) / (1 - exp(-X * tau_d) + exp(-X * tau_m))
 
 
-@formula(unit="seconds", source="Agrawal2024, sec. 4.1: a pass takes prompts beside what decodes")
+@formula(unit="seconds", source="Agrawal2024, abstract: new requests join without a pause of what decodes")
 def mean_pass_seconds(share_m, tau_d, tau_m):
     """A pass on average: the share share_m of them has prompts and takes tau_m, the others tau_d."""
     return (1 - share_m) * tau_d + share_m * tau_m
 
 
-@formula(unit="seconds", source="Kleinrock1975, sec. 5.2: residual life")
+@formula(unit="seconds", source="Kleinrock1975, ch. 5: residual life")
 def residual_seconds(share_m, tau_d, tau_m):
     """What is left of the pass that runs when a request comes."""
     return ((1 - share_m) * tau_d**2 + share_m * tau_m**2) / (2 * ((1 - share_m) * tau_d + share_m * tau_m))
 
 
-@formula(unit="requests", source="Agrawal2024, sec. 4.2: decodes first, then prompts as the budget allows")
-def decoding_limit(T, s, O):
-    """Requests that decode when every pass is filled with prompts: s tokens of each make the place of O - 1 that decode."""
-    return (O - 1) * T / (s + O - 1)
+@formula(unit="prompts", source="Agrawal2024, abstract: new requests join without a pause of what decodes")
+def prompts_of_full_passes(T, s, O):
+    """Prompts of s tokens for each pass when every pass of T tokens is full: beside them O - 1 decode for each."""
+    return T / (s + O - 1)
 
 
 @formula(unit="requests", source="Kwon2023, sec. 4.5")
@@ -76,7 +76,7 @@ def requests_in_pool(D_pool, s, B):
 
 @formula(
     unit="seconds",
-    source="Kleinrock1975, sec. 5.6: Pollaczek-Khinchin",
+    source="Kleinrock1975, ch. 5: Pollaczek-Khinchin",
     assumes="arrivals are a Poisson process; one is served after the other",
 )
 def queue_wait_seconds(load, tau, cv2):
@@ -86,7 +86,7 @@ def queue_wait_seconds(load, tau, cv2):
 
 @formula(
     unit="",
-    source="Halfin1981, theorem 2",
+    source="Halfin1981, abstract: many servers in heavy traffic",
     assumes="many places",
 )
 def share_that_waits(z_free):
@@ -94,34 +94,36 @@ def share_that_waits(z_free):
     return 1 / (1 + 2.5066 * z_free * exp(z_free**2 / 2) / (1 + exp(-1.5976 * z_free - 0.07056 * z_free**3)))
 
 
-@formula(unit="seconds", source="Kleinrock1975, sec. 2.4; Halfin1981, sec. 2", assumes="lengths vary as cv2 says; arrivals as scv")
+@formula(
+    unit="seconds",
+    source="Halfin1981, abstract: many servers in heavy traffic",
+    assumes="lengths vary as cv2 says; arrivals as scv",
+)
 def place_wait_seconds(share_w, X_max, X, cv2, scv):
     """Wait for a place, where the share share_w waits at all: X arrive a second, and X_max could be served."""
     return share_w * (cv2 + scv) / (2 * maximum(X_max - X, X_max * 1e-6))
 
 
-@formula(unit="seconds", source="Kleinrock1975, sec. 1.2", assumes="all come at once")
+@formula(unit="seconds", source="Little1961, L = lambda W", assumes="all come at once")
 def burst_wait_seconds(n_pre, tau_m):
     """The mean time of a first token when all come at once and their prompts take n_pre passes of tau_m."""
     return (maximum(n_pre, 1) + 1) / 2 * tau_m
 
 
-@formula(unit="prompts", source="Agrawal2024, sec. 4.2", assumes="a prompt is cut where the budget of a pass ends")
+@formula(
+    unit="prompts",
+    source="Agrawal2024, abstract: chunked prefills",
+    assumes="a prompt is cut where the budget of a pass ends",
+)
 def prompts_of_budget(T, R, s):
     """Prompts of s tokens that a pass of T tokens takes beside R that decode."""
     return maximum(T - R, 1) / s
 
 
-@formula(unit="requests", source="Kwon2023, sec. 4.5", assumes="no more than the engine's own limit")
-def places(R, r):
-    """Requests that run at once."""
-    return minimum(R, r)
-
-
 @formula(
     unit="seconds",
-    source="Reiser1980, sec. 2: mean value analysis, with the approximation that others see the queue of all",
-    assumes="one is served after the other",
+    source="Reiser1980, abstract: mean value analysis",
+    assumes="one is served after the other; who comes finds the mean of the others",
 )
 def closed_queue_seconds(R, tau, tau_away):
     """A stay at a server that takes tau, of each of R who come back tau_away after they have left."""
@@ -130,7 +132,7 @@ def closed_queue_seconds(R, tau, tau_away):
 
 @formula(
     unit="seconds",
-    source="Kleinrock1975, sec. 5.6: Pollaczek-Khinchin, at departures",
+    source="Kleinrock1975, ch. 5: Pollaczek-Khinchin, at departures",
     assumes="arrivals are a Poisson process; services are alike",
 )
 def work_left_seconds(load, tau):
@@ -140,20 +142,19 @@ def work_left_seconds(load, tau):
 
 @formula(
     unit="seconds",
-    source="Agrawal2024, sec. 3: prompts stall what decodes; Kleinrock1975, sec. 5.6",
-    assumes="the server comes to the end of its prompts before the answer ends",
+    source="Kleinrock1975, ch. 5: the busy period",
+    assumes="what comes first is done before the end",
 )
-def answer_seconds(S, tau_d, tau_left, load):
-    """S decoding passes of tau_d, with tau_left of other work before them that is there at the start, and the share `load` of the time for
-    what comes meanwhile."""
-    return (S * tau_d + tau_left) / (1 - load)
+def stretched_seconds(tau, load):
+    """Work of tau, when the share `load` of the time goes to other work that comes meanwhile."""
+    return tau / (1 - load)
 
 
-@formula(unit="", source="Kleinrock1975, sec. 5.2: residual life", assumes="lengths are uniform")
-def drain_share(R, cv2, n_epochs, spread):
+@formula(unit="", source="Kleinrock1975, ch. 5: residual life", assumes="lengths are uniform")
+def drain_share(R, cv2, n_rounds, spread):
     """What a benchmark loses at its end, when fewer and fewer of R requests run, in stays of a request: the longest of what is left of
-    them over the mean; n_epochs of requests have parted them by then."""
+    them over the mean; n_rounds of requests have parted them by then."""
     return minimum(
-        (3 * n_epochs * cv2) ** 0.5,
+        (3 * n_rounds * cv2) ** 0.5,
         maximum((1 - (2 * spread * (1 - spread / 2) / (R + 1)) ** 0.5) / (1 - spread / 2) - (1 + cv2) / 2, 0),
     )

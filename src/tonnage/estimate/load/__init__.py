@@ -1,1 +1,19 @@
-"""What a replica does under a load: the steady state in closed form, and a simulation of the same engine request by request."""
+"""What a replica does under a load: the steady state in closed form, and a simulation of the same engine request by request.
+
+    policy = Policy(max_num_seqs=256, max_num_batched_tokens=8192, pool_tokens=400_000)
+    load = Load(input_tokens=1024, output_tokens=1024, concurrency=64, spread=0.2)
+    steady(pass_time, policy, load, rounds=10).ttft
+    simulate(pass_time, policy, requests_of(load)).ttft.p99
+
+Requests of a file: `tonnage.estimate.load.trace_file.read_requests`.
+"""
+
+from tonnage.estimate.load._pass import PassTime as PassTime
+from tonnage.estimate.load._policy import Policy as Policy
+from tonnage.estimate.load._requests import Requests as Requests
+from tonnage.estimate.load._requests import requests_of as requests_of
+from tonnage.estimate.load._simulate import simulate as simulate
+from tonnage.estimate.load._simulated import Quantiles as Quantiles
+from tonnage.estimate.load._simulated import Simulated as Simulated
+from tonnage.estimate.load._steady import Steady as Steady
+from tonnage.estimate.load._steady import steady as steady

@@ -2,22 +2,22 @@
 
 from msgspec import Struct
 
-from tonnage.estimate.load._shape import Shape, between, where
+from tonnage.estimate.load._shape import Shape, where
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas.load import (
     burst_wait_seconds,
     closed_loop_rate,
     closed_queue_seconds,
-    decoding_limit,
     drain_share,
     mean_pass_seconds,
+    prompts_of_full_passes,
     prompts_per_pass,
     prompts_together,
 )
 
 
 class Means(Struct, frozen=True, kw_only=True):
-    """What both loops find. `own`: seconds from the first pass that works on a prompt to its first token, and the wait for it."""
+    """What both loops find."""
 
     ttft: Number
     tpot: Number
@@ -51,11 +51,13 @@ def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | No
     away = (shape.output - 1) * tpot
     rate = closed_loop_rate.evaluate(R=inside, tau=first + away)
     if shape.policy.mixed:
-        rate = minimum(rate, case.new / pace)
+        rate = where(case.bound, minimum(rate, case.new / pace), rate)
     ttft = maximum(first, users / rate - away)
     if rounds is not None:
         ttft = ttft + (_start(case) * inside + (ttft - first) / 2 * (users - inside) - ttft * users) / (users * rounds)
-        lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_epochs=rounds, spread=spread) * (inside - 1) / inside
+        lost = drain_share.evaluate(R=inside, cv2=shape.cv2, n_rounds=rounds, spread=spread) * (inside - 1) / inside
+        if shape.policy.mixed:  # full passes go on as they are while fewer requests are left
+            lost = lost * (1 - case.new / full_passes(shape))
         rate = rate * rounds / (rounds + lost)
     return Means(ttft=ttft, tpot=tpot, rate=rate, running=case.running, prompt_passes=share)
 
@@ -64,7 +66,7 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
     answer = shape.output - 1
     if shape.policy.mixed:
         most = shape.prompts_at_most(inside * answer / shape.output)
-        full = decoding_limit.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+        full = full_passes(shape)
         new = inside / (answer + maximum(1, 1 / most))
         bound = new >= full
         new = minimum(new, full)
@@ -81,19 +83,25 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
                   beside=minimum(beside, inside), alike=alike, bound=bound)  # fmt: skip
 
 
+def full_passes(shape: Shape) -> Number:
+    """Prompts of a pass when every one is full."""
+    return prompts_of_full_passes.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+
+
 def _shared(case: Closed) -> tuple[Number, ...]:
     """(first token, each after it, a pass on average, share of passes with prompts) where prompts and decoding share passes."""
     shape, inside, most = case.shape, case.inside, case.most
-    decode, prompt = shape.decode(case.running), shape.prompts(case.together, case.running)
+    others = case.running * (1 - 1 / inside)  # that decode beside one that does
+    decode, prompt = shape.decode(1 + others), shape.prompts(case.together, 1 + others)
     share = where(case.bound, 1, minimum(case.new / case.together, 1))
     own = minimum(case.beside, maximum(where(case.alike, most // 1, most), 1))
-    others = where(case.bound, 1, share * (1 - own / inside))  # passes with prompts of others
-    tpot = mean_pass_seconds.evaluate(share_m=others, tau_d=decode, tau_m=prompt)
+    foreign = where(case.bound, 1, share * (1 - own / inside))  # passes with prompts of others
+    tpot = mean_pass_seconds.evaluate(share_m=foreign, tau_d=decode, tau_m=prompt)
     unit = shape.prompts(most, case.running) / most
     away = (shape.output - 1) * tpot
     stay = closed_queue_seconds.evaluate(R=inside, tau=unit, tau_away=away)
     wait = maximum(where(case.alike, 0, (stay - unit) / 2), unit * (inside - 1) - away)
-    first = maximum(1, 1 / most) * shape.prompts(minimum(own, most), case.running) + maximum(wait, 0)
+    first = shape.first_token(own, others) + maximum(wait, 0)
     return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
 
 
@@ -105,7 +113,9 @@ def _alone(case: Closed) -> tuple[Number, ...]:
     passes = maximum(case.beside / maximum(most, 1), 1)  # with prompts that came together
     others = (inside - case.beside) / case.together + (passes - 1) / 2 * cuts
     tpot = decode + others * prompt / maximum(shape.output - 1, 1)
-    first = burst_wait_seconds.evaluate(n_pre=passes, tau_m=shape.prompts(minimum(case.beside, most), case.running) * cuts)
+    first = burst_wait_seconds.evaluate(
+        n_pre=passes, tau_m=shape.prompts(minimum(case.beside, most), case.running) * cuts
+    )
     share = case.new / (case.new + case.together)
     return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
 
@@ -119,6 +129,3 @@ def _start(case: Closed) -> Number:
         n_pre=inside / maximum(most, 1),
         tau_m=shape.prompts(minimum(most, inside), where(inside > most, beside, 0)) * maximum(1, 1 / most),
     )
-
-
-__all__ = ["Means", "between", "closed_loop"]

@@ -16,7 +16,9 @@ from tonnage.estimate.load._policy import Policy
 from tonnage.estimate.load._requests import Requests
 
 _SHORTEST_RUN = 16
-_GROWTH = 4  # a run ends when contexts have grown by a quarter, so that a bend in the time of a pass is not drawn straight
+_GROWTH = (
+    4  # a run ends when contexts have grown by a quarter, so that a bend in the time of a pass is not drawn straight
+)
 
 
 class Engine:
@@ -170,7 +172,12 @@ class Engine:
         passes = self._passes_until_an_event()
         first = self.decoding.seconds(decoders, keys)
         last = self.decoding.seconds(decoders, keys + decoders * (passes - 1)) if passes > 1 else first
-        if not self.waiting and self.users is None and self.next < self.total and len(self.running) < self.policy.max_num_seqs:
+        if (
+            not self.waiting
+            and self.users is None
+            and self.next < self.total
+            and len(self.running) < self.policy.max_num_seqs
+        ):
             passes, last = _until(self.arrival[self.next] - self.now, first, last, passes)  # fmt: skip
         seconds = passes * (first + last) / 2
         if self.stall:

@@ -1,12 +1,12 @@
 """Requests that arrive by themselves."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.estimate.load._closed import Means
 from tonnage.estimate.load._shape import Shape, between, where
 from tonnage.formula import Number, exp, maximum, minimum
 from tonnage.formulas.load import (
-    answer_seconds,
     mean_pass_seconds,
     place_wait_seconds,
     queue_wait_seconds,
@@ -14,6 +14,7 @@ from tonnage.formulas.load import (
     residual_seconds,
     share_of_prompt_passes,
     share_that_waits,
+    stretched_seconds,
     work_left_seconds,
 )
 
@@ -22,7 +23,8 @@ _BUSIEST = 0.999
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """Passes while so many requests decode."""
+    """Passes while so many requests decode. `most`: prompts that one takes at most; `unit`: seconds of a prompt where passes are full of them;
+    `busy`: share of the time that all prompts would take so."""
 
     tpot: Number
     decode: Number
@@ -40,17 +42,16 @@ def open_loop(shape: Shape, arriving: Number, burstiness: Number, full: Means) -
     found, slope = _balance(shape, rate, full)
     running = minimum(requests_inside.evaluate(X=rate, tau=(shape.output - 1) * found.tpot), shape.places)
     # a long pass is met more often than a short one, and more prompts come with it
-    mean = mean_pass_seconds.evaluate(share_m=found.share, tau_d=found.decode, tau_m=found.prompt)
     residual = residual_seconds.evaluate(share_m=found.share, tau_d=found.decode, tau_m=found.prompt)
     with_it = minimum(1 + 2 * rate * residual, maximum(found.most, 1))
-    own = maximum(1, 1 / found.most) * shape.prompts(minimum(with_it, found.most), running)
+    own = shape.first_token(with_it, running)
     inside = running + requests_inside.evaluate(X=rate, tau=own)
     some = 1 - exp(-inside)  # somebody is there, so that a pass runs
     wait = queue_wait_seconds.evaluate(load=found.busy, tau=found.unit, cv2=burstiness - 1)
-    free = maximum((shape.places - inside) / maximum(inside * (1 + shape.cv2) / (1 - slope), 1e-9) ** 0.5, 0)
+    free = maximum((shape.places - 0.5 - inside) / maximum(inside * (1 + shape.cv2) / (1 - slope), 1e-9) ** 0.5, 0)
     taken = share_that_waits.evaluate(z_free=free)
     place = place_wait_seconds.evaluate(share_w=taken, X_max=full.rate, X=rate, cv2=shape.cv2, scv=burstiness)
-    ttft = where(stable, some * minimum(residual, mean * 1e6) + own + wait + place, float("inf"))
+    ttft = where(stable, some * residual + own + maximum(wait, place), float("inf"))
     return Means(ttft=ttft, tpot=found.tpot, rate=rate, running=running, prompt_passes=found.share)
 
 
@@ -66,10 +67,15 @@ def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
         slope = between(0, where(moves, (found.tpot - image) / where(moves, step, 1), slope), 0.95)
         before, image = now, found.tpot
         now = between(before / 4, now + (found.tpot - now) / (1 - slope), maximum(full.tpot, before / 4))
-    return _at(shape, rate, now), slope
+    found = _at(shape, rate, now)
+    return replace(found, tpot=minimum(found.tpot, maximum(full.tpot, found.decode))), slope
 
 
 def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
+    """What the passes are like, and the time of a token that comes of them, while tokens take `tpot`.
+
+    The mean over answers, not over passes: an answer that is short beside the time in which prompts queue sees either one or the other.
+    """
     answer = shape.output - 1
     running = minimum(rate * answer * tpot, shape.places)
     seen = minimum(running + 1, shape.places)  # whoever is there sees the others and itself
@@ -84,12 +90,13 @@ def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
     busy = minimum(rate * prompt / together, _BUSIEST)  # share of the time for prompts
     left = work_left_seconds.evaluate(load=minimum(rate * unit, _BUSIEST), tau=unit)
     lost = maximum(1 - decode / prompt, 0) if shape.policy.mixed else 1  # share of that time in which nothing decodes
-    found = answer_seconds.evaluate(S=answer, tau_d=decode, tau_left=left * lost, load=busy * lost) / maximum(answer, 1)
-    if shape.policy.mixed:
-        found = minimum(found, (1 - busy) * decode + busy * prompt)
-    found = maximum(found, decode)
+    found = stretched_seconds.evaluate(tau=decode, load=busy * lost)
+    more = stretched_seconds.evaluate(tau=left * lost, load=busy * lost) / maximum(answer, 1)
+    if shape.policy.mixed:  # an answer that ends while prompts still wait has seen no other passes
+        most_more = maximum((1 - busy) * decode + busy * prompt - found, 1e-12)
+        more = more * most_more / (more + most_more)
+    found = found + more
     share = busy / prompt / (busy / prompt + (1 - busy) / decode)
-    return Moment(tpot=found, decode=decode, prompt=prompt, share=share, most=most, unit=unit, busy=minimum(rate * unit, _BUSIEST))
-
-
-__all__ = ["open_loop"]
+    return Moment(
+        tpot=found, decode=decode, prompt=prompt, share=share, most=most, unit=unit, busy=minimum(rate * unit, _BUSIEST)
+    )

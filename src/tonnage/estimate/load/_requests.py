@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput
+from tonnage.estimate.load._check import check_load
+from tonnage.formula import Number
 from tonnage.spec import Load
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def requests_of(load: Load, count: int | None = None, seed: int = 0) -> Requests
     by themselves). The same seed draws the same requests."""
     import numpy as np
 
+    check_load(load)
     generator = np.random.default_rng(seed)
     if (load.concurrency is None) == (load.requests_per_second is None):
         raise InvalidInput(
@@ -67,14 +70,10 @@ def lognormal_lengths(generator: "np.random.Generator", mean: float, cv: float, 
     return np.maximum(np.rint(drawn), 1).astype(int)
 
 
-def gamma_arrivals(generator: "np.random.Generator", rate: float, burstiness: float, count: int) -> "Numbers":
+def gamma_arrivals(generator: "np.random.Generator", rate: Number, burstiness: float, count: int) -> "Numbers":
     """Seconds of arrivals whose gaps have a mean of 1 / rate and a squared coefficient of variation of `burstiness`; 0: evenly spaced."""
     import numpy as np
 
-    if rate <= 0:
-        raise InvalidInput(f"requests_per_second must be more than 0. Got {rate}.")
-    if burstiness < 0:
-        raise InvalidInput(f"burstiness must not be negative. Got {burstiness}.")
     if burstiness == 0:
         return np.arange(count) / rate
     return np.cumsum(generator.gamma(1 / burstiness, burstiness / rate, count))

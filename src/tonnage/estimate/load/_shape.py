@@ -2,8 +2,8 @@
 
 from tonnage.estimate.load._pass import PassTime
 from tonnage.estimate.load._policy import Policy
-from tonnage.formula import Number, is_any, maximum, minimum
-from tonnage.formulas.load import mean_context, mean_prompt_pairs, places, prompts_of_budget, requests_in_pool
+from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas.load import mean_context, mean_prompt_pairs, prompts_of_budget, requests_in_pool
 from tonnage.spec import Load
 
 
@@ -19,12 +19,15 @@ class Shape:
         self.pairs = mean_prompt_pairs.evaluate(s=self.input, s_hit=self.input - self.prompt, cv2=self.cv2)
         self.context = mean_context.evaluate(s=self.input, O=self.output, cv2=self.cv2)
         self.budget = policy.max_num_batched_tokens
-        self.places = policy.max_num_seqs
+        self.places, self.fits = policy.max_num_seqs, True
         if policy.pool_tokens is not None:
+            # a longer one holds more, and for longer
             held = self.input + self.output * (1 + self.cv2) if policy.reserves_answer else self.context
             pool = requests_in_pool.evaluate(D_pool=policy.pool_tokens, s=held, B=policy.block_size)
-            whole = where(load.spread == 0 and policy.reserves_answer, pool // 1, pool - 0.5)
-            self.places = maximum(places.evaluate(R=whole, r=policy.max_num_seqs), 1)
+            # where all are alike what is left over holds nobody; else half of one is left over on average
+            whole = pool // 1 if load.spread == 0 and policy.reserves_answer else pool - 0.5
+            self.places = maximum(minimum(whole, policy.max_num_seqs), 1)
+            self.fits = policy.pool_tokens >= load.input_tokens + load.output_tokens
 
     def prompts_at_most(self, running: Number) -> Number:
         """Prompts that a pass takes beside those that decode; less than 1 where a prompt takes several passes."""
@@ -38,9 +41,14 @@ class Shape:
     def prompts(self, prompts: Number, running: Number) -> Number:
         """Seconds of a pass that has so many prompts, beside those that decode where they share passes."""
         beside = running if self.policy.mixed else 0 * running
-        return self.pass_time.seconds(
-            prompts * self.prompt, prompts * self.pairs, beside, beside * self.context
-        )
+        return self.pass_time.seconds(prompts * self.prompt, prompts * self.pairs, beside, beside * self.context)
+
+    def first_token(self, prompts: Number, running: Number) -> Number:
+        """Seconds until `prompts` are computed that came together: full passes, and one with what is left over."""
+        most = self.prompts_at_most(running)
+        full = (prompts / most + 1e-9) // 1
+        rest = maximum(prompts / most - full, 0)
+        return full * self.prompts(most, running) + where(rest > 1e-6, self.prompts(rest * most, running), 0)
 
 
 def where(truth: Number, then: Number, otherwise: Number) -> Number:
@@ -54,6 +62,3 @@ def where(truth: Number, then: Number, otherwise: Number) -> Number:
 
 def between(least: Number, value: Number, most: Number) -> Number:
     return minimum(maximum(value, least), most)
-
-
-__all__ = ["Shape", "between", "is_any", "where"]

@@ -41,9 +41,9 @@ def read_requests(path: Path | str) -> Requests:
     if not found:
         raise InvalidInput(f"{path}: no requests.")
     found.sort(key=lambda row: row[0])
-    arrival, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
+    times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
     return Requests(
-        arrival=arrival - arrival[0], input_tokens=prompts, output_tokens=answers, cached=cached_tokens, users=None
+        arrival=times - times[0], input_tokens=prompts, output_tokens=answers, cached=cached_tokens, users=None
     )
 
 
