@@ -29,7 +29,7 @@ OPTIONS = (
     Option("draft_tokens", "tokens guessed ahead in each step", size, ("--num-speculative-tokens",), "tokens", "none"),
     Option("acceptance", "probability that a guessed token is taken", number, (), "0 to 1", "0"),
     Option("lora_adapters", "adapters held at the same time", size, ("--max-loras",), "adapters", "none"),
-    Option("lora_rank", "rank of the adapters", size, ("--max-lora-rank",), "", "16"),
+    Option("lora_rank", "rank of the adapters", size, ("--max-lora-rank",), "rank", "16"),
 )  # fmt: skip
 
 

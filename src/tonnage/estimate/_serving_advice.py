@@ -19,6 +19,7 @@ from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
+FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
 BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
 MANY = 8  # times the machine: no larger one is proposed
@@ -84,14 +85,15 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
     whole = range((plan.context - 1) // BLOCK * BLOCK, 0, -BLOCK)
     yield _ladder("context", whole if whole else range(plan.context - 1, 0, -1), "workload")
-    yield _ladder("kv_cache", ("fp8",), "numerics")
+    yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
-    yield _ladder("weights", NARROWER[1:] if old else NARROWER, "numerics")  # fp8 needs what has bf16 too
+    narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
+    yield _ladder("weights", FILES if engine.gguf else narrower, "numerics")
 
 
 def _shares(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster) -> tuple[float, ...]:
     """Larger parts of the memory for the engine, which leave its context room."""
-    if engine.memory_share is None or plan.gpu_memory_utilization is not None:
+    if engine.memory_share is None or engine.share_of != "total" or plan.gpu_memory_utilization is not None:
         return ()
     usable = cluster.accelerator.memory.usable_bytes
     return tuple(share for share in SHARES if usable * (1 - share) >= engine.context + plan.reserve_bytes)

@@ -26,6 +26,7 @@ from tonnage.precisions import precision
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
+NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds nothing beside its tensors
 _KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
 
 
@@ -159,12 +160,11 @@ class _Replica:
         away = host_experts(stage, self.plan)
         for block, count in stage.layers + stage.towers:
             kept = {"expert": count - away.get(block, 0)}
-            groups = _block_bytes(self.model, self.stored, block)
             shown: dict[int, list[Term]] = {}
-            for (split, heads), (number, size) in groups.items():
-                times = away.get(block, 0) * (split == "expert") if experts_alone else kept.get(split, count)
+            for (cut, heads), (number, size) in _block_bytes(self.model, self.stored, block).items():
+                times = away.get(block, 0) * (cut == "expert") if experts_alone else kept.get(cut, count)
                 if times:
-                    shown.setdefault(times, []).append(self._stored("", Group(split, heads, number), size))
+                    shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
             for times, one in shown.items():
                 name = f"{block.name}s" if times == count else f"experts of {block.name}s"
                 parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
@@ -252,7 +252,7 @@ class _Replica:
         return Term.sum("runtime overhead", *parts, *([left] if left else []), unit="bytes")
 
     def _has_no_context(self) -> bool:
-        return self.accelerator is not None and self.accelerator.kind in ("cpu", "apple")
+        return self.accelerator is not None and self.accelerator.kind in NO_CONTEXT
 
     def _left_free(self, fixed: Number, weights: Term, activations: Term) -> Term | None:
         """What the engine leaves free of an accelerator, by how its share is meant."""

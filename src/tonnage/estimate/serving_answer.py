@@ -28,7 +28,7 @@ from tonnage.estimate._engine_checks import (
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._static_share import static_share
-from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving import NO_CONTEXT, ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.quantization import FILE_TYPES
@@ -92,7 +92,8 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check_heads(model, tensor, engine)
     check_tensor_parallel(model, tensor)
     check_positions(model, context, "context")
-    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True)
+    bare = engine.cells is not None and engine.cells.host_table and cluster.accelerator.kind in NO_CONTEXT
+    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=None if bare else True)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     check_experts(model, expert, 1, tensor * groups)
     if pipeline > model.num_layers:
@@ -114,9 +115,9 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     return plan
 
 
-def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, int]:
+def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Layers, or their experts, that stay in host memory."""
-    said: dict[str, int] = {}
+    said: dict[str, Any] = {}
     if o.layers_on_accelerator is not None:
         said["layers_on_accelerator"] = q.put("layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more")  # fmt: skip
     if o.expert_layers_on_host is not None:
@@ -179,7 +180,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
         q.warn(
             f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
         )
-    q.put("engine_version", engine.version, "runtime", engine.source)
+    q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
     share = o.gpu_memory_utilization
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:

@@ -50,7 +50,6 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in the reserve
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,  # 16 bit, fp32, probabilities
-    state_bytes=4,
     kv_cache={"bf16": "bf16", "fp8": "fp8-e4m3", "fp8_e4m3": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
     kv_cache_source="SGLang, sglang/srt/arg_groups/fields/model.py: kv_cache_dtype",
     formats=("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq", "awq", "nf4", "fp4", "mxfp8", "mxfp4", "nvfp4", "gguf"),

@@ -22,7 +22,6 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in what the cache leaves
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,
-    state_bytes=4,
     kv_cache={"fp8": "fp8-e4m3", "nvfp4": "nvfp4"},
     kv_cache_source="TensorRT-LLM, docs/source/features/quantization.md",
     formats=(*BEFORE, "nvfp4", "mxfp4"),
