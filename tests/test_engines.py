@@ -324,3 +324,26 @@ def test_more_context_users_or_precision_never_cost_less_and_more_ranks_never_mo
     cut = needed(tensor_parallel_size=sizes["tensor_parallel_size"] * 2)
     for part in ("weights", "kv cache"):
         assert cut.child(part).value <= now.child(part).value * (1 + 1e-12)
+
+
+def test_weights_are_loaded_at_the_speed_of_the_drives_or_of_the_link():
+    answer = answered("llama-3.1-8b", "h100", engine="vllm", context=8192, storage_read_bandwidth=2 * 10**9)
+    assert answer.serving["load_time"].value == pytest.approx(16.06e9 / 2e9, rel=0.001)
+    quick = answered("llama-3.1-8b", "h100", engine="vllm", context=8192, storage_read_bandwidth=10**12)
+    link = accelerator(H100).host_link.bytes_per_second
+    assert quick.serving["load_time"].value == pytest.approx(16.06e9 / link, rel=0.001)
+
+
+def test_a_card_that_is_too_small_is_told_how_many_layers_it_holds():
+    answer = answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192)
+    best = next(move for move in answer.advice if "layers_on_accelerator" in move["change"])
+    layers = best["change"]["layers_on_accelerator"]
+    assert best["fits"] and answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers).fits  # fmt: skip
+    assert not answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers + 1).fits
+
+
+def test_a_table_is_filled_up_to_whole_64_rows_under_sglang():
+    padded = made("gpt2", H100, "sglang", context=512).memory.child("weights").value
+    assert (
+        padded - made("gpt2", H100, "generic", context=512).memory.child("weights").value == (50304 - 50257) * 768 * 2
+    )

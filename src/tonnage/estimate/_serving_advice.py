@@ -12,6 +12,7 @@ from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, ordered
+from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import ServingOptions, serving_plan
@@ -80,6 +81,7 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     yield _ladder("max_num_batched_tokens", _halves(limits.tokens, least) if least else ())
     graphs = engine.graphs[0] and not plan.enforce_eager and cluster.accelerator.kind == "gpu"
     yield _ladder("enforce_eager", (True,) if graphs else ())
+    yield from _to_host(model, plan, engine, cluster)
     yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
     yield from _more(replicas)
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
@@ -89,6 +91,16 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
     narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
     yield _ladder("weights", FILES if engine.gguf else narrower, "numerics")
+
+
+def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:
+    """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole layers."""
+    if engine.name != "llama.cpp" or not has_host(engine, cluster.accelerator) or cluster.accelerator.memory.unified:
+        return
+    if expert_counts(model) and not plan.expert_layers_on_host:
+        yield _ladder("expert_layers_on_host", range(1, model.num_layers + 1))
+    if plan.layers_on_accelerator is None:
+        yield _ladder("layers_on_accelerator", range(model.num_layers, plan.pipeline_parallel_size - 1, -1))
 
 
 def _shares(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster) -> tuple[float, ...]:
@@ -111,6 +123,12 @@ def _more(replicas: _Replicas) -> Iterator[Ladder]:
     """
     machines, plan = replicas.machines, replicas.plan
     counts = machines.larger(MANY)
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if engine.cells is not None and engine.cells.by_layers:
+        most = min(machines.node_size, replicas.model.num_layers)
+        layers = [{"on": n, "tensor_parallel_size": 1, "pipeline_parallel_size": min(n, most)} for n in counts]
+        yield Ladder(tuple(layers), "machine")
+        return
     tensor = {"tensor_parallel_size": plan.tensor_parallel_size}
     if plan.concurrency > 1:
         yield Ladder(tuple({"on": count, **tensor} for count in counts), "machine")

@@ -111,15 +111,17 @@ class _Replica:
     def _held(self) -> RequestCache | None:
         """What the engine sets aside for a request; None: what is kept."""
         engine, s, t = self.engine, self.plan.context, self.shares.t
+        alone = self.plan.prefix_caching is False  # a state has no copies at the ends of prefixes
         if engine.pools is not None:
-            return PooledCache(s, t, self._width, engine.pools)
+            return PooledCache(s, t, self._width, replace(engine.pools, state_slots=1) if alone else engine.pools)
         if engine.cells is not None:
             return CellCache(s, t, self._width, engine.cells, self.limits.tokens)
         if engine.paging is None:
             return None
         batches = self.plan.pipeline_parallel_size + engine.paging.spare_batches
         in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
-        return PagedCache(s, t, self._width, engine.paging, in_flight)
+        paging = replace(engine.paging, state_copies=1) if alone else engine.paging
+        return PagedCache(s, t, self._width, paging, in_flight)
 
     def _of_draft(self, stage: Stage, what: str, name: str) -> list[Term]:
         """The cache of a draft model, which is whole on the last stage."""
@@ -156,7 +158,10 @@ class _Replica:
         for op in () if experts_alone else stage.ops + stage.tower_ops:
             for weight, size in op_bytes(self.stored, op):
                 split = "tensor" if weight.split == "vocab" else weight.split
-                parts.append(self._stored(weight.name, Group(split, weight.heads, weight.num_parameters), size))
+                multiple = self.engine.vocabulary_multiple if weight.split == "vocab" else 1
+                rows = ceil_div(weight.rows, multiple) * multiple
+                group = Group(split, weight.heads, weight.num_parameters * rows // weight.rows)
+                parts.append(self._stored(weight.name, group, size * rows / weight.rows))
         away = host_experts(stage, self.plan)
         for block, count in stage.layers + stage.towers:
             kept = {"expert": count - away.get(block, 0)}

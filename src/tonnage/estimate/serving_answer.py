@@ -42,7 +42,7 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank")  # fmt: skip
+          "lora_rank", "storage_read_bandwidth")  # fmt: skip
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 
 
@@ -72,6 +72,7 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     acceptance: float | None = None
     lora_adapters: int | None = None
     lora_rank: int | None = None
+    storage_read_bandwidth: int | None = None
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -93,7 +94,8 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check_tensor_parallel(model, tensor)
     check_positions(model, context, "context")
     bare = engine.cells is not None and engine.cells.host_table and cluster.accelerator.kind in NO_CONTEXT
-    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=None if bare else True)
+    holds = not bare and (engine.process or engine.communicators or engine.context)
+    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     check_experts(model, expert, 1, tensor * groups)
     if pipeline > model.num_layers:
@@ -243,7 +245,8 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
         raise MissingDatum(f"{model.name} names no context. Say one: --context 8k.")
     context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
-        q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.")
+        rule = f" {engine.longer}; the longest valid one is {model.context}." if engine.longer else ""
+        q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.{rule}")
     return int(context)
 
 

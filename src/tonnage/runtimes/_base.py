@@ -151,7 +151,7 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan says.
 
     `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`: so
-    much for each rank.
+    much for each rank. `one_prompt`: a pass is the prompt of one request.
     """
 
     tokens: int
@@ -161,6 +161,7 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     named: str = ""
     but_named: tuple[str, ...] = ()
     each_rank: bool = False
+    one_prompt: bool = False
 
 
 class Step(Struct, frozen=True):
@@ -236,7 +237,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
     `gguf`: it loads such files as they are. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
     peak that an accelerator must have for one. `context_steps`: its default context by all accelerators' memory: (bytes from, tokens), the most first.
-    `split`: how a pipeline deals out layers. `older`: earlier versions by name.
+    `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it. `longer`: what it says of a context that
+    the model was not made for. `older`: earlier versions by name.
     """
 
     name: str
@@ -268,6 +270,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     peaks: Mapping[str, str] = {}
     context_steps: tuple[tuple[int, int], ...] = ()
     split: str = "even"
+    vocabulary_multiple: int = 1
+    longer: str = ""
     older: Mapping[str, "ServingRuntime"] = {}
 
     @property

@@ -55,6 +55,8 @@ NEWEST = ServingRuntime(
     formats=("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq", "awq", "nf4", "fp4", "mxfp8", "mxfp4", "nvfp4", "gguf"),
     formats_source="SGLang, sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES",
     split="rest last",
+    vocabulary_multiple=64,  # sglang/srt/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
+    longer="SGLang, sglang/srt/configs/model_config.py, refuses it unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
 )  # fmt: skip
 
 
