@@ -243,6 +243,7 @@ def test_weights_in_host_memory_free_as_much_of_each_rank():
      ("llama-3.1-8b", "h100", {"engine": "vllm", "layers_on_accelerator": 20}, "layers_on_accelerator is a setting of llama.cpp"),
      ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "weights_on_host": GIB}, "weights_on_host is a setting of vllm, sglang"),
      ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "expert_layers_on_host": 2}, "has no experts"),
+     ("llama-3.1-8b", "mi300x", {"engine": "tensorrt-llm"}, "runs on accelerators of NVIDIA. Got MI300X of AMD. Nearest: vllm, sglang"),
      ("llama-3.1-8b", "h100", {"lora_rank": 8}, "lora_rank is that of lora_adapters"),
      ("llama-3.1-8b", "h100", {"draft_tokens": 2, "acceptance": 1.5}, "acceptance must be from 0 to 1"),
      ("llama-3.1-8b", "h100", {"engine": "ollama", "gpu_memory_utilization": 0.9}, "gpu_memory_utilization is a setting of vllm")],
@@ -275,9 +276,10 @@ def test_formats_that_llama_cpp_does_not_load_are_transformers_on_a_laptop():
 
 @pytest.mark.parametrize("engine", SERVING)
 def test_every_engine_answers_and_is_started_by_a_command(engine):
-    answer = answered("llama-3.1-8b", "2xh100", engine=engine, context=8192, concurrency=4)
+    on = "2xtrainium2" if engine == "neuron" else "2xh100"
+    answer = answered("llama-3.1-8b", on, engine=engine, context=8192, concurrency=4)
     assert answer.fits and answer.question["engine"]["value"] == engine
-    model, machine = read("llama-3.1-8b"), cluster("2xh100")
+    model, machine = read("llama-3.1-8b"), cluster(on)
     asked = ServingOptions(engine=engine, context=8192, concurrency=4)
     assert "llama-3.1-8b" in launch_command(model, serving_plan(model, machine, asked, Question()), machine)
     assert set(WRITERS) == set(SERVING)

@@ -37,6 +37,6 @@ def _reading(cluster: Cluster, bandwidth: float | None) -> Term | None:
     if bandwidth is not None:
         return Term.of("reading", s.drives_rate, source="given", drives=1, W=bandwidth)
     local = drives_of(cluster.node) if cluster.node is not None else None
-    return local and Term.of(
-        "reading", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=local.count, W=READ_RATE
-    )
+    if local is None:
+        return None
+    return Term.of("reading", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=local.count, W=READ_RATE)

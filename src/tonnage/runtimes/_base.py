@@ -235,7 +235,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
-    `gguf`: it loads such files as they are. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
+    `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
     peak that an accelerator must have for one. `context_steps`: its default context by all accelerators' memory: (bytes from, tokens), the most first.
     `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it. `longer`: what it says of a context that
     the model was not made for. `older`: earlier versions by name.
@@ -265,6 +265,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     pools: Pools | None = None
     cells: Cells | None = None
     gguf: bool = False
+    vendors: tuple[str, ...] = ()
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
     peaks: Mapping[str, str] = {}

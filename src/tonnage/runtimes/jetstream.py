@@ -19,7 +19,7 @@ SERVING_RUNTIMES.add(
         overhead_source="MaxText, src/MaxText/maxengine.py",
         logits_bytes=6,
         kv_cache_source="MaxText, src/MaxText/maxengine.py",
-        formats=("bf16", "fp32", "int8", "int4", "fp8"),
+        formats=("bf16", "fp16", "fp32", "int8", "int4", "fp8"),
         formats_source="MaxText, src/MaxText/configs/base.yml: quantization",
     ),
 )

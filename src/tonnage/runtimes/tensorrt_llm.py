@@ -26,6 +26,7 @@ NEWEST = ServingRuntime(
     kv_cache_source="TensorRT-LLM, docs/source/features/quantization.md",
     formats=(*BEFORE, "nvfp4", "mxfp4"),
     formats_source="TensorRT-LLM, docs/source/features/quantization.md",
+    vendors=("NVIDIA",),
     peaks={"fp8": "fp8", "nvfp4": "fp4"},  # Model-Optimizer's table: FP8 on Ada and later, FP4 on Blackwell and later
 )
 # until 0.12, tensorrt_llm/plugin/plugin.py: _tokens_per_block 64
