@@ -64,7 +64,8 @@ def test_amounts_that_were_measured_on_nvidia_are_not_passed_off_as_another_vend
     assert not any("NVIDIA" in warning for warning in warnings("qwen3-0.6b", "H100-SXM-80GB"))
     names = [node.name for _, node in trained.memory.walk()]
     assert not [name for name in names if "CUDA" in name]
-    assert any("NVIDIA" in warning for warning in tonnage.serve("qwen3-0.6b", on=on, context=4096).warnings)
+    served = tonnage.serve("qwen3-0.6b", on=on, context=4096, engine="vllm")
+    assert any("NVIDIA" in warning for warning in served.warnings)
 
 
 def test_tensor_parallelism_over_slices_of_a_gpu_is_warned_of():

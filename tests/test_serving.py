@@ -275,12 +275,14 @@ def test_the_default_leaves_room_for_the_pipeline_stages_that_were_asked_for():
         assert serve(read("llama-3.1-8b"), cluster(machine), asked).question["tensor_parallel_size"]["value"] == tensor
 
 
-def test_files_of_llama_cpp_are_judged_as_the_engine_would_run_them_and_it_says_so():
-    for machine, said in (
-        ("rtx-4090", "judged as vllm would run it"),
-        ("m4-max-128gb", "turns GGUF weights into 16 bits"),
-    ):
+def test_files_of_llama_cpp_are_run_by_it_and_another_engine_is_warned_about():
+    for machine in ("rtx-4090", "m4-max-128gb"):
         answer = serve(read("qwen3-8b"), cluster(machine), ServingOptions(context=4096, weights="Q4_K_M"))
+        assert answer.question["engine"]["value"] == "llama.cpp"
+        assert not any("GGUF" in warning for warning in answer.warnings)
+    for engine, said in (("vllm", "judged as vllm would run it"), ("transformers", "turns GGUF weights into 16 bits")):
+        asked = ServingOptions(context=4096, weights="Q4_K_M", engine=engine)
+        answer = serve(read("qwen3-8b"), cluster("rtx-4090"), asked)
         assert any(said in warning for warning in answer.warnings)
 
 

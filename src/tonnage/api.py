@@ -88,7 +88,18 @@ def serve(
     - max_num_seqs [requests]: that the engine runs at once
     - gpu_memory_utilization [0 to 1]: part of the memory that the engine takes
     - enforce_eager [switch]: without captured graphs
-    - engine [name]: vllm or transformers
+    - engine [name]: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron, jetstream or generic
+    - engine_version [version]: an earlier one, whose rules differ
+    - attention_data_parallel_size [groups]: that each keep the attention for their own requests and share the experts
+    - layers_on_accelerator [layers]: the last ones, the head counted as one (llama.cpp)
+    - expert_layers_on_host [layers]: the first ones, whose experts stay in host memory (llama.cpp)
+    - weights_on_host [bytes]: of each rank that stay in host memory (vllm, sglang)
+    - draft_model [name]: the model that drafts
+    - draft_tokens [tokens]: guessed ahead in each step
+    - acceptance [0 to 1]: probability that a guessed token is taken
+    - lora_adapters [adapters]: held at the same time
+    - lora_rank [rank]: of the adapters
+    - storage_read_bandwidth [bytes/s]: at which a node reads weights
     """
     said = _options(ServingOptions, options)
     return _with_text(answers.serve(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))

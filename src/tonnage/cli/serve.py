@@ -4,7 +4,7 @@ import argparse
 
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, length, number, size, word
-from tonnage.units import parse_bytes
+from tonnage.units import parse_bytes, parse_rate
 
 HELP = "does this model serve these requests, and how many would fit?"
 OPTIONS = (
@@ -19,7 +19,7 @@ OPTIONS = (
     Option("max_num_seqs", "requests that the engine runs at once", size, (), "requests", "the engine's own"),
     Option("gpu_memory_utilization", "part of the memory that the engine takes", number, (), "0 to 1", "vllm's 0.92"),
     Option("enforce_eager", "without captured graphs (vllm, sglang)"),
-    Option("engine", "vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast or generic", word, unit="name", default="vllm; llama.cpp for GGUF, on CPUs and Apple"),
+    Option("engine", "vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron, jetstream or generic", word, unit="name", default="vllm; llama.cpp for GGUF, on CPUs and Apple"),
     Option("engine_version", "an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp", word, unit="version", default="the newest"),
     Option("attention_data_parallel_size", "groups of ranks that each keep the attention for their own requests and share the experts", size, ("--dp-attention",), "groups", "1"),
     Option("layers_on_accelerator", "layers, the head counted as one, that are on the accelerator (llama.cpp)", size, ("--n-gpu-layers", "-ngl"), "layers", "all"),
@@ -29,7 +29,8 @@ OPTIONS = (
     Option("draft_tokens", "tokens guessed ahead in each step", size, ("--num-speculative-tokens",), "tokens", "none"),
     Option("acceptance", "probability that a guessed token is taken", number, (), "0 to 1", "0"),
     Option("lora_adapters", "adapters held at the same time", size, ("--max-loras",), "adapters", "none"),
-    Option("lora_rank", "rank of the adapters", size, ("--max-lora-rank",), "", "16"),
+    Option("lora_rank", "rank of the adapters", size, ("--max-lora-rank",), "rank", "16"),
+    Option("storage_read_bandwidth", "bytes a second that a node reads weights at, such as 6GB/s", parse_rate, (), "bytes/s", "its own drives"),
 )  # fmt: skip
 
 

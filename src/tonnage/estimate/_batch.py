@@ -22,7 +22,9 @@ def batch_limits(engine: ServingRuntime, plan: ServingPlan, accelerator: Acceler
     tokens = plan.max_num_batched_tokens
     if tokens is None:
         full = requests * plan.context
-        tokens = min(limit.tokens * ranks or full, full)
+        tokens = plan.context if limit.one_prompt else min(limit.tokens * ranks or full, full)
+    if plan.chunked_prefill is False:
+        tokens = max(tokens, plan.context)  # a prompt is one pass
     if engine.cells is not None:
         return Limits(tokens, requests)
     return Limits(tokens, requests if plan.max_num_seqs else min(requests, tokens))

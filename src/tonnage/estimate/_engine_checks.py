@@ -62,7 +62,15 @@ def loads(engine: ServingRuntime, found: str) -> bool:
 
 
 def check_format(model: Model, weights: str | None, engine: ServingRuntime, accelerator: Accelerator) -> None:
-    """A format that the engine does not load, or not on this accelerator."""
+    """An accelerator that the engine does not run on; a format that it does not load, or not there."""
+    if engine.vendors and accelerator.vendor not in engine.vendors:
+        others = [
+            name for name in SERVING if accelerator.vendor in (serving_runtime(name).vendors or (accelerator.vendor,))
+        ]
+        raise InvalidPlan(
+            f"engine: {engine.version} runs on accelerators of {', '.join(engine.vendors)}. Got {accelerator.name} of {accelerator.vendor}. "
+            f"Nearest: {', '.join(others)}."
+        )
     found = stored_format(model, weights)
     if not loads(engine, found):
         others = [name for name in SERVING if name != engine.name and loads(serving_runtime(name), found)]

@@ -151,6 +151,24 @@ def _gpt_fast(name: str, plan: ServingPlan, cluster: Cluster) -> str:
     return " ".join(words)
 
 
+def _neuron(name: str, plan: ServingPlan, cluster: Cluster) -> str:
+    """vLLM's plugin: the batch is compiled in."""
+    words = ["vllm serve", quote(name), *_sizes("--tensor-parallel-size", "--pipeline-parallel-size", plan)]
+    words += [f"--max-model-len {plan.context}", f"--max-num-seqs {plan.concurrency}"]
+    return " ".join(["VLLM_NEURON_FRAMEWORK=neuronx-distributed-inference", *words])
+
+
+def _jetstream(name: str, plan: ServingPlan, cluster: Cluster) -> str:
+    each = plan.concurrency / plan.tensor_parallel_size
+    words = [
+        "python -m MaxText.maxengine_server MaxText/configs/base.yml",
+        f"model_name={quote(name)}",
+        f"max_target_length={plan.context}",
+    ]
+    words += [f"per_device_batch_size={each:g}", f"ici_tensor_parallelism={plan.tensor_parallel_size}"]
+    return " ".join(words)
+
+
 def _generic(name: str, plan: ServingPlan, cluster: Cluster) -> str:
     words = ["text-generation-launcher", f"--model-id {quote(name)}", f"--max-total-tokens {plan.context}"]
     words += [f"--num-shard {plan.tensor_parallel_size}"] if plan.tensor_parallel_size > 1 else []
@@ -163,7 +181,7 @@ KV_WORDS: Mapping[str, str] = {"fp8-e4m3": "fp8_e4m3", "fp8-e5m2": "fp8_e5m2", "
 GGML_WORDS: Mapping[str, str] = {"fp32": "f32", "fp16": "f16"}
 WRITERS: Mapping[str, Callable[[str, ServingPlan, Cluster], str]] = {
     "vllm": _vllm, "sglang": _sglang, "tensorrt-llm": _tensorrt, "llama.cpp": _llama_cpp, "ollama": _ollama,
-    "transformers": _transformers, "gpt-fast": _gpt_fast, "generic": _generic,
+    "transformers": _transformers, "gpt-fast": _gpt_fast, "neuron": _neuron, "jetstream": _jetstream, "generic": _generic,
 }  # fmt: skip
 
 

@@ -11,12 +11,12 @@ _MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H10
 
 
 def warn_of_machine(
-    question: Question, cluster: Cluster, compute: str, tensor_parallel_size: int, *, fixed_counted: bool
+    question: Question, cluster: Cluster, compute: str, tensor_parallel_size: int, *, fixed_counted: bool | None
 ) -> None:
     """Warn of arithmetic that the accelerator does not have, of fixed amounts of another vendor, of slices that cannot talk.
 
     `compute` names the peak that matrix products need. `fixed_counted`: amounts measured on NVIDIA are in the figure whatever the
-    vendor; else they are left out.
+    vendor; else they are left out; None: there are none.
     """
     accelerator = cluster.accelerator
     if accelerator.dense_flops and compute not in accelerator.dense_flops:
@@ -24,7 +24,7 @@ def warn_of_machine(
         wide = compute in ("bf16", "fp16") and not {"bf16", "fp16"} & set(accelerator.dense_flops)
         what = "which says nothing of whether it runs" if wide else f"{compute} may be slow on it, or not run"
         question.warn(f"no source gives a {compute} peak of {accelerator.name}: {what}. Peaks are known of {known}.")
-    if accelerator.vendor not in MEASURED_VENDORS:
+    if fixed_counted is not None and accelerator.vendor not in MEASURED_VENDORS:
         what = (
             "what the engine holds beside its tensors was measured on NVIDIA, and is taken over"
             if fixed_counted

@@ -12,6 +12,7 @@ from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, ordered
+from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import ServingOptions, serving_plan
@@ -19,6 +20,7 @@ from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
+FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
 SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
 BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
 MANY = 8  # times the machine: no larger one is proposed
@@ -79,19 +81,31 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     yield _ladder("max_num_batched_tokens", _halves(limits.tokens, least) if least else ())
     graphs = engine.graphs[0] and not plan.enforce_eager and cluster.accelerator.kind == "gpu"
     yield _ladder("enforce_eager", (True,) if graphs else ())
+    yield from _to_host(model, plan, engine, cluster)
     yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
     yield from _more(replicas)
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
     whole = range((plan.context - 1) // BLOCK * BLOCK, 0, -BLOCK)
     yield _ladder("context", whole if whole else range(plan.context - 1, 0, -1), "workload")
-    yield _ladder("kv_cache", ("fp8",), "numerics")
+    yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
-    yield _ladder("weights", NARROWER[1:] if old else NARROWER, "numerics")  # fp8 needs what has bf16 too
+    narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
+    yield _ladder("weights", FILES if engine.gguf else narrower, "numerics")
+
+
+def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:
+    """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole layers."""
+    if engine.name != "llama.cpp" or not has_host(engine, cluster.accelerator) or cluster.accelerator.memory.unified:
+        return
+    if expert_counts(model) and not plan.expert_layers_on_host:
+        yield _ladder("expert_layers_on_host", range(1, model.num_layers + 1))
+    if plan.layers_on_accelerator is None:
+        yield _ladder("layers_on_accelerator", range(model.num_layers, plan.pipeline_parallel_size - 1, -1))
 
 
 def _shares(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster) -> tuple[float, ...]:
     """Larger parts of the memory for the engine, which leave its context room."""
-    if engine.memory_share is None or plan.gpu_memory_utilization is not None:
+    if engine.memory_share is None or engine.share_of != "total" or plan.gpu_memory_utilization is not None:
         return ()
     usable = cluster.accelerator.memory.usable_bytes
     return tuple(share for share in SHARES if usable * (1 - share) >= engine.context + plan.reserve_bytes)
@@ -109,6 +123,12 @@ def _more(replicas: _Replicas) -> Iterator[Ladder]:
     """
     machines, plan = replicas.machines, replicas.plan
     counts = machines.larger(MANY)
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if engine.cells is not None and engine.cells.by_layers:
+        most = min(machines.node_size, replicas.model.num_layers)
+        layers = [{"on": n, "tensor_parallel_size": 1, "pipeline_parallel_size": min(n, most)} for n in counts]
+        yield Ladder(tuple(layers), "machine")
+        return
     tensor = {"tensor_parallel_size": plan.tensor_parallel_size}
     if plan.concurrency > 1:
         yield Ladder(tuple({"on": count, **tensor} for count in counts), "machine")

@@ -16,6 +16,7 @@ from tonnage.estimate._best_models import BestModels
 from tonnage.estimate._counted import Conventions
 from tonnage.estimate._edge import edge_seconds
 from tonnage.estimate._host import HostMemory, host_memory
+from tonnage.estimate._load_time import load_figures
 from tonnage.estimate._method import model_flops
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
@@ -259,7 +260,7 @@ def serve(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
-        slopes=serving_slopes(made), serving=serving_figures(model, made, plan, usable),
+        slopes=serving_slopes(made), serving=serving_figures(model, made, plan, usable) | load_figures(made, plan, cluster, options.storage_read_bandwidth),
         advice=tuple(serving_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
     )  # fmt: skip
 

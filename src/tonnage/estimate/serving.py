@@ -26,6 +26,7 @@ from tonnage.precisions import precision
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
+NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds nothing beside its tensors
 _KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
 
 
@@ -110,15 +111,17 @@ class _Replica:
     def _held(self) -> RequestCache | None:
         """What the engine sets aside for a request; None: what is kept."""
         engine, s, t = self.engine, self.plan.context, self.shares.t
+        alone = self.plan.prefix_caching is False  # a state has no copies at the ends of prefixes
         if engine.pools is not None:
-            return PooledCache(s, t, self._width, engine.pools)
+            return PooledCache(s, t, self._width, replace(engine.pools, state_slots=1) if alone else engine.pools)
         if engine.cells is not None:
             return CellCache(s, t, self._width, engine.cells, self.limits.tokens)
         if engine.paging is None:
             return None
         batches = self.plan.pipeline_parallel_size + engine.paging.spare_batches
         in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
-        return PagedCache(s, t, self._width, engine.paging, in_flight)
+        paging = replace(engine.paging, state_copies=1) if alone else engine.paging
+        return PagedCache(s, t, self._width, paging, in_flight)
 
     def _of_draft(self, stage: Stage, what: str, name: str) -> list[Term]:
         """The cache of a draft model, which is whole on the last stage."""
@@ -155,16 +158,18 @@ class _Replica:
         for op in () if experts_alone else stage.ops + stage.tower_ops:
             for weight, size in op_bytes(self.stored, op):
                 split = "tensor" if weight.split == "vocab" else weight.split
-                parts.append(self._stored(weight.name, Group(split, weight.heads, weight.num_parameters), size))
+                multiple = self.engine.vocabulary_multiple if weight.split == "vocab" else 1
+                rows = ceil_div(weight.rows, multiple) * multiple
+                group = Group(split, weight.heads, weight.num_parameters * rows // weight.rows)
+                parts.append(self._stored(weight.name, group, size * rows / weight.rows))
         away = host_experts(stage, self.plan)
         for block, count in stage.layers + stage.towers:
             kept = {"expert": count - away.get(block, 0)}
-            groups = _block_bytes(self.model, self.stored, block)
             shown: dict[int, list[Term]] = {}
-            for (split, heads), (number, size) in groups.items():
-                times = away.get(block, 0) * (split == "expert") if experts_alone else kept.get(split, count)
+            for (cut, heads), (number, size) in _block_bytes(self.model, self.stored, block).items():
+                times = away.get(block, 0) * (cut == "expert") if experts_alone else kept.get(cut, count)
                 if times:
-                    shown.setdefault(times, []).append(self._stored("", Group(split, heads, number), size))
+                    shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
             for times, one in shown.items():
                 name = f"{block.name}s" if times == count else f"experts of {block.name}s"
                 parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
@@ -252,7 +257,7 @@ class _Replica:
         return Term.sum("runtime overhead", *parts, *([left] if left else []), unit="bytes")
 
     def _has_no_context(self) -> bool:
-        return self.accelerator is not None and self.accelerator.kind in ("cpu", "apple")
+        return self.accelerator is not None and self.accelerator.kind in NO_CONTEXT
 
     def _left_free(self, fixed: Number, weights: Term, activations: Term) -> Term | None:
         """What the engine leaves free of an accelerator, by how its share is meant."""

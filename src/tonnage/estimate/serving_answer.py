@@ -28,7 +28,7 @@ from tonnage.estimate._engine_checks import (
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._static_share import static_share
-from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving import NO_CONTEXT, ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.quantization import FILE_TYPES
@@ -42,7 +42,7 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank")  # fmt: skip
+          "lora_rank", "storage_read_bandwidth")  # fmt: skip
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 
 
@@ -72,6 +72,7 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     acceptance: float | None = None
     lora_adapters: int | None = None
     lora_rank: int | None = None
+    storage_read_bandwidth: int | None = None
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -92,7 +93,9 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check_heads(model, tensor, engine)
     check_tensor_parallel(model, tensor)
     check_positions(model, context, "context")
-    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True)
+    bare = engine.cells is not None and engine.cells.host_table and cluster.accelerator.kind in NO_CONTEXT
+    holds = not bare and (engine.process or engine.communicators or engine.context)
+    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     check_experts(model, expert, 1, tensor * groups)
     if pipeline > model.num_layers:
@@ -114,9 +117,9 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     return plan
 
 
-def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, int]:
+def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Layers, or their experts, that stay in host memory."""
-    said: dict[str, int] = {}
+    said: dict[str, Any] = {}
     if o.layers_on_accelerator is not None:
         said["layers_on_accelerator"] = q.put("layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more")  # fmt: skip
     if o.expert_layers_on_host is not None:
@@ -179,7 +182,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
         q.warn(
             f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
         )
-    q.put("engine_version", engine.version, "runtime", engine.source)
+    q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
     share = o.gpu_memory_utilization
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
@@ -242,7 +245,8 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
         raise MissingDatum(f"{model.name} names no context. Say one: --context 8k.")
     context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
-        q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.")
+        rule = f" {engine.longer}; the longest valid one is {model.context}." if engine.longer else ""
+        q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.{rule}")
     return int(context)
 
 

@@ -1,7 +1,6 @@
 """Memory of engines besides vLLM: what SGLang reserves, what llama.cpp allocates, adapters, and what stays on the host."""
 
 from tonnage.formula import ceil_div, formula, maximum, minimum
-from tonnage.units import MIB
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/model_executor/model_runner.py: profile_max_num_token")
@@ -13,31 +12,31 @@ def dynamic_bytes(U, u):
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings")
 def activation_reserve_bytes(T):
     """What is reserved for attention's constants and for a chunk of T tokens."""
-    return (512 + 1.5 * maximum(T, 2048)) * MIB
+    return (512 + 1.5 * maximum(T, 2048)) * 2**20
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings")
 def parallel_reserve_bytes(t, p):
     """What is reserved for many ranks: a GiB for each eight."""
-    return t * p / 8 * 1024 * MIB
+    return t * p / 8 * 1024 * 2**20
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: reserve_for_graph_mb")
 def graph_reserve_bytes(n_graph):
     """What is reserved for captured graphs of decoding."""
-    return 2 * n_graph * MIB
+    return 2 * n_graph * 2**20
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: reserve_for_graph_mb")
 def attention_groups_reserve_bytes(n_graph, n_dp):
     """What is reserved for captured graphs whose attention runs in groups: more where they are large."""
-    return n_graph * n_dp * (3 + 1.5 * minimum(maximum(n_graph - 300, 0), 1)) * MIB
+    return n_graph * n_dp * (3 + 1.5 * minimum(maximum(n_graph - 300, 0), 1)) * 2**20
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings")
 def least_reserve_bytes(U):
     """10 GiB, on accelerators of more than 60."""
-    return 10 * 1024 * MIB * minimum(maximum(U // MIB - 60 * 1024, 0), 1)
+    return 10 * 1024 * 2**20 * minimum(maximum(U // 2**20 - 60 * 1024, 0), 1)
 
 
 @formula(unit="bytes", source="TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py: _cal_max_memory")
@@ -74,7 +73,7 @@ def window_pool_tokens(s, r, B):
     return minimum(s, r) + B
 
 
-@formula(unit="", source="SGLang, sglang/srt/model_executor/pool_configurator.py: HybridSWAPoolConfigurator")
+@formula(unit="tokens", source="SGLang, sglang/srt/model_executor/pool_configurator.py: HybridSWAPoolConfigurator")
 def window_token_share(u):
     """Tokens of the pool of windows for each token of the pool of full attention."""
     return u

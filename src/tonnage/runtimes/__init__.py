@@ -14,10 +14,21 @@ from tonnage.runtimes._base import ServingRuntime as ServingRuntime
 from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
 
 TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed", "nanotron", "torchtune", "unsloth", "litgpt")
-SERVING = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama", "transformers", "gpt-fast", "generic")
+SERVING = (
+    "vllm",
+    "sglang",
+    "tensorrt-llm",
+    "llama.cpp",
+    "ollama",
+    "transformers",
+    "gpt-fast",
+    "neuron",
+    "jetstream",
+    "generic",
+)
 # How else people write them; letters and digits alone are compared.
 SERVING_ALIASES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm", "tensorrt": "tensorrt-llm", "llamaserver": "llama.cpp", "ggml": "llama.cpp",
-                   "hf": "transformers", "huggingface": "transformers", "textgenerationinference": "generic", "tgi": "generic"}  # fmt: skip
+                   "nxd": "neuron", "nxdinference": "neuron", "vllmneuron": "neuron", "maxtext": "jetstream", "hf": "transformers", "huggingface": "transformers", "textgenerationinference": "generic", "tgi": "generic"}  # fmt: skip
 
 
 def training_runtime(name: str, version: str = "") -> TrainingRuntime:

@@ -151,7 +151,7 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan says.
 
     `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`: so
-    much for each rank.
+    much for each rank. `one_prompt`: a pass is the prompt of one request.
     """
 
     tokens: int
@@ -161,6 +161,7 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     named: str = ""
     but_named: tuple[str, ...] = ()
     each_rank: bool = False
+    one_prompt: bool = False
 
 
 class Step(Struct, frozen=True):
@@ -234,11 +235,12 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
-    `gguf`: it loads such files as they are. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
+    `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
     peak that an accelerator must have for one. `context_steps`: its default context by all accelerators' memory: (bytes from, tokens), the most first.
-    `split`: how a pipeline deals out layers. `older`: earlier versions by name. `mixes_prompts`: a pass
-    takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is let in only when its whole
-    answer fits.
+    `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is
+    let in only when its whole answer fits.
+    `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it. `longer`: what it says of a context that
+    the model was not made for. `older`: earlier versions by name.
     """
 
     name: str
@@ -265,11 +267,14 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     pools: Pools | None = None
     cells: Cells | None = None
     gguf: bool = False
+    vendors: tuple[str, ...] = ()
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
     peaks: Mapping[str, str] = {}
     context_steps: tuple[tuple[int, int], ...] = ()
     split: str = "even"
+    vocabulary_multiple: int = 1
+    longer: str = ""
     older: Mapping[str, "ServingRuntime"] = {}
     mixes_prompts: bool = True
     chunks_prompts: bool = True

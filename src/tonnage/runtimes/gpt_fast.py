@@ -20,7 +20,7 @@ SERVING_RUNTIMES.add(
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
         logits_bytes=6,
         kv_cache_source="gpt-fast, model.py: KVCache",
-        formats=("bf16", "int8", "int4"),
+        formats=("bf16", "fp16", "int8", "int4"),
         formats_source="gpt-fast, quantize.py",
     ),
 )

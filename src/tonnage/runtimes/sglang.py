@@ -50,13 +50,14 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in the reserve
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,  # 16 bit, fp32, probabilities
-    state_bytes=4,
     kv_cache={"bf16": "bf16", "fp8": "fp8-e4m3", "fp8_e4m3": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
     kv_cache_source="SGLang, sglang/srt/arg_groups/fields/model.py: kv_cache_dtype",
     formats=("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq", "awq", "nf4", "fp4", "mxfp8", "mxfp4", "nvfp4", "gguf"),
     formats_source="SGLang, sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES",
     split="rest last",
     mixes_prompts=False,  # unless --enable-mixed-chunk
+    vocabulary_multiple=64,  # sglang/srt/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
+    longer="SGLang, sglang/srt/configs/model_config.py, refuses it unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
 )  # fmt: skip
 
 

@@ -22,12 +22,12 @@ NEWEST = ServingRuntime(
     graphs=(0, 0),  # in what the cache leaves
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,
-    state_bytes=4,
     kv_cache={"fp8": "fp8-e4m3", "nvfp4": "nvfp4"},
     kv_cache_source="TensorRT-LLM, docs/source/features/quantization.md",
     formats=(*BEFORE, "nvfp4", "mxfp4"),
     formats_source="TensorRT-LLM, docs/source/features/quantization.md",
     reserves_answers=True,  # CapacitySchedulerPolicy.GUARANTEED_NO_EVICT
+    vendors=("NVIDIA",),
     peaks={"fp8": "fp8", "nvfp4": "fp4"},  # Model-Optimizer's table: FP8 on Ada and later, FP4 on Blackwell and later
 )
 # until 0.12, tensorrt_llm/plugin/plugin.py: _tokens_per_block 64

@@ -78,6 +78,7 @@ SERVING_RUNTIMES.add(
             "nvfp4": "nvfp4",
         },
         kv_cache_source="vLLM, vllm/config/cache.py: CacheDType",
+        longer="vLLM, vllm/config/model.py, refuses it unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
         logits_bytes=14,  # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them
     ),
 )

@@ -9,8 +9,7 @@ from tonnage.estimate._batch import batch_limits
 from tonnage.estimate.inference._pass import PassTime, Spent
 from tonnage.estimate.inference._rates import ServingRates, serving_rates
 from tonnage.estimate.inference._work import Work, kv_bytes, stage_works
-from tonnage.estimate.load._policy import Policy
-from tonnage.estimate.load.steady import Steady, steady
+from tonnage.estimate.load import Policy, Steady, steady
 from tonnage.formula import Number, maximum
 from tonnage.formulas import passes as f
 from tonnage.runtimes import serving_runtime

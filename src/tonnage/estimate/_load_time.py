@@ -1,0 +1,42 @@
+"""Seconds until a replica's weights are on its accelerators: from disk into host memory, and over the host's links, which overlap."""
+
+from tonnage.breakdown import Term
+from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.storage import DRIVE_SOURCE, drives_of
+from tonnage.formulas import serving as g
+from tonnage.formulas import storage as s
+from tonnage.formulas import time as t
+from tonnage.spec import Cluster, ServingPlan
+from tonnage.units import GB
+
+READ_RATE = 6.5 * GB  # of one drive, as DRIVE_SOURCE has it
+
+
+def load_figures(
+    made: ServingMemory, plan: ServingPlan, cluster: Cluster, bandwidth: float | None = None
+) -> dict[str, Term]:
+    """`bandwidth` [bytes/s]: at which a node reads; None: that of its own drives. Nothing where neither is known."""
+    rate = _reading(cluster, bandwidth)
+    if rate is None:
+        return {}
+    ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size
+    each = max((rank.memory.child("weights") for rank in made.ranks), key=lambda term: term.value)
+    on_node = Term.of("ranks of a replica on a node", g.ranks_of_replica, n=min(ranks, cluster.accelerators_per_node))
+    read = Term.product("weights of a node", "bytes", on_node, each)
+    parts = [Term.ratio("from disk", "seconds", read, rate)]
+    link = cluster.accelerator.host_link
+    if link is not None and not cluster.accelerator.memory.unified:
+        source = f"{cluster.accelerator.name}: {link.name}"
+        parts.append(
+            Term.of("to the accelerator", t.transfer_seconds, source=source, M=each.value, W=link.bytes_per_second)
+        )
+    return {"load_time": Term.max("time to load, at best", *parts)}
+
+
+def _reading(cluster: Cluster, bandwidth: float | None) -> Term | None:
+    if bandwidth is not None:
+        return Term.of("reading", s.drives_rate, source="given", drives=1, W=bandwidth)
+    local = drives_of(cluster.node) if cluster.node is not None else None
+    if local is None:
+        return None
+    return Term.of("reading", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=local.count, W=READ_RATE)

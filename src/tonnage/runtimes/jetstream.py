@@ -1,0 +1,25 @@
+"""JetStream with MaxText on TPUs: a decoding state of so many slots of one length, allocated whole; prompts are prefilled one by one."""
+
+from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+
+SERVING_RUNTIMES.add(
+    "jetstream",
+    ServingRuntime(
+        name="jetstream",
+        version="JetStream with MaxText",
+        source="MaxText, src/MaxText/maxengine.py: init_decode_state",
+        memory_share=None,
+        share_of="nothing",
+        limits=(BatchLimit(tokens=0, requests=0, one_prompt=True),),
+        paging=None,
+        cells=Cells(multiple=1, windows=False, flash=True, host_table=False, by_layers=False),
+        process=0,  # what libtpu holds nobody published
+        communicators=0,
+        graphs=(0, 0),
+        overhead_source="MaxText, src/MaxText/maxengine.py",
+        logits_bytes=6,
+        kv_cache_source="MaxText, src/MaxText/maxengine.py",
+        formats=("bf16", "fp16", "fp32", "int8", "int4", "fp8"),
+        formats_source="MaxText, src/MaxText/configs/base.yml: quantization",
+    ),
+)
