@@ -22,11 +22,11 @@ WHERE = Path(__file__).parents[1] / "src" / "tonnage" / "estimate" / "inference"
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 # (least, first guess, most): physical limits, not what a row would like
 CORE = {
-    "weights": (0.6, 0.85, 0.95), "cache": (0.6, 0.85, 0.95), "cast": (0.5e-6, 3e-6, 12e-6), "mixture": (2e-6, 10e-6, 80e-6),
+    "weights": (0.6, 0.85, 0.95), "cache": (0.6, 0.85, 0.92), "cast": (0.5e-6, 3e-6, 12e-6), "mixture": (2e-6, 10e-6, 80e-6), "mixture_launches": (2, 15, 100),
     "other": (0.3e-6, 1.5e-6, 5e-6), "products": (0.5, 0.8, 1.3), "experts": (0.15, 0.5, 1.2),
     "packed": (0.5, 0.85, 1.0),
 }  # fmt: skip
-OF_ENGINE = {"step": (5e-5, 5e-4, 5e-3), "request": (1e-7, 3e-6, 5e-5), "prompt": (3e-7, 30e-6, 2e-4), "arrive": (1e-3, 20e-3, 200e-3), "floors": (0.3, 1.0, 2.0)}
+OF_ENGINE = {"step": (5e-5, 5e-4, 5e-3), "request": (1e-7, 3e-6, 5e-5), "prompt": (3e-7, 30e-6, 2e-4), "arrive": (1e-3, 20e-3, 60e-3), "floors": (0.3, 1.0, 2.0)}
 TTFT_VOTE = 0.4  # of a TTFT beside a TPOT: what a client's clock and a queue make of it scatters more
 SCALE = 0.08  # a relative error from which on a row pulls less
 

@@ -61,7 +61,7 @@ class PassTime:
         if p > 1:
             total[5] = total[5] + (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width).seconds
         done = sum(total)
-        asked = self.engine.kernel * sum(work.launches for work in self.works) if self.is_eager else 0
+        asked = self.engine.kernel * sum(self._launches(work) for work in self.works) if self.is_eager else 0
         waits = maximum(asked - done, 0) + self._on_host(prompt_tokens, requests * checked) + self.engine.step + self.engine.request * requests
         return Spent(*total, engine=waits)
 
@@ -77,6 +77,10 @@ class PassTime:
         """Bytes of one layer's experts on a rank that a pass reads."""
         touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
         return touched / self.plan.expert_parallel_size * each.bytes
+
+    def _launches(self, work: Work) -> Number:
+        """Kernels that the host asks for in a pass that no graph replays."""
+        return work.launches + self.rates.mixture_launches * sum(each.layers for each in work.experts)
 
     @property
     def is_eager(self) -> bool:
@@ -98,7 +102,7 @@ class PassTime:
         experts = sum((self._expert(each, prompt_tokens + decoded) for each in work.experts), 0.0)
         attention = sum((self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a) for each in work.attending), 0.0)
         scans = self._scan(work, tokens, requests / a)
-        kernels = work.kernels * self.rates.other * self.engine.floors + work.launches * self.engine.prompt * (prompt_tokens > 0)
+        kernels = work.kernels * self.rates.other * self.engine.floors + self._launches(work) * self.engine.prompt * (prompt_tokens > 0)
         here = 1 - self.host.layers
         products, attention, scans = products * here, attention * here, scans * here
         return products, experts * (1 - self.host.experts), attention, scans, kernels, self._exchanges(work, tokens, a)

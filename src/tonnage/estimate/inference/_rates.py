@@ -32,7 +32,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Everything that passes are fitted with.
 
     Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does: `product`, `cast` more of one
-    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing, `other`, `reduce` of an all-reduce.
+    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing (so many launches `mixture_launches`, where no graph replays them), `other`, `reduce` of an all-reduce.
     `packed`: share of `weights` that products reach whose weights are expanded first.
     `products`: share of the peak over that of training's large products, `experts` of those of experts over that. `engines`: by name, others as `generic`.
     """
@@ -43,6 +43,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cast: float
     attention: float
     mixture: float
+    mixture_launches: float
     other: float
     reduce: float
     products: float = 1.0

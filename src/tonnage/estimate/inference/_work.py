@@ -20,8 +20,8 @@ from tonnage.spec import Accelerator, ServingPlan
 WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
 FP32_BYTES = 4.0
 # Kernels besides products that layers are written with: an op's own (a norm, an activation, a residual's sum), those around attention's core (positions, the
-# cache's entry, the core), those around routed experts (choice, sorting, counts, two grouped products, activation, sum).
-OWN, AROUND_CORE, AROUND_EXPERTS = 1, 3, 8
+# cache's entry, the core). Those around routed experts are a rate of their own.
+OWN, AROUND_CORE = 1, 3
 
 
 class Products(Struct, frozen=True, eq=False, kw_only=True):
@@ -225,7 +225,7 @@ def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
     """Kernels of an op besides its products, and of those."""
     matrices = _multiplied(op)
     products = sum(not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False))
-    return OWN + AROUND_CORE * bool(op.core()) + AROUND_EXPERTS * isinstance(op, MoE), products
+    return OWN + AROUND_CORE * bool(op.core()), products
 
 
 def _made(found: dict[tuple[str, bool, bool], list[Number]]) -> tuple[Products, ...]:
