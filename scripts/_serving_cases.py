@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from tonnage.errors import TonnageError
 from tonnage.estimate.inference._pass import PassTime
 from tonnage.estimate.inference._rates import ServingRates
-from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
-from tonnage.spec import Load
+from tonnage.estimate.inference.times import ServingTimes, pass_time
 from tonnage.validation import read, references_of
+from tonnage.validation._serving_speed._predict import predict_times, room
 from tonnage.validation.serving_speed import Asked, asked, measured_quantities
 
 ROWS = Path(__file__).parents[1] / "validation"
@@ -27,6 +27,7 @@ class Case(Struct, frozen=True, eq=False):
     asked: Asked
     measured: dict[str, float]
     completeness: str
+    pool: float | None
 
     @property
     def plan(self):
@@ -48,15 +49,15 @@ def cases() -> list[Case]:
         key = (question.cell, repr(question.plan), repr(question.load), tuple(sorted(measured.items())))
         if measured and key not in seen:
             seen.add(key)
-            found.append(Case(row.id, question, measured, row.completeness_class))
+            pool = room(question.model, question.plan, question.cluster)
+            found.append(Case(row.id, question, measured, row.completeness_class, pool))
     return found
 
 
 def predicted(case: Case, rates: ServingRates) -> ServingTimes:
     """What the product says."""
     a = case.asked
-    made = pass_time(a.model, a.plan, a.cluster, rates)
-    return times(made, policy(a.plan, a.cluster.accelerator), a.load, a.rounds)
+    return predict_times(a.model, a.plan, a.load, a.cluster, a.rounds, rates, case.pool)
 
 
 class Side(Struct, eq=False):
@@ -98,7 +99,9 @@ class Side(Struct, eq=False):
         decode, more, alone = self.parts(made)
         tpot = decode + self.share * more
         ttft = made.engine.arrive + (self.cases[0].plan.poll_passes - 1) / 2 * tpot + self.passes * alone
-        return tpot, ttft
+        whole = ttft + tpot * (self.output - 1)
+        return {"tpot_seconds": tpot, "ttft_seconds": ttft, "end_to_end_seconds": whole,
+                "output_tokens_per_second": self.running * self.output / whole}  # fmt: skip
 
 
 def sides(found: Sequence[Case]) -> list[Side]:

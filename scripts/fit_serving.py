@@ -27,7 +27,7 @@ CORE = {
     "packed": (0.5, 0.85, 1.0),
 }  # fmt: skip
 OF_ENGINE = {"step": (5e-5, 5e-4, 5e-3), "request": (1e-7, 3e-6, 5e-5), "prompt": (3e-7, 30e-6, 2e-4), "arrive": (1e-3, 20e-3, 60e-3), "floors": (0.3, 1.0, 2.0)}
-TTFT_VOTE = 0.4  # of a TTFT beside a TPOT: what a client's clock and a queue make of it scatters more
+VOTES = {"ttft_seconds": 0.4}  # beside a TPOT: what a client's clock and a queue make of it scatters more
 SCALE = 0.08  # a relative error from which on a row pulls less
 
 
@@ -50,12 +50,10 @@ class Fit:
     def residuals(self, x):
         rates, found = self.rates(x), []
         for side in self.sides:
-            tpot, ttft = side.times(rates)
+            made = side.times(rates)
             for n, case in enumerate(side.cases):
-                if "tpot_seconds" in case.measured:
-                    found.append(np.log(tpot[n] / case.measured["tpot_seconds"]))
-                if "ttft_seconds" in case.measured:
-                    found.append(TTFT_VOTE * np.log(ttft[n] / case.measured["ttft_seconds"]))
+                for name, value in case.measured.items():
+                    found.append(VOTES.get(name, 1) * np.log(made[name][n] / value))
         return np.concatenate([found, 0.02 * np.sqrt(len(found) / 200) * (x - self.guess)])
 
     def run(self, rounds: int = 3) -> ServingRates:
@@ -96,12 +94,15 @@ def left_out(found: list[Case], key) -> dict[str, list[tuple[Case, float]]]:
 
 
 def is_core(case: Case) -> bool:
-    return case.asked.source.name == "silicon-sample"
+    """Rows of these engines that say how many requests ran at once."""
+    return case.plan.engine in ENGINES and case.completeness != "indicative" and bool(case.asked.load.concurrency) and not case.asked.is_guessed
 
 
 def report(found, title):
     for name, pairs in sorted(found.items()):
         print(line(f"{title}, {name}", [error for _, error in pairs]))
+        for source in sorted({case.asked.source.name for case, _ in pairs}):
+            print(line(f"{title}, {name}, {source}", [error for case, error in pairs if case.asked.source.name == source]))
         for model in ("llama",):
             own = [error for case, error in pairs if model in case.asked.name]
             if own:
@@ -114,6 +115,7 @@ def main() -> None:
     parser.add_argument("--cells", action="store_true")
     arguments = parser.parse_args()
     found = [case for case in cases() if is_core(case)]
+    print(len(found), "rows")
     rates = Fit(sides(found)).run()
     for name in CORE:
         print(name, f"{getattr(rates, name):.4g}")

@@ -8,11 +8,12 @@ from tonnage.estimate._rates import rates as training_rates
 from tonnage.estimate.inference._host_weights import HostWeights
 from tonnage.estimate.inference._rates import ServingRates
 from tonnage.estimate.inference._work import Attending, Experts, Products, Work
-from tonnage.formula import Number, maximum, minimum
+from tonnage.formula import Number, is_any, maximum, minimum
 from tonnage.formulas import passes as f
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes
+FEW = 16  # tokens of a pass: on any machine, its weights take longer to read than to multiply
 
 
 class Spent(NamedTuple):
@@ -59,7 +60,7 @@ class PassTime:
         total = [sum(each) for each in zip(*parts, strict=True)]
         tokens = (prompt_tokens + requests * checked) / p
         if p > 1:
-            total[5] = total[5] + (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width).seconds
+            total[5] = total[5] + (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
         done = sum(total)
         asked = self.engine.kernel * sum(self._launches(work) for work in self.works) if self.is_eager else 0
         waits = maximum(asked - done, 0) + self._on_host(prompt_tokens, requests * checked) + self.engine.step + self.engine.request * requests
@@ -113,8 +114,14 @@ class PassTime:
         r = self.rates
         kernel = (r.product + (r.cast if each.is_narrow else 0)) * self.engine.floors
         read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
-        arithmetic = f.arithmetic_seconds.evaluate(C=each.flops * tokens, P=self.chip.peak(each.compute), u=self._share(each.compute))
+        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute), tokens)
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
+
+    def _arithmetic(self, flops: Number, compute: str, share: float, tokens: Number) -> Number:
+        """Seconds of arithmetic; nothing where no source gives a peak, if so few tokens pass that reading bounds them on any machine."""
+        if not self.chip.dense_flops and not is_any(tokens > FEW):
+            return 0.0
+        return f.arithmetic_seconds.evaluate(C=flops, P=self.chip.peak(compute), u=share)
 
     def _reads(self, is_packed: bool) -> float:
         """The share of the memory's bandwidth in which weights are read: never more than all of it."""
@@ -124,15 +131,13 @@ class PassTime:
     def _share(self, compute: str) -> float:
         name = {"nvfp4": "fp4", "mxfp4": "fp4", "int8": "fp8"}.get(compute, compute)
         known = self.shares.matrix
-        share = known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * self.engine.products
-        return share
+        return known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * self.engine.products
 
     def _expert(self, each: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
         read = f.read_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
         rows = tokens * each.top_k / e
-        share = self._share(each.compute) * r.experts
-        arithmetic = f.arithmetic_seconds.evaluate(C=rows * each.flops, P=self.chip.peak(each.compute), u=share)
+        arithmetic = self._arithmetic(rows * each.flops, each.compute, self._share(each.compute) * r.experts, tokens)
         kernels = (r.mixture + 2 * (r.cast if each.is_narrow else 0)) * self.engine.floors
         return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
 
@@ -141,12 +146,12 @@ class PassTime:
     def _attention(
         self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
     ) -> Number:  # fmt: skip
-        peak = self.chip.peak(self._wide)
+        tokens = maximum(prompt_tokens, requests)
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
         read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache)
-        decoded = f.arithmetic_seconds.evaluate(C=held * checked * each.flops, P=peak, u=self.shares.matrix["bf16"])
+        decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"], tokens)
         seen = f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window) if each.window else prompt_keys
-        prompts = f.arithmetic_seconds.evaluate(C=seen * each.prompt_flops, P=peak, u=self.shares.attention)
+        prompts = self._arithmetic(seen * each.prompt_flops, self._wide, self.shares.attention, tokens)
         return each.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 
     @property
@@ -157,7 +162,7 @@ class PassTime:
         if not work.recurrences:
             return 0.0
         read = f.read_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
-        arithmetic = f.arithmetic_seconds.evaluate(C=work.scan_flops * tokens, P=self.chip.peak(self._wide), u=training_rates().scan)
+        arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide, training_rates().scan, tokens)
         return maximum(read, arithmetic) + work.recurrences * self.rates.attention
 
     # ---- exchanges ----

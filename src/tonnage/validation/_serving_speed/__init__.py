@@ -9,13 +9,15 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.errors import MissingDatum, TonnageError
+from tonnage.estimate.inference._rates import ServingRates
+from tonnage.estimate.inference.times import ServingTimes
 from tonnage.spec import Cluster, Load, ServingPlan
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._serving_speed._figures import Figure, Quantity, Times, figure_of
 from tonnage.validation._serving_speed._machines import cluster_of
 from tonnage.validation._serving_speed._models import model_of
-from tonnage.validation._serving_speed._predict import predict_times
+from tonnage.validation._serving_speed._predict import predict_times, room
 from tonnage.validation._serving_speed._run import Run, Source
 from tonnage.validation._serving_speed._sources import source_of
 
@@ -48,6 +50,10 @@ class Asked(Struct, frozen=True, eq=False, kw_only=True):
     def cell(self) -> Cell:
         return Cell(model=self.name, accelerator=self.cluster.accelerator.name, engine=self.plan.engine, precision=self.precision)  # fmt: skip
 
+    def times(self, rates: ServingRates | None = None) -> ServingTimes:
+        """What the product says."""
+        return predict_times(self.model, self.plan, self.load, self.cluster, self.rounds, rates, room(self.model, self.plan, self.cluster))
+
     def figure(self, measured: Measured) -> Figure:
         """How a metric follows from the times; MissingDatum for what does not."""
         return figure_of(measured, self.plan, self.load, self.cluster)
@@ -73,7 +79,7 @@ def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     every = (row.measured, *row.also)
     try:
         question = asked(row, references)
-        times = predict_times(question.model, question.plan, question.load, question.cluster)
+        times = question.times()
     except TonnageError as error:
         return [Prediction(skipped=str(error)) for _ in every]
     return [_predicted(measured, question, times) for measured in every]

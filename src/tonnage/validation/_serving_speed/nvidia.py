@@ -27,7 +27,7 @@ def nim(run: Run) -> None:
         run.guess(
             "2 accelerators, fp8, prompts of 5,000 tokens and answers of 500 are guessed: as in the rows of the next version"
         )
-    _common(run, "nim")
+    _common(run, "tensorrt-llm")  # what it runs on these
     if run.config.has("isl"):
         run.load |= {"input_tokens": run.config.size("isl"), "output_tokens": run.config.size("osl")}
     run.load["concurrency"] = run.config.size("concurrency")

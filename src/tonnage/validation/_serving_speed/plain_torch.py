@@ -17,7 +17,7 @@ def gpt_fast(run: Run) -> None:
 
 
 def litgpt(run: Run) -> None:
-    _common(run, "litgpt")
+    _common(run, "generic")
     found = re.search(r"litgpt (\w+)", run.config.text("framework"))
     run.plan["engine_version"] = found[1] if found else ""
     run.load |= {"input_tokens": LITGPT_PROMPT, "output_tokens": LITGPT_ANSWER}
