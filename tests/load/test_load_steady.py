@@ -195,3 +195,14 @@ def test_no_load_however_strange_gives_what_is_no_number(policy, spread):
             assert np.isfinite(getattr(form, field)).all(), field
             assert (getattr(form, field) >= 0).all(), field
         assert (form.ttft > 0).all() and (form.prompt_passes <= 1).all()
+
+
+@pytest.mark.parametrize("lengths", [(1024, 1024), (500, 3000), (8192, 1024)], ids=str)
+@pytest.mark.parametrize("policy", [*POLICIES.values(), Policy(pool_tokens=100_000)], ids=[*POLICIES, "small pool"])
+def test_the_largest_rate_is_what_an_overload_gets(policy, lengths):
+    load = Load(input_tokens=lengths[0], output_tokens=lengths[1], spread=0.5)
+    largest = steady(MACHINE, policy, load).largest_rate
+    asked = Load(input_tokens=lengths[0], output_tokens=lengths[1], spread=0.5, requests_per_second=3 * largest)
+    ends = np.sort(simulate(MACHINE, policy, requests_of(asked, 1500)).finished)
+    got = 750 / (ends[1200] - ends[450])  # neither while it fills up nor while it empties
+    assert largest == pytest.approx(got, rel=0.07)

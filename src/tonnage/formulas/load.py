@@ -75,6 +75,17 @@ def requests_in_pool(D_pool, s, B):
 
 
 @formula(
+    unit="tokens",
+    source="Kwon2023, sec. 4.5: who does not fit is sent back and computed again",
+    assumes="others wait for a place; the tenth that is left is what our simulation finds",
+)
+def tokens_computed_again(O):
+    """Tokens that are computed again for each answer of O tokens where the cache is full: what an answer frees at its end is filled with
+    prompts at once, and those who go on take all but one prompt's place of it back as they grow by O tokens."""
+    return 0.9 * O
+
+
+@formula(
     unit="seconds",
     source="Kleinrock1975, ch. 5: Pollaczek-Khinchin",
     assumes="arrivals are a Poisson process; one is served after the other",

@@ -46,6 +46,7 @@ class Closed(Struct, frozen=True, kw_only=True):
 def closed_loop(shape: Shape, users: Number, spread: Number, rounds: Number | None) -> Means:
     """`rounds`: requests of each user of a benchmark, None: for ever; more rounds part requests that began together."""
     inside = minimum(users, shape.places)
+    shape = shape.under_pressure(users)
     case = _case(shape, inside, spread, rounds)
     first, tpot, pace, share = (_shared if shape.policy.mixed else _alone)(case)
     away = (shape.output - 1) * tpot

@@ -1,9 +1,17 @@
 """Means of a load, and passes of the requests that have them."""
 
+from copy import copy
+
 from tonnage.estimate.load._pass import PassTime
 from tonnage.estimate.load._policy import Policy
 from tonnage.formula import Number, maximum, minimum
-from tonnage.formulas.load import mean_context, mean_prompt_pairs, prompts_of_budget, requests_in_pool
+from tonnage.formulas.load import (
+    mean_context,
+    mean_prompt_pairs,
+    prompts_of_budget,
+    requests_in_pool,
+    tokens_computed_again,
+)
 from tonnage.spec import Load
 
 
@@ -28,6 +36,17 @@ class Shape:
             whole = pool // 1 if load.spread == 0 and policy.reserves_answer else pool - 0.5
             self.places = maximum(minimum(whole, policy.max_num_seqs), 1)
             self.fits = policy.pool_tokens >= load.input_tokens + load.output_tokens
+
+    def under_pressure(self, users: Number) -> "Shape":
+        """The same with what is computed again where more want to run than the cache holds, and nothing is reserved for answers."""
+        policy = self.policy
+        if policy.pool_tokens is None or policy.reserves_answer:
+            return self
+        full = (users >= self.places) & (self.places < policy.max_num_seqs)
+        more = where(full, tokens_computed_again.evaluate(O=self.output), 0)
+        shape = copy(self)
+        shape.prompt, shape.pairs = self.prompt + more, self.pairs + more * self.context / 2
+        return shape
 
     def prompts_at_most(self, running: Number) -> Number:
         """Prompts that a pass takes beside those that decode; less than 1 where a prompt takes several passes."""
