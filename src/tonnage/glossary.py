@@ -86,6 +86,8 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("E", "num_experts", "experts", "routed experts of a layer"),
         Symbol("k_top", "experts_per_token", "experts", "routed experts that one token passes through"),
         Symbol("K", "num_keys", "keys", "pairs of a token and a key that it attends to"),
+        Symbol("n_draft", "draft_tokens", "tokens", "tokens guessed ahead in a pass"),
+        Symbol("p_take", "acceptance", "", "probability that a guessed token is taken"),
         Symbol("tau_read", "read_seconds", "seconds", "time that reading from memory needs"),
         Symbol("tau_math", "arithmetic_seconds", "seconds", "time that arithmetic needs"),
         # a replica under load

@@ -51,3 +51,9 @@ def prompt_keys_in_reach(T, K, r):
 def poll_seconds(n_pass, tau):
     """Wait of a request for an engine that looks at what has come every n_pass passes of tau."""
     return (n_pass - 1) / 2 * tau
+
+
+@formula(unit="tokens", source="Leviathan2022, eq. 1", assumes="each guess is taken with the same probability, whatever came before")
+def tokens_per_pass(n_draft, p_take):
+    """Tokens that a pass gives which checks n_draft guesses: those that are taken up to the first that is not, and one of its own."""
+    return (1 - p_take ** (n_draft + 1)) / (1 - p_take)

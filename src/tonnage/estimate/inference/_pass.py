@@ -8,12 +8,11 @@ from tonnage.estimate._rates import rates as training_rates
 from tonnage.estimate.inference._host_weights import HostWeights
 from tonnage.estimate.inference._rates import ServingRates
 from tonnage.estimate.inference._work import Attending, Experts, Products, Work
-from tonnage.formula import Number, is_any, maximum, minimum
+from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import passes as f
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes
-FEW = 16  # tokens of a pass: on any machine, its weights take longer to read than to multiply
 
 
 class Spent(NamedTuple):
@@ -47,6 +46,11 @@ class PassTime:
         self.engine = rates.engine(plan.engine)
         self.host = HostWeights(plan, cluster, works)
 
+    @property
+    def knows_prompts(self) -> bool:
+        """Whether prompts can be timed: a source gives a peak. Without one, passes of a few tokens can be, which reading bounds."""
+        return bool(self.chip.dense_flops)
+
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with `requests` that decode a token
         each over `keys` tokens of context in all."""
@@ -57,14 +61,15 @@ class PassTime:
         a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
         checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
         parts = [self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a) for work in self.works]
-        total = [sum(each) for each in zip(*parts, strict=True)]
+        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
         tokens = (prompt_tokens + requests * checked) / p
         if p > 1:
-            total[5] = total[5] + (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
-        done = sum(total)
+            sent = (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
+            total = total._replace(exchanges=total.exchanges + sent)
+        done = total.seconds
         asked = self.engine.kernel * sum(self._launches(work) for work in self.works) if self.is_eager else 0
         waits = maximum(asked - done, 0) + self._on_host(prompt_tokens, requests * checked) + self.engine.step + self.engine.request * requests
-        return Spent(*total, engine=waits)
+        return total._replace(engine=waits)
 
     def _on_host(self, prompt_tokens: Number, decoded: Number) -> Number:
         """Seconds of what stays in host memory."""
@@ -94,7 +99,7 @@ class PassTime:
 
     def _stage(
         self, work: Work, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number, a: Number
-    ) -> tuple[Number, ...]:  # fmt: skip
+    ) -> Spent:  # fmt: skip
         decoded = requests * checked
         tokens = (prompt_tokens + decoded) / a
         products = sum((self._product(each, tokens) for each in work.products), 0.0)
@@ -106,7 +111,7 @@ class PassTime:
         kernels = work.kernels * self.rates.other * self.engine.floors + self._launches(work) * self.engine.prompt * (prompt_tokens > 0)
         here = 1 - self.host.layers
         products, attention, scans = products * here, attention * here, scans * here
-        return products, experts * (1 - self.host.experts), attention, scans, kernels, self._exchanges(work, tokens, a)
+        return Spent(products, experts * (1 - self.host.experts), attention, scans, kernels, self._exchanges(work, tokens, a), 0.0)
 
     # ---- products ----
 
@@ -114,12 +119,12 @@ class PassTime:
         r = self.rates
         kernel = (r.product + (r.cast if each.is_narrow else 0)) * self.engine.floors
         read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
-        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute), tokens)
+        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute))
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
 
-    def _arithmetic(self, flops: Number, compute: str, share: float, tokens: Number) -> Number:
-        """Seconds of arithmetic; nothing where no source gives a peak, if so few tokens pass that reading bounds them on any machine."""
-        if not self.chip.dense_flops and not is_any(tokens > FEW):
+    def _arithmetic(self, flops: Number, compute: str, share: float) -> Number:
+        """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any machine (see `knows_prompts`)."""
+        if not self.knows_prompts:
             return 0.0
         return f.arithmetic_seconds.evaluate(C=flops, P=self.chip.peak(compute), u=share)
 
@@ -137,7 +142,7 @@ class PassTime:
         r, e = self.rates, self.plan.expert_parallel_size
         read = f.read_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
         rows = tokens * each.top_k / e
-        arithmetic = self._arithmetic(rows * each.flops, each.compute, self._share(each.compute) * r.experts, tokens)
+        arithmetic = self._arithmetic(rows * each.flops, each.compute, self._share(each.compute) * r.experts)
         kernels = (r.mixture + 2 * (r.cast if each.is_narrow else 0)) * self.engine.floors
         return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
 
@@ -146,12 +151,11 @@ class PassTime:
     def _attention(
         self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
     ) -> Number:  # fmt: skip
-        tokens = maximum(prompt_tokens, requests)
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
         read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache)
-        decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"], tokens)
+        decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
         seen = f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window) if each.window else prompt_keys
-        prompts = self._arithmetic(seen * each.prompt_flops, self._wide, self.shares.attention, tokens)
+        prompts = self._arithmetic(seen * each.prompt_flops, self._wide, self.shares.attention)
         return each.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 
     @property
@@ -162,7 +166,7 @@ class PassTime:
         if not work.recurrences:
             return 0.0
         read = f.read_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
-        arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide, training_rates().scan, tokens)
+        arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide, training_rates().scan)
         return maximum(read, arithmetic) + work.recurrences * self.rates.attention
 
     # ---- exchanges ----

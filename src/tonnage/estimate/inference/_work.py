@@ -80,10 +80,15 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     layers: int
 
 
-def stage_works(model: Model, plan: ServingPlan, chip: Accelerator, kv_bytes: float) -> tuple[Work, ...]:
-    """The work of every pipeline stage; `kv_bytes`: of one number of a cache."""
+def stage_works(model: Model, plan: ServingPlan, chip: Accelerator, kv_bytes: float, kind: str = "") -> tuple[Work, ...]:
+    """The work of every pipeline stage; `kv_bytes`: of one number of a cache; `kind`: of the branches of this kind in place of the language model's layers,
+    with its head."""
     counted = _Counting(model, plan, chip, storage(model, plan.weights), kv_bytes)
-    return tuple(counted.stage(stage) for stage in stages(model, plan.pipeline_parallel_size))
+    if not kind:
+        return tuple(counted.stage(stage) for stage in stages(model, plan.pipeline_parallel_size))
+    (whole,) = stages(model, 1)
+    layers = tuple(pair for branch in model.branches if branch.kind == kind for pair in zip(branch.blocks, branch.counts(), strict=True))
+    return (counted.stage(replace(whole, layers=layers)),)
 
 
 class _Counting:

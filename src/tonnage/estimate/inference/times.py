@@ -3,9 +3,11 @@
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate._batch import batch_limits
+from tonnage.estimate.inference._drafts import Drafted, drafted, tokens_per_pass
 from tonnage.estimate.inference._pass import PassTime, Spent
 from tonnage.estimate.inference._rates import ServingRates, serving_rates
 from tonnage.estimate.inference._work import Work, kv_bytes, stage_works
@@ -18,18 +20,19 @@ from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     """Means of one replica, in seconds and tokens a second. `alone`: a prompt through an idle replica; `decode`, `prompt`: the pass in which all
-    running requests decode, and the one of a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1)."""
+    running requests decode, and the one of a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1). What depends
+    on how long prompts take is None where no source gives the accelerator's peak."""
 
-    ttft_seconds: Number
+    ttft_seconds: Number | None
     tpot_seconds: Number
-    end_to_end_seconds: Number
+    end_to_end_seconds: Number | None
     output_tokens_per_second: Number
     requests_per_second: Number
     running: Number
     largest_rate: Number
-    alone_seconds: Number
+    alone_seconds: Number | None
     decode: Spent
-    prompt: Spent
+    prompt: Spent | None
     steady: Steady
 
 
@@ -56,27 +59,30 @@ def serving_times(
     rounds: int | None = None, rates: ServingRates | None = None,
 ) -> ServingTimes:  # fmt: skip
     """The steady state of one replica under a load; `rounds`: of a benchmark whose users all begin at once (see load.steady)."""
-    made = pass_time(model, plan, cluster, rates)
+    rates = rates or serving_rates()
+    made = drafted(pass_time(model, plan, cluster, rates), model, plan, cluster, rates)
     rules = policy(plan, cluster.accelerator, pool_tokens)
     return times(made, rules, load, rounds)
 
 
-def times(made: PassTime, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
+def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
     """The same of passes and a policy that are there already."""
-    found = steady(made, rules, load, rounds=rounds)
+    each = tokens_per_pass(made.plan)
+    found = steady(made, rules, replace(load, output_tokens=maximum(load.output_tokens / each, 1)), rounds=rounds)
+    tpot, tokens = found.tpot / each, found.output_tokens_per_second * each
     half = 1 - load.spread / 2
     prompt, answer = load.input_tokens * half, load.output_tokens * half
     context = prompt + answer / 2
     decode = made.spent(0, 0, found.running, found.running * context)
     fresh = maximum(prompt - load.cached_tokens, 1)
-    alone = made.spent(fresh, fresh * (prompt - fresh / 2), 0, 0)
+    alone = made.spent(fresh, fresh * (prompt - fresh / 2), 0, 0) if made.knows_prompts else None
     waits = made.engine.arrive + f.poll_seconds.evaluate(n_pass=made.plan.poll_passes, tau=found.tpot)
     ttft = found.ttft + waits
-    whole = ttft + found.tpot * (answer - 1)
+    whole = ttft + tpot * (answer - 1)
     return ServingTimes(
-        ttft_seconds=ttft, tpot_seconds=found.tpot, end_to_end_seconds=whole, output_tokens_per_second=found.output_tokens_per_second,
+        ttft_seconds=alone and ttft, tpot_seconds=tpot, end_to_end_seconds=alone and whole, output_tokens_per_second=tokens,
         requests_per_second=found.requests_per_second, running=found.running, largest_rate=found.largest_rate,
-        alone_seconds=alone.seconds, decode=decode, prompt=alone, steady=found,
+        alone_seconds=alone and alone.seconds, decode=decode, prompt=alone, steady=found,
     )  # fmt: skip
 
 

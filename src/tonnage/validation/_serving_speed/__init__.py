@@ -87,10 +87,10 @@ def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
 
 def _predicted(measured: Measured, question: Asked, times: Times) -> Prediction:
     try:
-        figure = question.figure(measured)
+        value = question.figure(measured).value(times)
     except TonnageError as error:
         return Prediction(skipped=str(error))
-    return Prediction(value=figure.value(times), notes=question.notes)
+    return Prediction(value=value, notes=question.notes)
 
 
 def measured_quantities(row: Row, question: Asked) -> dict[Quantity, float]:

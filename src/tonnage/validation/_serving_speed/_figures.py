@@ -18,11 +18,11 @@ class Times(Protocol):
     """What the estimator of serving gives: seconds of a request, and tokens a second of the whole replica."""
 
     @property
-    def ttft_seconds(self) -> float: ...
+    def ttft_seconds(self) -> float | None: ...
     @property
     def tpot_seconds(self) -> float: ...
     @property
-    def end_to_end_seconds(self) -> float: ...
+    def end_to_end_seconds(self) -> float | None: ...
     @property
     def output_tokens_per_second(self) -> float: ...
 
@@ -36,7 +36,10 @@ class Figure(Struct, frozen=True, kw_only=True):
 
     def value(self, times: Times) -> float:
         """The metric of a run with these times."""
-        return self.of_quantity(float(getattr(times, self.of)))
+        found = getattr(times, self.of)
+        if found is None:
+            raise MissingDatum("no source gives the accelerator's peak: how long a prompt takes is not known")
+        return self.of_quantity(float(found))
 
     def of_quantity(self, quantity: float) -> float:
         """The metric where the quantity is so much."""
