@@ -178,7 +178,17 @@ class PassTime:
         inside = self.reduce_seconds(size, t) * (work.reduced - among_all)
         if not hasattr(a, "ndim") and a == 1:
             return inside
-        return inside + among_all * (self.rates.reduce + self.reduce_seconds(size * a, t * a))
+        gathered = self.rates.reduce + self.reduce_seconds(size * a, t * a)
+        return inside + among_all * minimum(gathered, self._dispatched(work.experts, tokens, t * a))
+
+    def _dispatched(self, found: tuple[Experts, ...], tokens: Number, ranks: Number) -> Number:
+        """Each token to the ranks of its experts in 8 bit, and back in 16 (DeepEP): cheaper than gathering all tokens where ranks are many."""
+        if not found:
+            return 0.0
+        each = found[0]
+        copies = tokens * each.top_k * each.width
+        there = self.network.dispatch(copies, ranks, 1, each.top_k).seconds
+        return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, each.top_k).seconds
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
         """An all-reduce by an engine's own kernel, which each rank writes to all others with, or by NCCL where that is faster."""

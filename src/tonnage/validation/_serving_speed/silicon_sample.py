@@ -14,7 +14,6 @@ ENGINES = {"trtllm": "tensorrt-llm", "sglang": "sglang", "vllm": "vllm"}
 # The names that aiconfigurator gives to systems.
 SYSTEMS = {"^h100_sxm$": "H100-SXM-80GB", "^h200_sxm$": "H200-SXM-141GB", "^b200_sxm$": "B200-SXM-180GB", "^b300_sxm$": "B300-SXM-288GB",
            "^gb200": "GB200-186GB", "^gb300": "GB300-288GB", "^a100_sxm$": "A100-SXM-80GB"}  # fmt: skip
-OWN_RANGE = 0.1  # of NVIDIA's own runs: nobody says; users whose lengths are all alike would march in step for ever
 RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.8
 ONE_NODE = 8
 CONFIGURED = r"_cfg\d+$"  # a row with the number of a config
@@ -52,8 +51,6 @@ def rules(run: Run) -> None:
         run.note(
             "InferenceX: lengths from 0.8 of those named to them, ten times as many requests as run at once, all there at the start"
         )
-    else:
-        run.load["spread"] = OWN_RANGE
     run.plan |= _layout(run, identity, swept)
     _weights(run, name)
     _cache(run, name)
@@ -203,19 +200,29 @@ def _rounds(run: Run, name: str) -> int:
 
 
 def _scheduler(run: Run, name: str) -> None:
-    """SGLang's limits: --max-running-requests, and how often it looks at what has come (--scheduler-recv-interval)."""
-    if run.engine != "sglang" or str(run.row.config.get("gpu")).startswith("b300"):
+    """What the scripts set of requests, memory and polls: --max-num-seqs; SGLang's --max-running-requests, --mem-fraction-static and
+    --scheduler-recv-interval."""
+    if run.engine == "vllm" and "gpt-oss" in name:
+        run.plan |= {"max_num_seqs": run.load["concurrency"], "gpu_memory_utilization": 0.9}
+    if run.engine != "sglang":
         return
-    hopper, few = str(run.row.config.get("gpu")).startswith("h"), (run.load["concurrency"] or 0) < 16
-    four, short = run.plan["tensor_parallel_size"] == 4, run.load["input_tokens"] == run.load["output_tokens"] == 1024
-    if "deepseek" in name:
-        most = (512 if short else 256) if hopper else 256 if run.precision == "nvfp4" else 32 if four else 128
-        often = hopper or (four and run.precision == "fp8")
+    system, four = str(run.row.config.get("gpu")), run.plan["tensor_parallel_size"] == 4
+    hopper, short = system.startswith("h"), run.load["input_tokens"] == run.load["output_tokens"] == 1024
+    polls = 30 if (run.load["concurrency"] or 0) >= 16 else 10
+    if "deepseek" in name and hopper:
+        run.plan |= {"max_num_seqs": 512 if short else 256, "gpu_memory_utilization": 0.82}
+    elif "deepseek" in name and run.precision == "nvfp4":
+        run.plan |= {"max_num_seqs": 256, "gpu_memory_utilization": 0.85, "poll_passes": polls}
+    elif "deepseek" in name and four:
+        run.plan |= {"max_num_seqs": 32, "gpu_memory_utilization": 0.95, "poll_passes": 10}
+    elif "deepseek" in name:
+        run.plan |= {"max_num_seqs": 128, "gpu_memory_utilization": 0.82, "poll_passes": polls}
+    elif "qwen3.5" in name and hopper:
+        run.plan |= {"max_num_seqs": 128, "gpu_memory_utilization": 0.8}
+    elif "qwen3.5" in name:
+        run.plan |= {"gpu_memory_utilization": 0.82, "poll_passes": polls, **({} if system.startswith("b300") else {"max_num_seqs": 128})}
     else:
-        most, often = 128, "qwen3.5" not in name or hopper
-    run.plan["max_num_seqs"] = most
-    if not hopper and ("deepseek" in name or not often):
-        run.plan["poll_passes"] = 10 if few or often else 30
+        run.plan |= {"gpu_memory_utilization": 0.85, **({} if hopper else {"max_num_seqs": 128})}
 
 
 SOURCES = (Source(name="silicon-sample", pattern=r"silicon_sample\.csv", rules=rules, accelerators=SYSTEMS),)
