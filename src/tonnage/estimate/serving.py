@@ -6,21 +6,20 @@ from msgspec import Struct
 
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
-from tonnage.estimate._activations import widest
 from tonnage.estimate._batch import Limits, batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share, stages
+from tonnage.estimate._serving_activations import ForwardPass, workspace_bytes
+from tonnage.estimate._serving_weights import beside_weights
 from tonnage.estimate._storage import storage
 from tonnage.estimate._stored import Storage, block_bytes, op_bytes
 from tonnage.formula import Number, minimum
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
-from tonnage.ops import Head, Kernels, StateCache, TokenCache
+from tonnage.ops import StateCache, TokenCache
 from tonnage.precisions import precision
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
-
-_KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
 
 
 class ServingRank(Struct, frozen=True, eq=False):
@@ -64,7 +63,7 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
 class _Replica:
     def __init__(self, model: Model, plan: ServingPlan, accelerator: Accelerator | None, stored: Storage):
         self.model, self.plan, self.accelerator, self.stored = model, plan, accelerator, stored
-        self.engine = serving_runtime(plan.engine)
+        self.engine = serving_runtime(plan.engine, plan.engine_version)
         self.shares = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, _inside_experts(plan))
         self.stages = stages(model, plan.pipeline_parallel_size)
         self.limits = batch_limits(self.engine, plan, accelerator)
@@ -95,7 +94,7 @@ class _Replica:
         paging = self.engine.paging
         if paging is None:
             return None
-        batches = self.plan.pipeline_parallel_size + paging.spare_batches
+        batches = 1 if paging.one_batch else self.plan.pipeline_parallel_size + paging.spare_batches
         in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
         return PagedCache(self.plan.context, self.shares.t, self._width, paging, in_flight)
 
@@ -121,6 +120,7 @@ class _Replica:
             parts.append(
                 Term.product(f"{block.name}s", "bytes", layer_count(count), Term.sum("one layer", *one, unit="bytes"))
             )
+        parts += beside_weights(self.model, self.engine, stage, self.stored, self.shares)
         return Term.sum("weights", *parts, unit="bytes")
 
     def _stored(self, name: str, group: Group, size: float) -> Term:
@@ -131,29 +131,17 @@ class _Replica:
         return Term.product(name or held.name, "bytes", each, held)
 
     def activations(self, stage: Stage) -> Term:
-        """The peak of one forward pass: the widest layer on a full batch of tokens, or the sampler on every request."""
-        h, w, batched = self.model.hidden_size, self.activation_width, self.limits.tokens
-        inner = max((widest(block, _KERNELS) for block, _ in stage.layers), default=0.0)
-        layer = Term.sum(
-            "widest layer",
-            Term.of("residual stream and its copies", g.batch_bytes, x=3 * h, w=w, T=batched),
-            Term.of("inside the operation", g.split_batch_bytes, x=inner, w=w, T=batched, t=self.shares.t),
-        )
-        head = next((op for op in stage.ops if isinstance(op, Head)), None)
-        if head is None or not stage.is_last:
-            return Term.max("activations", layer)
-        sampler = Term.sum(
-            "sampler",
-            Term.of("hidden states of the batch", g.batch_bytes, x=2 * h, w=w, T=batched),
-            Term.of(
-                "logits, probabilities and noise",
-                g.sampler_bytes,
-                V=head.vocab_size,
-                R=self.limits.requests,
-                w=self.engine.logits_bytes,
-            ),
-        )
-        return Term.max("activations", layer, sampler)
+        """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers' cache is there."""
+        passed = ForwardPass(self.model, self.engine, self.limits, self.shares, self.activation_width, self.stored.name)
+        made = passed.peak(stage, self.accelerator)
+        if self.engine.paging is not None or self.plan.max_num_batched_tokens is None:
+            return made
+        requests = running(self.plan, self.limits)
+        later = self.plan.context - self.limits.tokens / requests
+        grown = RequestCache(later, self.shares.t, self._width).kept(stage, "cache of the answers").value * requests
+        early = Term.of("of the prompts, beyond the cache of the answers", g.early_bytes, M=made.value, U=grown)
+        staying = workspace_bytes(self.engine, self.accelerator)
+        return Term.max("activations", early, Term.of("workspace of the matrix products", f.fixed_bytes, M=staying))
 
     def overhead(self) -> Term:
         engine, plan = self.engine, self.plan
@@ -161,9 +149,11 @@ class _Replica:
         alone = plan.tensor_parallel_size * plan.pipeline_parallel_size == 1
         fixed = {
             "libraries of the process": engine.process,
-            "communicators": engine.communicators if cut else 0,
-            "captured graphs": 0 if plan.enforce_eager else engine.graphs[0 if alone else 1],
+            "communicators": engine.communicators + (plan.tensor_parallel_size - 2) * engine.each_peer if cut else 0,
         }
+        graphs = 0 if plan.enforce_eager else engine.graphs[0 if alone else 1]
+        if engine.graphs_in_share:
+            fixed["captured graphs"] = graphs
         parts = [
             Term.of(name, f.fixed_bytes, basis="measured", source=engine.overhead_source, M=size)
             for name, size in fixed.items()
@@ -183,13 +173,29 @@ class _Replica:
             context = Term.of(
                 "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
             )
-            parts.append(Term.max("left free by the engine", rest, context))
+            outside = [] if engine.context_in_share else [context]
+            if engine.context_in_share:
+                parts.append(context)
+            if graphs and not engine.graphs_in_share:
+                outside.append(
+                    Term.of("captured graphs", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=graphs)
+                )
+            taken = outside[0] if len(outside) == 1 else Term.sum("beside the engine's share", *outside, unit="bytes")
+            parts.append(Term.max("left free by the engine", rest, taken))
+        elif graphs and not engine.graphs_in_share:
+            parts.append(
+                Term.of("captured graphs", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=graphs)
+            )
         return Term.sum("runtime overhead", *parts, unit="bytes")
 
 
 def running(plan: ServingPlan, limits: Limits) -> Number:
     """Requests that have a cache: an engine that pages lets those wait that it does not run."""
-    return minimum(plan.concurrency, limits.requests) if serving_runtime(plan.engine).paging else plan.concurrency
+    return (
+        minimum(plan.concurrency, limits.requests)
+        if serving_runtime(plan.engine, plan.engine_version).paging
+        else plan.concurrency
+    )
 
 
 def memory_share(engine: ServingRuntime, plan: ServingPlan) -> float | None:

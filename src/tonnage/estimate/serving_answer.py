@@ -239,7 +239,7 @@ def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable
     pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
     size = rank.per_request.value
     replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size)
-    most = made.limits.requests if serving_runtime(plan.engine).paging else 2**40
+    most = made.limits.requests if serving_runtime(plan.engine, plan.engine_version).paging else 2**40
     each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size, R=most)
     figures["concurrency"] = Term.product("concurrent requests", "requests", replicas, each)
     if any(rank.per_token.value for rank in made.ranks):

@@ -9,6 +9,7 @@ from tonnage.runtimes._base import BatchLimit as BatchLimit
 from tonnage.runtimes._base import Paging as Paging
 from tonnage.runtimes._base import ServingRuntime as ServingRuntime
 from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
+from tonnage.runtimes._versions import at_version
 
 TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed", "nanotron", "torchtune", "unsloth", "litgpt")
 SERVING = ("vllm", "transformers")
@@ -27,9 +28,9 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     return newest.older[version]
 
 
-def serving_runtime(name: str) -> ServingRuntime:
-    """The serving engine of this name; its file is imported only now."""
+def serving_runtime(name: str, version: str = "") -> ServingRuntime:
+    """The serving engine of this name, the newest, or as it was at a version; its file is imported only now."""
     if name not in SERVING:
         raise unknown("serving engine", name, SERVING)
     import_module(f"tonnage.runtimes.{name}")
-    return SERVING_RUNTIMES[name]
+    return at_version(SERVING_RUNTIMES[name], version)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from tonnage.ops import Kernels
 from tonnage.registry import Registry
 from tonnage.tape import Own
+from tonnage.units import KIB, MIB
 
 # Which copy of a parameter a state is: the copy that is multiplied, the master, the accumulated gradient.
 Copy = Literal["compute", "master", "gradient"]
@@ -136,20 +137,23 @@ class Paging(Struct, frozen=True, kw_only=True):
     `spare_batches`: forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides its own.
     `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached; one
     where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has less
-    than so many times the layers of the rarest, else into groups as large as the rarest.
+    than so many times the layers of the rarest, else into groups as large as the rarest. `one_batch`: a window waits for the tokens of one forward
+    pass, however many are in flight; `windows`: a layer with a window gives back what it no longer sees; else it keeps every token.
     """
 
     block_tokens: int
     spare_batches: int
     state_copies: int
     group_tolerance: float
+    one_batch: bool = False
+    windows: bool = True
 
 
 class BatchLimit(Struct, frozen=True, kw_only=True):
     """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan says.
 
     `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`: so
-    much for each rank.
+    much for each rank. `whole_context`: no fewer tokens than a context has; `up_to_context`: only contexts of at most so many tokens.
     """
 
     tokens: int
@@ -159,6 +163,12 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     named: str = ""
     but_named: tuple[str, ...] = ()
     each_rank: bool = False
+    whole_context: bool = False
+    up_to_context: int = 0
+
+
+# Bytes by generation. PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: :4096:8 from Hopper on, else :4096:2:16:8 KiB.
+CUBLAS_WORKSPACE: Mapping[str, int] = {"hopper": 32 * MIB, "blackwell": 32 * MIB, "": (4096 * 2 + 16 * 8) * KIB}
 
 
 class ServingRuntime(Struct, frozen=True, kw_only=True):
@@ -171,7 +181,16 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
     architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
-    `kv_cache_source`: where that is listed.
+    `kv_cache_source`: where that is listed. `older`: earlier versions by name.
+
+    What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the accelerator's context are
+    counted against its share; `each_peer`: of communicators for each tensor rank beyond the second. `streams`: tensors as wide as the hidden state
+    that are alive inside a layer, and `fused_activation`: whether the activated gate is multiplied as it is written. `workspace`: what its
+    libraries allocate once on accelerators of these generations ("": others); `autotuner`: a buffer beside the layer that is compiled.
+    `sampler_rows`: of logits in fp32 that the sampler keeps; `sampled_streams`: hidden states of the requests that are sampled.
+    `keeps_expert_workspace`: experts' inputs and outputs stay allocated between layers, but for weights in
+    `bare_experts`. `rounds_tensors`: each weight is allocated by itself, so
+    that the allocator rounds it up; `fused_names`: projections that are one tensor; `rotary_tables`: cosines and sines of all positions are kept.
     """
 
     name: str
@@ -191,6 +210,21 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     encoder_decoders: tuple[str, ...] | None = None
     kv_cache: Mapping[str, str] = {}
     kv_cache_source: str = ""
+    older: Mapping[str, "ServingRuntime"] = {}
+    graphs_in_share: bool = True
+    context_in_share: bool = False
+    each_peer: int = 0
+    streams: int = 3
+    fused_activation: bool = True
+    workspace: Mapping[str, int] = {}
+    autotuner: int = 0
+    sampler_rows: int = 0
+    sampled_streams: int = 0
+    keeps_expert_workspace: bool = False
+    bare_experts: tuple[str, ...] = ()
+    rounds_tensors: bool = False
+    fused_names: tuple[tuple[str, ...], ...] = ()
+    rotary_tables: bool = False
 
 
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")

@@ -2,6 +2,7 @@
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import (
+    CUBLAS_WORKSPACE,
     METHODS,
     NEVER,
     SERVING_RUNTIMES,
@@ -64,5 +65,9 @@ SERVING_RUNTIMES.add(
         kv_cache={"int8": "kv-int8", "int4": "kv-int4", "int2": "kv-int2"},
         kv_cache_source="transformers, cache_utils.py: QuantizedCache, groups of 64",
         logits_bytes=6,  # the last token's logits, in 16 bit and upcast
+        # models/*/modeling_*.py: the embeddings, the layer's input, its residual and what is normed are held by callers
+        streams=4,
+        fused_activation=False,
+        workspace=CUBLAS_WORKSPACE,
     ),
 )

@@ -1,0 +1,112 @@
+"""Weights of one rank of an engine as they lie in memory: as stored, what the allocator rounds up, and tables of positions."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.breakdown import Term
+from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share
+from tonnage.estimate._stored import OUTSIDE, Place, Storage
+from tonnage.formula import is_any
+from tonnage.formulas import serving as g
+from tonnage.ops import Embedding, TokenCache, Weight
+from tonnage.runtimes import ServingRuntime
+
+
+def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: Storage, shares: Shares) -> list[Term]:
+    """What holding the weights takes beyond their bytes."""
+    made = []
+    if engine.rounds_tensors:
+        parts = [
+            _slack(op.weights(), stored, stored.ops.get(op, OUTSIDE), engine, shares)
+            for op in stage.ops + stage.tower_ops
+        ]
+        for block, count in stage.layers + stage.towers:
+            one = _slack(block.weights(), stored, stored.blocks.get(block, (OUTSIDE,))[0], engine, shares)
+            if is_any(one.value > 0):
+                parts.append(Term.product(f"{block.name}s", "bytes", layer_count(count), one))
+        rounded = [part for part in parts if is_any(part.value > 0)]
+        if rounded:
+            made.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
+    if engine.rotary_tables:
+        made += [
+            Term.of("cosines and sines of positions", g.rotary_table_bytes, s=positions, x=numbers, w=4 if model.dtype == "float32" else 2)
+            for positions, numbers in rotary_tables(model)
+        ]  # fmt: skip
+    return made
+
+
+def _slack(weights: Iterable[Weight], stored: Storage, place: Place, engine: ServingRuntime, shares: Shares) -> Term:
+    """What each tensor of an op or a layer gets beyond its bytes; projections of one input are one tensor where the engine fuses them."""
+    sizes: dict[str, Any] = {}
+    for weight in weights:
+        split = "tensor" if weight.split == "vocab" else weight.split
+        part = share(Group(split, weight.heads, weight.num_parameters), shares).value / weight.num_parameters
+        name = _fused(weight.name, engine)
+        sizes[name] = sizes.get(name, 0) + stored.bytes_of(weight, place) * part
+    terms = [Term.of(name, g.allocator_slack_bytes, M=size) for name, size in sizes.items()]
+    return Term.sum("one layer", *(term for term in terms if is_any(term.value > 0)), unit="bytes")
+
+
+def _fused(name: str, engine: ServingRuntime) -> str:
+    """The tensor that a weight is in: "q_proj", "k_proj" and "v_proj" of one module are one."""
+    module, _, last = name.removesuffix(".weight").rpartition(".")
+    for names in engine.fused_names:
+        if last in names:
+            return f"{module}.{'+'.join(names)}{'' if name.endswith('.weight') else '.bias'}"
+    return name
+
+
+def rotary_tables(model: Model) -> list[tuple[int, int]]:
+    """(positions, numbers each) of every table: one for each kind of rotation. Positions are those up to which it is scaled."""
+    text = model.config.get("text_config")
+    config: Mapping[str, Any] = text if isinstance(text, Mapping) else model.config
+    longest = config.get("max_position_embeddings")
+    if not isinstance(longest, int) or not _rotates(model, config):
+        return []
+    said = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    nested = [each for each in said.values() if isinstance(each, Mapping)] if isinstance(said, Mapping) else []
+    each = nested or [said if isinstance(said, Mapping) else {}]
+    if not nested and ("rope_local_base_freq" in config or model.family.startswith("gemma3")):
+        each = [*each, {}]  # layers with a window rotate by a base of their own, unscaled
+    width = _rotated_width(config)
+    return [(_positions(longest, one), int(width * _fraction(config, one))) for one in each] if width else []
+
+
+def _positions(longest: int, scaling: Mapping[str, Any]) -> int:
+    """vllm/model_executor/layers/rotary_embedding: linear_scaling_rope.py, yarn_scaling_rope.py."""
+    kind, factor = scaling.get("rope_type") or scaling.get("type"), scaling.get("factor")
+    if not isinstance(factor, int | float):
+        return longest
+    if kind == "linear":
+        return int(longest * factor)
+    original = scaling.get("original_max_position_embeddings")
+    return int(original * factor) if kind == "yarn" and isinstance(original, int) else longest
+
+
+def _rotated_width(config: Mapping[str, Any]) -> int:
+    own = config.get("qk_rope_head_dim") or config.get("head_dim")
+    if isinstance(own, int):
+        return own
+    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
+    return hidden // heads if isinstance(hidden, int) and isinstance(heads, int) and heads else 0
+
+
+def _fraction(config: Mapping[str, Any], scaling: Mapping[str, Any]) -> float:
+    part = scaling.get("partial_rotary_factor", config.get("partial_rotary_factor"))
+    return part if isinstance(part, int | float) and "qk_rope_head_dim" not in config else 1
+
+
+def _rotates(model: Model, config: Mapping[str, Any]) -> bool:
+    """Whether positions are rotations: attention without a table of learned positions, and without slopes."""
+    main = model.decoder
+    cached = any(isinstance(cache, TokenCache) for block in main.blocks for op in block.ops for cache in op.caches())
+    tables = [op for op in main.before if isinstance(op, Embedding) and op.split != "vocab"]
+    said = config.get("position_embeddings", "rotary")
+    return (
+        cached
+        and not tables
+        and said == "rotary"
+        and not config.get("alibi")
+        and model.family not in ("bloom", "mpt", "gpt2", "opt")
+    )
