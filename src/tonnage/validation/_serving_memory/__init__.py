@@ -1,0 +1,38 @@
+"""Rows of kind `infer_memory`: what a log or a table says of a served model -> a question of serving, and its figures beside the row's.
+
+Nothing here is about a single row.
+"""
+
+from collections.abc import Mapping
+
+from tonnage.errors import MissingDatum, TonnageError
+from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.validation._predictions import Prediction
+from tonnage.validation._rows import OUT_OF_MEMORY, Measured, Row
+from tonnage.validation._serving_memory._asked import Asked, asked
+from tonnage.validation._serving_memory._figures import figure_of, unit_of
+
+# Tables of these sources are of the memory that is allocated when a generation ends: no peak of the prompt is in them.
+AT_THE_END = ("docs/source/getting_started/speed_benchmark.md",)
+
+
+def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
+    """A prediction for the row's metric, and one for each of those under `also`."""
+    every = (row.measured, *row.also)
+    try:
+        question = asked(row, references)
+        made = serving_memory(question.model, question.plan, question.accelerator)
+    except TonnageError as error:
+        return [Prediction(skipped=str(error)) for _ in every]
+    return [_predicted(measured, question, made) for measured in every]
+
+
+def _predicted(measured: Measured, question: Asked, made: ServingMemory) -> Prediction:
+    try:
+        figure = figure_of(measured.metric)
+        if measured.value == OUT_OF_MEMORY:
+            raise MissingDatum("whether it fits is not read from rows of this kind")
+        binary = "1e9" not in measured.unit
+        return Prediction(value=figure(question, made) / unit_of(measured.unit, binary), notes=question.notes)
+    except TonnageError as error:
+        return Prediction(skipped=str(error), notes=question.notes)
