@@ -13,6 +13,9 @@ from tonnage.ops import Head, Kernels, MoE
 from tonnage.runtimes import ServingRuntime
 from tonnage.spec import Accelerator
 
+# Inference frees the gate when it is activated, so that gate, up and product never are more than three.
+_KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
+
 
 class ForwardPass:
     """One pass of `limits` on the ranks of a stage; `width`: bytes of an activation, `weights`: what they are stored in."""
@@ -22,7 +25,6 @@ class ForwardPass:
     ):
         self.model, self.engine, self.limits, self.shares, self.width = model, engine, limits, shares, width
         self.keeps_experts = engine.keeps_expert_workspace and not any(name in weights for name in engine.bare_experts)
-        self.kernels = Kernels(attention="flash", fused_norm=True, fused_activation=engine.fused_activation)
 
     def peak(self, stage: Stage, accelerator: Accelerator | None = None) -> Term:
         """What is alive at the worst moment, beside what stays from its first pass on."""
@@ -48,10 +50,10 @@ class ForwardPass:
     def _inner(self, block: Block) -> float:
         """Numbers a token inside the widest operation; what experts work in is counted apart where it stays."""
         if not self.keeps_experts or not any(isinstance(op, MoE) for op in block.ops):
-            return widest(block, self.kernels)
+            return widest(block, _KERNELS)
         rest = Block(block.name, tuple(op for op in block.ops if not isinstance(op, MoE)))
         shared = [3.0 * op.shared_size for op in block.ops if isinstance(op, MoE)]
-        return max(widest(rest, self.kernels), *shared)
+        return max(widest(rest, _KERNELS), *shared)
 
     def _sampler(self, head: Head) -> Term:
         engine, limits, h = self.engine, self.limits, self.model.hidden_size

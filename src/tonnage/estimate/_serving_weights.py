@@ -28,6 +28,9 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
         rounded = [part for part in parts if is_any(part.value > 0)]
         if rounded:
             made.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
+    if model.tied and stage.is_last and any(name in stored.name for name in engine.own_heads):
+        own = Term.of("head, not tied in this format", g.batch_bytes, x=model.hidden_size, w=2, T=model.vocab_size)
+        made.append(own)
     if engine.rotary_tables:
         made += [
             Term.of("cosines and sines of positions", g.rotary_table_bytes, s=positions, x=numbers, w=4 if model.dtype == "float32" else 2)

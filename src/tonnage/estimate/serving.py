@@ -16,7 +16,7 @@ from tonnage.estimate._stored import Storage, block_bytes, op_bytes
 from tonnage.formula import Number, minimum
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
-from tonnage.ops import StateCache, TokenCache
+from tonnage.ops import MoE, StateCache, TokenCache
 from tonnage.precisions import precision
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
@@ -79,7 +79,7 @@ class _Replica:
         )
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
-        overhead = self.overhead()
+        overhead = self.overhead(stage)
         return ServingRank(
             stage.rank,
             memory=Term.sum("serving", weights, cache, activations, communication, overhead),
@@ -132,18 +132,32 @@ class _Replica:
 
     def activations(self, stage: Stage) -> Term:
         """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers' cache is there."""
-        passed = ForwardPass(self.model, self.engine, self.limits, self.shares, self.activation_width, self.stored.name)
-        made = passed.peak(stage, self.accelerator)
+        forward = ForwardPass(
+            self.model, self.engine, self.limits, self.shares, self.activation_width, self.stored.name
+        )
+        made = forward.peak(stage, self.accelerator)
         if self.engine.paging is not None or self.plan.max_num_batched_tokens is None:
             return made
-        requests = running(self.plan, self.limits)
-        later = self.plan.context - self.limits.tokens / requests
-        grown = RequestCache(later, self.shares.t, self._width).kept(stage, "cache of the answers").value * requests
-        early = Term.of("of the prompts, beyond the cache of the answers", g.early_bytes, M=made.value, U=grown)
+        requests, context = running(self.plan, self.limits), self.plan.context
+        moments = []
+        for name, size, tokens in (
+            ("of the prompts, beyond the cache of the answers", made.value, context - self.limits.tokens / requests),
+            ("second table while loading, beyond the cache", self._loading(), context),
+        ):
+            cache = RequestCache(tokens, self.shares.t, self._width).kept(stage, "cache")
+            if size:
+                moments.append(Term.of(name, g.early_bytes, M=size, U=cache.value * requests))
         staying = workspace_bytes(self.engine, self.accelerator)
-        return Term.max("activations", early, Term.of("workspace of the matrix products", f.fixed_bytes, M=staying))
+        return Term.max("activations", *moments, Term.of("workspace of the matrix products", f.fixed_bytes, M=staying))
 
-    def overhead(self) -> Term:
+    def _loading(self) -> float:
+        """A tied head that is loaded before it is tied."""
+        loads = any(name in self.stored.name for name in self.engine.loading_heads)
+        return (
+            self.model.vocab_size * self.model.hidden_size * self.activation_width if self.model.tied and loads else 0
+        )
+
+    def overhead(self, stage: Stage) -> Term:
         engine, plan = self.engine, self.plan
         cut = plan.tensor_parallel_size > 1
         alone = plan.tensor_parallel_size * plan.pipeline_parallel_size == 1
@@ -151,7 +165,7 @@ class _Replica:
             "libraries of the process": engine.process,
             "communicators": engine.communicators + (plan.tensor_parallel_size - 2) * engine.each_peer if cut else 0,
         }
-        graphs = 0 if plan.enforce_eager else engine.graphs[0 if alone else 1]
+        graphs = 0 if plan.enforce_eager else engine.graphs[0 if alone else 1] + _captured(engine, stage)
         if engine.graphs_in_share:
             fixed["captured graphs"] = graphs
         parts = [
@@ -180,13 +194,21 @@ class _Replica:
                 outside.append(
                     Term.of("captured graphs", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=graphs)
                 )
-            taken = outside[0] if len(outside) == 1 else Term.sum("beside the engine's share", *outside, unit="bytes")
-            parts.append(Term.max("left free by the engine", rest, taken))
+            if len(outside) > 1:
+                outside = [Term.sum("beside the engine's share", *outside, unit="bytes")]
+            parts.append(Term.max("left free by the engine", rest, *outside))
         elif graphs and not engine.graphs_in_share:
             parts.append(
                 Term.of("captured graphs", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=graphs)
             )
         return Term.sum("runtime overhead", *parts, unit="bytes")
+
+
+def _captured(engine: ServingRuntime, stage: Stage) -> int:
+    """What captured graphs take for the layers of a stage."""
+    each, more = engine.graph_layers
+    mixed = sum(count for block, count in stage.layers if any(isinstance(op, MoE) for op in block.ops))
+    return each * sum(count for _, count in stage.layers) + more * mixed
 
 
 def running(plan: ServingPlan, limits: Limits) -> Number:

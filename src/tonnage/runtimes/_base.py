@@ -184,8 +184,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `kv_cache_source`: where that is listed. `older`: earlier versions by name.
 
     What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the accelerator's context are
-    counted against its share; `each_peer`: of communicators for each tensor rank beyond the second. `streams`: tensors as wide as the hidden state
-    that are alive inside a layer, and `fused_activation`: whether the activated gate is multiplied as it is written. `workspace`: what its
+    counted against its share; `each_peer`: of communicators for each tensor rank beyond the second. `graph_layers`: of captured graphs for each layer, and
+    more for one with experts. `streams`: tensors as wide as the hidden state that are alive inside a layer. `own_heads`, `loading_heads`: formats of
+    weights in which a tied head is a tensor of its own, always or while weights are loaded. `workspace`: what its
     libraries allocate once on accelerators of these generations ("": others); `autotuner`: a buffer beside the layer that is compiled.
     `sampler_rows`: of logits in fp32 that the sampler keeps; `sampled_streams`: hidden states of the requests that are sampled.
     `keeps_expert_workspace`: experts' inputs and outputs stay allocated between layers, but for weights in
@@ -215,7 +216,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     context_in_share: bool = False
     each_peer: int = 0
     streams: int = 3
-    fused_activation: bool = True
+    graph_layers: tuple[int, int] = (0, 0)
+    own_heads: tuple[str, ...] = ()
+    loading_heads: tuple[str, ...] = ()
     workspace: Mapping[str, int] = {}
     autotuner: int = 0
     sampler_rows: int = 0

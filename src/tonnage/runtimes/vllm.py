@@ -64,7 +64,8 @@ NEWEST = ServingRuntime(
     process=round(0.25 * GIB),
     communicators=round((2.07 - 0.25) * GIB),
     each_peer=round(0.05 * GIB),
-    graphs=(round(0.87 * GIB), round(1.54 * GIB)),
+    graphs=(round(0.28 * GIB), round(0.28 * GIB)),
+    graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: medians of non_torch_forward_gib and "
     "cuda_graph_actual_gib over 19 runs with one rank and 10 with several",
     dropped={name: version for version, names in DROPPED.items() for name in names.split()},

@@ -12,9 +12,6 @@ from tonnage.validation._rows import OUT_OF_MEMORY, Measured, Row
 from tonnage.validation._serving_memory._asked import Asked, asked
 from tonnage.validation._serving_memory._figures import figure_of, unit_of
 
-# Tables of these sources are of the memory that is allocated when a generation ends: no peak of the prompt is in them.
-AT_THE_END = ("docs/source/getting_started/speed_benchmark.md",)
-
 
 def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     """A prediction for the row's metric, and one for each of those under `also`."""
@@ -24,12 +21,12 @@ def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
         made = serving_memory(question.model, question.plan, question.accelerator)
     except TonnageError as error:
         return [Prediction(skipped=str(error)) for _ in every]
-    return [_predicted(measured, question, made) for measured in every]
+    return [_predicted(measured, row, question, made) for measured in every]
 
 
-def _predicted(measured: Measured, question: Asked, made: ServingMemory) -> Prediction:
+def _predicted(measured: Measured, row: Row, question: Asked, made: ServingMemory) -> Prediction:
     try:
-        figure = figure_of(measured.metric)
+        figure = figure_of(measured.metric, row.source_name)
         if measured.value == OUT_OF_MEMORY:
             raise MissingDatum("whether it fits is not read from rows of this kind")
         binary = "1e9" not in measured.unit

@@ -52,6 +52,7 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
     notes: list[str] = []
     model = _model(row, references)
     weights = _weights(row, c, model)
+    model, weights = _as_released(model, weights, c.text(*WEIGHTS))
     runtime, version = _runtime(name, _words.version_of(framework, name), notes)
     chip, note = accelerator_of(c)
     if note and is_known(chip):
@@ -128,6 +129,14 @@ def _weights(row: Row, c: Config, model: Model) -> str | None:
     if found == "fp8" and model.family.startswith("qwen3") and "transformers" in c.text("framework"):
         return "fp8-block"  # as their publisher's own checkpoints are
     return "fp8-channel" if found == "fp8" and re.search(r"dynamic|fbgemm|compressed", f"{text} {named}") else found
+
+
+def _as_released(model: Model, weights: str | None, text: str) -> tuple[Model, str | None]:
+    """Meta's own fp8 checkpoint leaves attention and the first and last layers in 16 bits (Llama Team 2024, sec. 6.2)."""
+    if "fbgemm" not in text or not model.family.startswith("llama"):
+        return model, weights
+    kept = ["self_attn", "model.layers.0", f"model.layers.{model.num_layers - 1}", "lm_head"]
+    return replace(model, quantization={"quant_method": "fbgemm_fp8", "modules_to_not_convert": kept}), None
 
 
 def _runtime(name: str, version: str, notes: list[str]) -> tuple[ServingRuntime | None, str]:
