@@ -8,8 +8,10 @@ from tonnage.breakdown import Term
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share
 from tonnage.estimate._stored import OUTSIDE, Place, Storage
 from tonnage.formula import is_any
+from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.ops import Embedding, TokenCache, Weight
+from tonnage.precisions import PRECISIONS
 from tonnage.runtimes import ServingRuntime
 
 
@@ -31,6 +33,20 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
     if model.tied and stage.is_last and any(name in stored.name for name in engine.own_heads):
         own = Term.of("head, not tied in this format", g.batch_bytes, x=model.hidden_size, w=2, T=model.vocab_size)
         made.append(own)
+    if any(name in stored.name for name in engine.scratch):
+        widest = max(
+            (weight.rows * weight.columns for block, _ in stage.layers for weight in block.weights() if weight.linear),
+            default=0,
+        )
+        made.append(
+            Term.of(
+                "room for the largest matrix in 16 bits",
+                f.fixed_bytes,
+                basis="rule",
+                source=engine.source,
+                M=2 * widest,
+            )
+        )
     if engine.rotary_tables:
         made += [
             Term.of("cosines and sines of positions", g.rotary_table_bytes, s=positions, x=numbers, w=4 if model.dtype == "float32" else 2)
@@ -46,9 +62,17 @@ def _slack(weights: Iterable[Weight], stored: Storage, place: Place, engine: Ser
         split = "tensor" if weight.split == "vocab" else weight.split
         part = share(Group(split, weight.heads, weight.num_parameters), shares).value / weight.num_parameters
         name = _fused(weight.name, engine)
-        sizes[name] = sizes.get(name, 0) + stored.bytes_of(weight, place) * part
+        sizes[name] = sizes.get(name, 0) + _packed(weight, stored, place) * part
     terms = [Term.of(name, g.allocator_slack_bytes, M=size) for name, size in sizes.items()]
     return Term.sum("one layer", *(term for term in terms if is_any(term.value > 0)), unit="bytes")
+
+
+def _packed(weight: Weight, stored: Storage, place: Place) -> float:
+    """Bytes of the largest tensor that a weight is in: scales and zeros are tensors of their own."""
+    size = stored.bytes_of(weight, place)
+    if size >= 2 * weight.num_parameters or stored.name not in PRECISIONS:
+        return size
+    return min(size, weight.num_parameters * PRECISIONS[stored.name].element_bits / 8)
 
 
 def _fused(name: str, engine: ServingRuntime) -> str:

@@ -186,7 +186,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the accelerator's context are
     counted against its share; `each_peer`: of communicators for each tensor rank beyond the second. `graph_layers`: of captured graphs for each layer, and
     more for one with experts. `streams`: tensors as wide as the hidden state that are alive inside a layer. `own_heads`, `loading_heads`: formats of
-    weights in which a tied head is a tensor of its own, always or while weights are loaded. `workspace`: what its
+    weights in which a tied head is a tensor of its own, always or while weights are loaded; `scratch`: those
+    whose kernels keep room for the largest matrix in 16 bits. `workspace`: what its
     libraries allocate once on accelerators of these generations ("": others); `autotuner`: a buffer beside the layer that is compiled.
     `sampler_rows`: of logits in fp32 that the sampler keeps; `sampled_streams`: hidden states of the requests that are sampled.
     `keeps_expert_workspace`: experts' inputs and outputs stay allocated between layers, but for weights in
@@ -219,6 +220,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     graph_layers: tuple[int, int] = (0, 0)
     own_heads: tuple[str, ...] = ()
     loading_heads: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
     workspace: Mapping[str, int] = {}
     autotuner: int = 0
     sampler_rows: int = 0
