@@ -1,8 +1,8 @@
 """vLLM: takes a share of the accelerator, profiles one full forward pass, and gives what is left to the cache.
 
-Its rules are read from the source of the 0.33 wheel; the fixed amounts were measured by others on vLLM 0.19 and H100s
-(scripts/vllm_overheads.py prints their medians). They are what a process takes beyond its context: the context itself, 0.51 GiB,
-is not counted against the share that vLLM takes.
+Its rules are read from the source of the 0.33 wheel, and those of earlier versions from their own; the fixed amounts were measured by others on
+vLLM 0.19 and H100s (scripts/vllm_overheads.py fits them). They are what a process takes beyond its context: the context itself, 0.51 GiB,
+is not counted against the share that vLLM takes since 0.9.
 """
 
 from msgspec.structs import replace
@@ -63,11 +63,11 @@ NEWEST = ServingRuntime(
     context=round(0.51 * GIB),
     process=round(0.25 * GIB),
     communicators=round((2.07 - 0.25) * GIB),
-    each_peer=round(0.05 * GIB),
+    each_peer=round(0.07 * GIB),
     graphs=(round(0.28 * GIB), round(0.28 * GIB)),
     graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
-    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: medians of non_torch_forward_gib and "
-    "cuda_graph_actual_gib over 19 runs with one rank and 10 with several",
+    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and cuda_graph_actual_gib on H100s "
+    "(scripts/vllm_overheads.py)",
     dropped={name: version for version, names in DROPPED.items() for name in names.split()},
     encoder_decoders=("whisper",),
     # int8, int4 and fp8 per token and head, and TurboQuant, depend on the size of a head and are not described

@@ -10,7 +10,7 @@ from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import OUT_OF_MEMORY, Measured, Row
 from tonnage.validation._serving_memory._asked import Asked, asked
-from tonnage.validation._serving_memory._figures import figure_of, unit_of
+from tonnage.validation._serving_memory._figures import figure_of, tensor_bytes, unit_of
 
 
 def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
@@ -29,7 +29,7 @@ def _predicted(measured: Measured, row: Row, question: Asked, made: ServingMemor
         figure = figure_of(measured.metric, row.source_name)
         if measured.value == OUT_OF_MEMORY:
             raise MissingDatum("whether it fits is not read from rows of this kind")
-        binary = "1e9" not in measured.unit
-        return Prediction(value=figure(question, made) / unit_of(measured.unit, binary), notes=question.notes)
+        unit = unit_of(measured.unit, binary=question.plan.weights is None or figure is not tensor_bytes)
+        return Prediction(value=figure(question, made) / unit, notes=question.notes)
     except TonnageError as error:
         return Prediction(skipped=str(error), notes=question.notes)

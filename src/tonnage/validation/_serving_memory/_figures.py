@@ -123,7 +123,7 @@ def _kept(asked: Asked, made: ServingMemory) -> float:
     return float(cache.kept(stages(asked.model, 1)[0], "cache").value) * float(asked.plan.concurrency)
 
 
-def _tensor_bytes(asked: Asked, made: ServingMemory) -> float:
+def tensor_bytes(asked: Asked, made: ServingMemory) -> float:
     """All tensors of a GGUF file."""
     if asked.engine not in ("llama.cpp", "ollama") or not asked.plan.weights:
         raise MissingDatum("config.weights names no type of GGUF file")
@@ -157,7 +157,7 @@ def _left(rank: ServingRank) -> float:
 
 # What a metric's words name, the first that fits.
 _FIGURES: tuple[tuple[str, Figure], ...] = (
-    (r"tensor bytes|file size|model size", _tensor_bytes),
+    (r"tensor bytes|file size|model size", tensor_bytes),
     (r"one max.?length|one sequence|per sequence|per request", _one_request),
     (r"concurrency|concurrent", _requests),
     (r"blocks", _blocks),
