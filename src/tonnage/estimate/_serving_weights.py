@@ -30,6 +30,8 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
         rounded = [part for part in parts if is_any(part.value > 0)]
         if rounded:
             made.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
+    if engine.absorbed and (copies := _absorbed(stage, stored, engine, shares)):
+        made.append(Term.sum("copies that attention absorbs", *copies, unit="bytes"))
     if model.tied and stage.is_last and any(name in stored.name for name in engine.own_heads):
         own = Term.of("head, not tied in this format", g.batch_bytes, x=model.hidden_size, w=2, T=model.vocab_size)
         made.append(own)
@@ -52,6 +54,20 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
             Term.of("cosines and sines of positions", g.rotary_table_bytes, s=positions, x=numbers, w=4 if model.dtype == "float32" else 2)
             for positions, numbers in rotary_tables(model)
         ]  # fmt: skip
+    return made
+
+
+def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Shares) -> list[Term]:
+    """Copies in 16 bits of quantised projections that decoding multiplies into queries and outputs."""
+    made = []
+    for block, count in stage.layers:
+        place = stored.blocks.get(block, (OUTSIDE,))[0]
+        for weight in block.weights():
+            named = weight.name.removesuffix(".weight").endswith(engine.absorbed)
+            if named and weight.linear and stored.bytes_of(weight, place) < 2 * weight.num_parameters:
+                held = share(Group(weight.split, weight.heads, weight.num_parameters), shares).value
+                one = Term.of(weight.name, g.batch_bytes, x=1, w=2, T=held)
+                made.append(Term.product(f"{block.name}s", "bytes", layer_count(count), one))
     return made
 
 

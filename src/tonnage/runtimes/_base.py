@@ -187,7 +187,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     counted against its share; `each_peer`: of communicators for each tensor rank beyond the second. `graph_layers`: of captured graphs for each layer, and
     more for one with experts. `streams`: tensors as wide as the hidden state that are alive inside a layer. `own_heads`, `loading_heads`: formats of
     weights in which a tied head is a tensor of its own, always or while weights are loaded; `scratch`: those
-    whose kernels keep room for the largest matrix in 16 bits. `workspace`: what its
+    whose kernels keep room for the largest matrix in 16 bits; `absorbed`: projections of latent attention of which a copy in 16 bits stays where they are
+    quantised. `workspace`: what its
     libraries allocate once on accelerators of these generations ("": others); `autotuner`: a buffer beside the layer that is compiled.
     `sampler_rows`: of logits in fp32 that the sampler keeps; `sampled_streams`: hidden states of the requests that are sampled.
     `keeps_expert_workspace`: experts' inputs and outputs stay allocated between layers, but for weights in
@@ -221,6 +222,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     own_heads: tuple[str, ...] = ()
     loading_heads: tuple[str, ...] = ()
     scratch: tuple[str, ...] = ()
+    absorbed: tuple[str, ...] = ()
     workspace: Mapping[str, int] = {}
     autotuner: int = 0
     sampler_rows: int = 0

@@ -91,6 +91,7 @@ NEWEST = ServingRuntime(
     rounds_tensors=True,
     fused_names=(("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")),
     rotary_tables=True,
+    absorbed=("kv_b_proj",),  # model_executor/layers/attention/mla_attention.py: W_UK_T and W_UV
 )
 
 # What was otherwise before, read from the source of the wheels 0.19.0, 0.11.0, 0.8.5 and 0.6.4.

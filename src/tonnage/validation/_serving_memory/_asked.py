@@ -126,6 +126,9 @@ def _weights(row: Row, c: Config, model: Model) -> str | None:
         return str(c.find(*WEIGHTS)[1])
     if found is None:
         raise MissingDatum(f"config.quantization {text!r} does not say how many bits weights have")
+    own = str((model.quantization or {}).get("quant_method", ""))
+    if own and found in (own, own.partition("_")[0]):
+        return None  # the publisher's own checkpoint, whatever parts of it are in other formats
     if found == "fp8" and model.family.startswith("qwen3") and "transformers" in c.text("framework"):
         return "fp8-block"  # as their publisher's own checkpoints are
     return "fp8-channel" if found == "fp8" and re.search(r"dynamic|fbgemm|compressed", f"{text} {named}") else found
