@@ -84,6 +84,6 @@ _V46 = replace(
     source="transformers 4.46, modeling_utils.py: _load_state_dict_into_meta_model; cache_utils.py: DynamicCache",
     rounds_tensors=True,
     loading_heads=("awq",),
-    scratch=("gptq",),  # AutoGPTQ 0.7, autogptq_extension/exllamav2: temp_dq, as large as the largest matrix
+    scratch=("gptq",),  # AutoGPTQ: a matrix at a time is turned into 16 bits; Qwen's tables show room for the largest
 )
 SERVING_RUNTIMES.add("transformers", replace(NEWEST, older={"4.50": _V50, "4.46": _V46}))
