@@ -220,7 +220,11 @@ def _scheduler(run: Run, name: str) -> None:
     elif "qwen3.5" in name and hopper:
         run.plan |= {"max_num_seqs": 128, "gpu_memory_utilization": 0.8}
     elif "qwen3.5" in name:
-        run.plan |= {"gpu_memory_utilization": 0.82, "poll_passes": polls, **({} if system.startswith("b300") else {"max_num_seqs": 128})}
+        run.plan |= {
+            "gpu_memory_utilization": 0.82,
+            "poll_passes": polls,
+            **({} if system.startswith("b300") else {"max_num_seqs": 128}),
+        }
     else:
         run.plan |= {"gpu_memory_utilization": 0.85, **({} if hopper else {"max_num_seqs": 128})}
 
