@@ -40,7 +40,7 @@ def keys_in_reach(R, K, r):
 @formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="prompts begin where they begin: the mean token sees half as many keys as the last")
 def prompt_keys_in_reach(T, K, r):
     """Keys that T tokens of prompts see through a window of r, if they saw K without it."""
-    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (2 * K > T * r))
+    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (T * r < 2 * K))
 
 
 @formula(

@@ -64,7 +64,7 @@ NEWEST = ServingRuntime(
     process=round(0.25 * GIB),
     communicators=round((2.07 - 0.25) * GIB),
     each_peer=round(0.07 * GIB),
-    graphs=(round(0.28 * GIB), round(0.28 * GIB)),
+    graphs=(round(0.31 * GIB), round(0.31 * GIB)),
     graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and cuda_graph_actual_gib on H100s "
     "(scripts/vllm_overheads.py)",
