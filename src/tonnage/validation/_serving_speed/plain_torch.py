@@ -17,7 +17,7 @@ def gpt_fast(run: Run) -> None:
 
 
 def litgpt(run: Run) -> None:
-    _common(run, "generic")
+    _common(run, "transformers")  # a loop of PyTorch without graphs
     found = re.search(r"litgpt (\w+)", run.config.text("framework"))
     run.plan["engine_version"] = found[1] if found else ""
     run.load |= {"input_tokens": LITGPT_PROMPT, "output_tokens": LITGPT_ANSWER}

@@ -1,0 +1,176 @@
+"""The time of passes and of serving: bounds that physics sets, arrays against single plans, and what each setting must do."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tonnage import read
+from tonnage.catalogue import accelerator
+from tonnage.catalogue.clusters import cluster
+from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.estimate.inference._rates import serving_rates
+from tonnage.estimate.inference._work import kv_bytes, stage_works
+from tonnage.estimate.inference.split import Side, split_times
+from tonnage.estimate.inference.times import pass_time, serving_times
+from tonnage.formulas import passes as f
+from tonnage.spec import Load, ServingPlan
+
+MODELS = {name: read(name, offline=True) for name in ("llama-3.1-8b", "llama-3.1-70b", "deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b")}
+LOAD = Load(input_tokens=1024, output_tokens=512, concurrency=16, spread=0.2)
+
+
+def plan(**said):
+    return ServingPlan(**{"context": 2048, "concurrency": 16, **said})
+
+
+def times(name, on, load=LOAD, **said):
+    return serving_times(MODELS[name], plan(**said), load, cluster(on))
+
+
+@pytest.mark.parametrize(
+    ("name", "on", "said"),
+    [
+        ("llama-3.1-8b", "h100", {}),
+        ("llama-3.1-70b", "8xh100", {"tensor_parallel_size": 8, "weights": "fp8"}),
+        ("deepseek-v3", "8xh200", {"tensor_parallel_size": 8, "expert_parallel_size": 8}),
+        ("gpt-oss-120b", "b200", {}),
+    ],
+)
+def test_a_pass_never_takes_less_than_reading_the_weights_that_it_touches(name, on, said):
+    machine = cluster(on)
+    made = plan(**said)
+    works = stage_works(MODELS[name], made, machine.accelerator, kv_bytes(made))
+    bandwidth = machine.accelerator.memory.bytes_per_second
+    passes = pass_time(MODELS[name], made, machine)
+    for requests in (1, 8, 64):
+        dense = sum(each.bytes for work in works for each in (*work.products, *work.head))
+        touched = sum(
+            each.layers * each.bytes * each.num_experts * (1 - (1 - each.top_k / each.num_experts) ** requests) / made.expert_parallel_size
+            for work in works for each in work.experts
+        )  # fmt: skip
+        assert passes.seconds(0, 0, requests, requests * 1024) > (dense + touched) / bandwidth
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 512), st.integers(1, 30_000), st.sampled_from(sorted(MODELS)))
+def test_more_requests_and_more_context_never_make_a_pass_shorter(requests, context, name):
+    passes = pass_time(MODELS[name], plan(), cluster("h200"))
+    one = passes.seconds(0, 0, requests, requests * context)
+    assert passes.seconds(0, 0, requests + 1, (requests + 1) * context) >= one
+    assert passes.seconds(0, 0, requests, requests * (context + 100)) >= one
+    assert passes.seconds(256, 256 * 128, requests, requests * context) > one
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(1.01, 4), st.sampled_from(sorted(MODELS)), st.integers(1, 256))
+def test_a_faster_memory_or_a_higher_peak_never_makes_anybody_wait_longer(factor, name, users):
+    machine = cluster("h200")
+    chip = machine.accelerator
+    load = replace(LOAD, concurrency=users)
+    wide = replace(chip, memory=replace(chip.memory, bytes_per_second=chip.memory.bytes_per_second * factor))
+    strong = replace(chip, dense_flops={kind: peak * factor for kind, peak in chip.dense_flops.items()})
+    base = serving_times(MODELS[name], plan(), load, machine)
+    for better in (wide, strong):
+        found = serving_times(MODELS[name], plan(), load, replace(machine, accelerator=better))
+        assert found.tpot_seconds <= base.tpot_seconds * (1 + 1e-6)
+        assert found.alone_seconds <= base.alone_seconds * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_pass_of_arrays_is_each_of_its_entries(name):
+    passes = pass_time(MODELS[name], plan(), cluster("h200"))
+    prompts, requests = np.array([0, 512, 4096]), np.array([1, 7, 200])
+    together = passes.seconds(prompts, prompts * 100, requests, requests * 900)
+    for n in range(3):
+        alone = passes.seconds(int(prompts[n]), int(prompts[n]) * 100, int(requests[n]), int(requests[n]) * 900)
+        assert together[n] == pytest.approx(alone, rel=1e-12)
+
+
+def test_tensor_ranks_in_an_array_are_the_plans_one_by_one():
+    model, sizes = MODELS["llama-3.1-70b"], np.array([1, 2, 4, 8])
+    together = pass_time(model, plan(tensor_parallel_size=sizes), cluster("8xh100")).seconds(0, 0, 16, 16 * 1024)
+    for n, size in enumerate(sizes.tolist()):
+        alone = pass_time(model, plan(tensor_parallel_size=size), cluster("8xh100")).seconds(0, 0, 16, 16 * 1024)
+        assert together[n] == pytest.approx(alone, rel=1e-12)
+
+
+def test_what_spends_a_pass_adds_up_to_it():
+    passes = pass_time(MODELS["deepseek-v3"], plan(tensor_parallel_size=8), cluster("8xh200"))
+    spent = passes.spent(100, 5000, 32, 32 * 2000)
+    assert sum(spent) == pytest.approx(passes.seconds(100, 5000, 32, 32 * 2000))
+    assert spent.experts > 0 and spent.exchanges > 0
+
+
+def test_one_token_touches_as_many_experts_as_it_is_sent_to_and_many_touch_all():
+    assert f.experts_touched.evaluate(E=256, k_top=8, T=1) == pytest.approx(8)
+    assert f.experts_touched.evaluate(E=256, k_top=8, T=10_000) == pytest.approx(256)
+
+
+def test_drafts_that_are_always_taken_give_every_token_of_a_pass_and_such_as_never_are_only_one():
+    assert f.tokens_per_pass.evaluate(n_draft=3, p_take=1 - 1e-9) == pytest.approx(4, rel=1e-6)
+    assert f.tokens_per_pass.evaluate(n_draft=3, p_take=0) == 1
+
+
+def test_drafts_that_are_taken_shorten_the_time_of_a_token_and_such_as_are_not_lengthen_it():
+    said = {"tensor_parallel_size": 8, "expert_parallel_size": 8, "engine": "sglang"}
+    without, good, bad = (
+        times("deepseek-v3", "8xh200", replace(LOAD, concurrency=4), draft_tokens=n, acceptance=p, **said).tpot_seconds for n, p in ((0, 0), (1, 0.9), (1, 0))
+    )  # fmt: skip
+    assert good < without < bad
+
+
+def test_layers_in_host_memory_are_read_at_its_own_speed():
+    said = {"weights": "q4_k_m", "engine": "llama.cpp"}
+    load = replace(LOAD, concurrency=1)
+    whole = times("llama-3.1-8b", "rtx-4090", load, **said).tpot_seconds
+    part = times("llama-3.1-8b", "rtx-4090", load, layers_on_accelerator=17, host_bandwidth=80e9, **said).tpot_seconds
+    none = times("llama-3.1-8b", "rtx-4090", load, layers_on_accelerator=0, host_bandwidth=80e9, **said).tpot_seconds
+    assert whole < part < none
+    assert none > 4.5e9 / 80e9  # all of its 4.6 GB at 80 GB/s
+    with pytest.raises(MissingDatum, match="host_bandwidth"):
+        times("llama-3.1-8b", "rtx-4090", load, layers_on_accelerator=0, **said)
+
+
+def test_weights_that_cross_the_hosts_link_in_every_pass_take_at_least_as_long_as_the_link_does():
+    load = replace(LOAD, concurrency=1)
+    link = accelerator("h100").host_link.bytes_per_second
+    found = times("llama-3.1-70b", "2xh100", load, tensor_parallel_size=2, weights_on_host_bytes=20_000_000_000).tpot_seconds
+    assert found > 20e9 / link
+
+
+def test_without_graphs_the_host_asks_for_each_kernel():
+    load = replace(LOAD, concurrency=1)
+    assert times("llama-3.1-8b", "h100", load, enforce_eager=True).tpot_seconds >= times("llama-3.1-8b", "h100", load).tpot_seconds
+
+
+def test_an_accelerator_without_a_peak_is_timed_where_reading_bounds_it_and_no_further():
+    found = times("llama-3.1-8b", "m2-ultra-192gb", replace(LOAD, concurrency=1), engine="llama.cpp", weights="q4_k_m")
+    assert found.tpot_seconds > 4.5e9 / accelerator("m2-ultra-192gb").memory.bytes_per_second
+    assert found.ttft_seconds is None and found.end_to_end_seconds is None
+
+
+def test_prompts_on_replicas_of_their_own_do_not_hold_up_answers():
+    model, machine = MODELS["llama-3.1-70b"], cluster("8xh100")
+    made = plan(tensor_parallel_size=8, weights="fp8", context=8192)
+    load = Load(input_tokens=6000, output_tokens=200, requests_per_second=2.0)
+    apart = split_times(model, Side(made, machine, 1), Side(made, machine, 1), load)
+    together = serving_times(model, made, load, machine)
+    assert apart.tpot_seconds < together.tpot_seconds
+    assert 0 < apart.transfer_seconds < apart.ttft_seconds
+    with pytest.raises(InvalidPlan, match="replicas of answers"):
+        split_times(model, Side(made, machine, 1), Side(made, machine, 0), load)
+
+
+def test_a_pipeline_reads_each_layer_once_whatever_its_stages():
+    one = times("llama-3.1-70b", "4xh100", tensor_parallel_size=4).tpot_seconds
+    cut = times("llama-3.1-70b", "4xh100", pipeline_parallel_size=4).tpot_seconds
+    assert cut > one
+
+
+def test_rates_are_shares_and_seconds():
+    rates = serving_rates()
+    assert 0.5 < rates.weights <= 1 and 0.5 < rates.cache <= 1
+    assert all(0 < value < 1e-3 for value in (rates.product, rates.cast, rates.attention, rates.mixture, rates.other, rates.reduce))
+    assert {"vllm", "sglang", "tensorrt-llm", "generic"} <= set(rates.engines)
