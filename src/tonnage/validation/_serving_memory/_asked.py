@@ -8,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, UnknownName
+from tonnage.errors import InvalidInput, MissingDatum, TonnageError, UnknownName, shown
 from tonnage.precisions import ALIASES
 from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes._versions import number_of
 from tonnage.spec import Accelerator, Memory, ServingPlan
 from tonnage.units import GIB
 from tonnage.validation import _hparams
@@ -149,7 +150,9 @@ def _runtime(name: str, version: str, notes: list[str]) -> tuple[ServingRuntime 
         found = serving_runtime(name, version)
     except UnknownName:
         found, known = serving_runtime(name), serving_runtime(name).older
-        if known:
+        if number_of(version) is None:
+            notes.append(f"{shown(version)} is no version: the rules of {found.version} are taken")
+        elif known:
             version = list(known)[-1]
             notes.append(f"the rules of {known[version].version} are taken, the oldest known")
             return known[version], version
