@@ -114,7 +114,9 @@ def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
         ranks = experts = tp
     else:
         ranks = tp * groups
-    if groups > 1 and tp > 1:  # benchmarks/single_node/minimaxm2.5_fp4_b300.sh: --tensor-parallel-size=1 --data-parallel-size=$TP
+    if (
+        groups > 1 and tp > 1
+    ):  # benchmarks/single_node/minimaxm2.5_fp4_b300.sh: --tensor-parallel-size=1 --data-parallel-size=$TP
         run.note(f"attention_data_parallel_size {ranks}: what vLLM's scripts make of data-parallel attention")
     if ranks > ONE_NODE:
         raise MissingDatum(
@@ -222,7 +224,11 @@ def _scheduler(run: Run, name: str) -> None:
     elif "qwen3.5" in name and hopper:
         run.plan |= {"max_num_seqs": 128, "gpu_memory_utilization": 0.8}
     elif "qwen3.5" in name:
-        run.plan |= {"gpu_memory_utilization": 0.82, "poll_passes": polls, **({} if system.startswith("b300") else {"max_num_seqs": 128})}
+        run.plan |= {
+            "gpu_memory_utilization": 0.82,
+            "poll_passes": polls,
+            **({} if system.startswith("b300") else {"max_num_seqs": 128}),
+        }
     else:
         run.plan |= {"gpu_memory_utilization": 0.85, **({} if hopper else {"max_num_seqs": 128})}
 
