@@ -37,7 +37,7 @@ peers: .venv/core.done  ## other tools on the same questions: installs them into
 	$(BIN)/python benchmarks/peers.py
 
 validate: .venv/core.done  ## predictions against published measurements
-	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml validation/train_speed.yaml validation/infer_speed.yaml validation/collectives.yaml
+	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml validation/train_speed.yaml validation/infer_speed.yaml validation/infer_memory.yaml validation/gguf_sizes.yaml validation/collectives.yaml
 
 bands: .venv/core.done  ## error bands and docs/accuracy.md, from the measurements and the estimator as they are
 	$(BIN)/python scripts/fit_bands.py

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
 from tonnage.errors import TonnageError
 from tonnage.estimate._bands import TRAIN_MEMORY
@@ -130,6 +131,7 @@ def page(path: Path = CORPUS) -> str:
             *_table("source", lines.grouped(lines.indicative, lambda line: [source_of(lines.rows[line["id"]])])),
             *_skipped(lines.indicative),
             *speed(),
+            *serving_memory(_table, _worst, _skipped),
             *_collectives(),
             "## Error bands",
             "",

@@ -9,7 +9,6 @@ import pytest
 from tonnage.estimate import _overhead
 from tonnage.runtimes import serving_runtime
 from tonnage.units import GIB
-from tonnage.validation import read
 
 HERE = Path(__file__).parents[1]
 
@@ -19,19 +18,14 @@ def test_the_allocators_reserve_is_the_median_of_its_runs():
     assert len(shares) >= 19 and pytest.approx(median(shares), abs=0.0005) == _overhead.RESERVE
 
 
-def test_the_fixed_amounts_of_vllm_are_the_medians_of_its_runs():
-    rows = read([str(HERE / "validation" / "vllm_memory_h100.yaml")])
-    engine = serving_runtime("vllm")
-
-    def middle(metric, alone):
-        chosen = [row for row in rows if (row.config["tp"] * row.config["pp"] == 1) == alone]
-        return median(float(each.value) for row in chosen for each in row.also if each.metric == metric)
-
-    expected = (
-        middle("non-torch", True),
-        middle("non-torch", False),
-        middle("CUDA graphs", True),
-        middle("CUDA graphs", False),
+def test_the_fixed_amounts_of_vllm_are_what_its_runs_give():
+    script = runpy.run_path(str(HERE / "scripts" / "vllm_overheads.py"))
+    engine, outside = serving_runtime("vllm"), script["outside_torch"]()
+    two = engine.process + engine.communicators
+    used = {1: engine.process, 2: two, 4: two + 2 * engine.each_peer}
+    assert {ranks: size / GIB for ranks, size in used.items()} == pytest.approx(
+        {ranks: median(values) for ranks, values in outside.items()}, abs=0.006
     )
-    used = (engine.process, engine.process + engine.communicators, *engine.graphs)
-    assert [size / GIB for size in used] == pytest.approx(expected, abs=0.006)
+    fitted = script["fitted"](script["graphs"]())
+    assert engine.graphs[0] == engine.graphs[1]
+    assert [size / GIB for size in (engine.graphs[0], *engine.graph_layers)] == pytest.approx(fitted, abs=0.005)

@@ -19,7 +19,7 @@ from tonnage.spec import ServingPlan
 from tonnage.units import GIB
 from tonnage.validation import read as read_rows
 
-ROWS = Path(__file__).parents[1] / "validation" / "vllm_memory_h100.yaml"
+ROWS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"
 PAGING = serving_runtime("vllm").paging
 BATCHED = 8192  # vLLM's default on an H100; version 0.19 held one batch of it in flight
 
@@ -31,7 +31,7 @@ def model_of(row):
         return None
 
 
-LOGGED = [row for row in read_rows([str(ROWS)]) if model_of(row) is not None]
+LOGGED = [row for row in read_rows([str(ROWS)]) if row.id.startswith("vllm019-") and model_of(row) is not None]
 
 
 def request_of(model, context, ranks=1, width=2, paging=PAGING, in_flight=BATCHED):

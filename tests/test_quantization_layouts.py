@@ -113,7 +113,7 @@ def test_w8a8_of_llama_8b_has_the_size_of_its_published_files():
 
 @pytest.mark.parametrize(
     ("name", "config", "ranks", "gib"),
-    # validation/vllm_memory_h100.yaml: what vLLM 0.19 logged for the weights of a rank
+    # validation/infer_memory.yaml: what vLLM 0.19 logged for the weights of a rank
     [("llama-3.3-70b-instruct", FP8_DYNAMIC, 2, 33.88), (LLAMA, GPTQ, 1, 5.38), (LLAMA, W8A8, 1, 8.49)],
 )
 def test_quantised_weights_are_near_what_vllm_logged(name, config, ranks, gib):

@@ -38,13 +38,13 @@ class Kind(Struct, frozen=True, eq=False):
         return "full attention" if self.window is None else f"window of {self.window} tokens"
 
 
-def kinds(stage: Stage) -> tuple[Kind, ...]:
-    """The layers of a stage by what they keep. A layer with caches of two kinds is in both."""
+def kinds(stage: Stage, windows: bool = True) -> tuple[Kind, ...]:
+    """The layers of a stage by what they keep. A layer with caches of two kinds is in both. Without `windows` they keep every token."""
     found: dict[tuple[int | None, bool], list[tuple[int, tuple[Cache, ...]]]] = {}
     for block, count in stage.layers:
         for op in block.ops:
-            for key, caches in _by_life(op.caches()).items():
-                found.setdefault(key, []).append((count, caches))
+            for (window, is_state), caches in _by_life(op.caches()).items():
+                found.setdefault((window if windows else None, is_state), []).append((count, caches))
     return tuple(Kind(window, is_state, tuple(layers)) for (window, is_state), layers in found.items())
 
 
@@ -96,7 +96,7 @@ class PagedCache(RequestCache):
 
     def kept(self, stage: Stage, name: str) -> Term:
         """Whole blocks of every kind of layer."""
-        found = kinds(stage)
+        found = kinds(stage, self.paging.windows)
         if self._shares_blocks(found):
             page, shared = self._groups(found)
             parts = [
@@ -107,7 +107,7 @@ class PagedCache(RequestCache):
 
     def growth(self, stage: Stage, name: str) -> Term:
         """What one more token of context adds to it on average: nothing where a window and what is in flight are full."""
-        found = kinds(stage)
+        found = kinds(stage, self.paging.windows)
         parts = []
         if self._shares_blocks(found):
             page, shared = self._groups(found)

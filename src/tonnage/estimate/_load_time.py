@@ -1,6 +1,7 @@
 """Seconds until a replica's weights are on its accelerators: from disk into host memory, and over the host's links, which overlap."""
 
 from tonnage.breakdown import Term
+from tonnage.estimate._serving_weights import as_stored
 from tonnage.estimate.serving import ServingMemory
 from tonnage.estimate.storage import DRIVE_SOURCE, drives_of
 from tonnage.formulas import serving as g
@@ -20,7 +21,7 @@ def load_figures(
     if rate is None:
         return {}
     ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size
-    each = max((rank.memory.child("weights") for rank in made.ranks), key=lambda term: term.value)
+    each = max((as_stored(rank.memory.child("weights")) for rank in made.ranks), key=lambda term: term.value)
     on_node = Term.of("ranks of a replica on a node", g.ranks_of_replica, n=min(ranks, cluster.accelerators_per_node))
     read = Term.product("weights of a node", "bytes", on_node, each)
     parts = [Term.ratio("from disk", "seconds", read, rate)]

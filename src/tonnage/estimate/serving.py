@@ -7,27 +7,25 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
-from tonnage.estimate._activations import widest
 from tonnage.estimate._batch import Limits, batch_limits
 from tonnage.estimate._cache import PagedCache, RequestCache
 from tonnage.estimate._placement import drafting, host_experts, placed
 from tonnage.estimate._pools import CellCache, PooledCache
 from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share
+from tonnage.estimate._serving_activations import ForwardPass, workspace_bytes
+from tonnage.estimate._serving_overhead import Overhead
 from tonnage.estimate._serving_parts import adapters, compute_buffer, host_buffers
-from tonnage.estimate._static_share import memory_share
+from tonnage.estimate._serving_weights import beside_weights
 from tonnage.estimate._storage import storage
 from tonnage.estimate._stored import Storage, block_bytes, op_bytes
 from tonnage.formula import Number, ceil_div, minimum
 from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
-from tonnage.ops import Head, Kernels, StateCache, TokenCache
+from tonnage.ops import StateCache, TokenCache
 from tonnage.precisions import precision
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
-
-NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds nothing beside its tensors
-_KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
 
 
 class ServingRank(Struct, frozen=True, eq=False):
@@ -85,6 +83,7 @@ class _Replica:
         self.limits = batch_limits(self.engine, plan, accelerator)
         self.cache_width = precision(plan.kv_cache or self.engine.own_kv_cache or "bf16").bytes_per_weight
         self.activation_width = 4 if model.dtype == "float32" else 2
+        self.beside = Overhead(model, self.engine, plan, accelerator)
         self.draft = None if draft is None else _Replica(draft, draft_plan(plan), accelerator, storage(draft, None))
 
     def rank(self, stage: Stage) -> ServingRank:
@@ -97,7 +96,7 @@ class _Replica:
         )
         weights, activations = self.weights(stage), self.activations(stage)
         communication = Term.sum("communication buffers", unit="bytes")
-        overhead = self.overhead(weights, activations)
+        overhead = self.beside.beside(stage, weights, activations)
         return ServingRank(
             stage.rank,
             memory=Term.sum("serving", weights, cache, activations, communication, overhead),
@@ -118,9 +117,9 @@ class _Replica:
             return CellCache(s, t, self._width, engine.cells, self.limits.tokens)
         if engine.paging is None:
             return None
-        batches = self.plan.pipeline_parallel_size + engine.paging.spare_batches
-        in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
         paging = replace(engine.paging, state_copies=1) if alone else engine.paging
+        batches = 1 if paging.one_batch else self.plan.pipeline_parallel_size + paging.spare_batches
+        in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
         return PagedCache(s, t, self._width, paging, in_flight)
 
     def _of_draft(self, stage: Stage, what: str, name: str) -> list[Term]:
@@ -141,7 +140,7 @@ class _Replica:
         return self.cache_width
 
     def weights(self, stage: Stage) -> Term:
-        parts = self._of_stage(stage)
+        parts = self._of_stage(stage) + beside_weights(self.model, self.engine, stage, self.stored, self.shares)
         if self.draft is not None and stage.is_last:
             parts += [self.draft.weights(each).named("draft model") for each in self.draft.stages]
         if self.plan.lora_adapters:
@@ -203,89 +202,39 @@ class _Replica:
         return Term.product(name or held.name, "bytes", each, held)
 
     def activations(self, stage: Stage) -> Term:
-        """The peak of one forward pass: the widest layer on a full batch of tokens, or the sampler on every request."""
-        if self.engine.cells is not None and self.engine.cells.host_table:
-            return compute_buffer(self.model, self.plan, stage, self.limits, self.engine.cells)
-        h, w, batched = self.model.hidden_size, self.activation_width, self.limits.tokens
-        inner = max((widest(block, _KERNELS) for block, _ in stage.layers), default=0.0)
-        layer = Term.sum(
-            "widest layer",
-            Term.of("residual stream and its copies", g.batch_bytes, x=3 * h, w=w, T=batched),
-            Term.of("inside the operation", g.split_batch_bytes, x=inner, w=w, T=batched, t=self.shares.t),
+        """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers' cache is there."""
+        engine, plan = self.engine, self.plan
+        if engine.cells is not None and engine.cells.host_table:
+            return compute_buffer(self.model, plan, stage, self.limits, engine.cells)
+        forward = ForwardPass(
+            self.model, engine, self.limits, self.shares, self.activation_width, self.stored.name, self._sampled()
         )
-        head = next((op for op in stage.ops if isinstance(op, Head)), None)
-        if head is None or not stage.is_last:
-            return Term.max("activations", layer)
-        sampler = Term.sum(
-            "sampler",
-            Term.of("hidden states of the batch", g.batch_bytes, x=2 * h, w=w, T=batched),
-            Term.of(
-                "logits, probabilities and noise",
-                g.sampler_bytes,
-                V=head.vocab_size,
-                R=self._sampled(),
-                w=self.engine.logits_bytes,
-            ),
+        made = forward.peak(stage, self.accelerator)
+        if engine.queues or engine.cells is not None or plan.max_num_batched_tokens is None:
+            return made
+        requests, context = running(plan, self.limits), plan.context
+        moments = []
+        for name, size, tokens in (
+            ("of the prompts, beyond the cache of the answers", made.value, context - self.limits.tokens / requests),
+            ("second table while loading, beyond the cache", self._loading(), context),
+        ):
+            cache = RequestCache(tokens, self.shares.t, self._width).kept(stage, "cache")
+            if size:
+                moments.append(Term.of(name, g.early_bytes, M=size, U=cache.value * requests))
+        staying = workspace_bytes(engine, self.accelerator)
+        return Term.max("activations", *moments, Term.of("workspace of the matrix products", f.fixed_bytes, M=staying))
+
+    def _loading(self) -> float:
+        """A tied head that is loaded before it is tied."""
+        loads = any(name in self.stored.name for name in self.engine.loading_heads)
+        return (
+            self.model.vocab_size * self.model.hidden_size * self.activation_width if self.model.tied and loads else 0
         )
-        return Term.max("activations", layer, sampler)
 
     def _sampled(self) -> Number:
         """Requests that the sampler sees: all that an engine may run when it tries itself out, else those that there are."""
         tries = self.engine.paging is not None or not self.engine.queues
         return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
-
-    def overhead(self, weights: Term, activations: Term) -> Term:
-        """What is on the accelerator beside weights, cache and activations, or must stay free."""
-        engine, plan = self.engine, self.plan
-        groups = plan.attention_data_parallel_size
-        cut = plan.tensor_parallel_size * groups > 1
-        alone = plan.tensor_parallel_size * plan.pipeline_parallel_size * groups == 1
-        own = (
-            engine.cells is not None and engine.cells.host_table
-        )  # llama.cpp: on the processor and on Apple's chips nothing
-        fixed = {
-            "libraries of the process": 0 if own and self._has_no_context() else engine.process,
-            "communicators": engine.communicators if cut else 0,
-            "captured graphs": 0 if plan.enforce_eager else engine.graphs[0 if alone else 1],
-        }
-        parts = [
-            Term.of(name, f.fixed_bytes, basis="measured", source=engine.overhead_source, M=size)
-            for name, size in fixed.items()
-            if size
-        ]
-        left = self._left_free(sum(part.value for part in parts), weights, activations)
-        return Term.sum("runtime overhead", *parts, *([left] if left else []), unit="bytes")
-
-    def _has_no_context(self) -> bool:
-        return self.accelerator is not None and self.accelerator.kind in NO_CONTEXT
-
-    def _left_free(self, fixed: Number, weights: Term, activations: Term) -> Term | None:
-        """What the engine leaves free of an accelerator, by how its share is meant."""
-        engine, plan = self.engine, self.plan
-        share = memory_share(engine, plan, self.model, self.accelerator)
-        if self.accelerator is None or share is None:
-            return None
-        usable = self.accelerator.memory.usable_bytes - (plan.reserve_bytes if engine.share_of != "total" else 0)
-        if engine.share_of == "static":
-            outside = Term.of(
-                "outside of the static part", e.dynamic_bytes, source=engine.source, U=usable - fixed, u=share
-            )
-            return Term.of("reserved beyond activations", e.reserve_left_bytes, U=outside.value, M=activations.value)
-        if engine.share_of == "free":
-            taken = fixed + weights.value + activations.value
-            return Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=taken)
-        rest = Term.of(
-            "beyond the engine's share",
-            g.unclaimed_bytes,
-            source=engine.source,
-            U=usable,
-            u=share,
-            M=plan.reserve_bytes,
-        )
-        context = Term.of(
-            "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
-        )
-        return Term.max("left free by the engine", rest, context)
 
 
 OFFLOAD = "vLLM, vllm/config/offload.py: cpu_offload_gb; SGLang, sglang/srt/server_args.py: --cpu-offload-gb"

@@ -27,8 +27,9 @@ from tonnage.estimate._engine_checks import (
 )
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
+from tonnage.estimate._serving_overhead import NO_CONTEXT
 from tonnage.estimate._static_share import static_share
-from tonnage.estimate.serving import NO_CONTEXT, ServingMemory, serving_memory
+from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.quantization import FILE_TYPES

@@ -133,3 +133,41 @@ def replicas(n_copies):
 def ranks_of_replica(n):
     """Accelerators of one replica."""
     return n
+
+
+@formula(
+    unit="bytes",
+    source="PyTorch, c10/cuda/CUDACachingAllocator.cpp: kRoundLarge, kMinLargeAlloc, kSmallSize, should_split",
+    assumes="a tensor of 10 MiB and more has a segment of its own, in multiples of 2 MiB, of which no rest up to 1 MiB is given to others",
+)
+def allocator_slack_bytes(M):
+    """What a tensor of M bytes takes beyond them."""
+    return (-M % 2097152) * minimum(maximum(1048577 - (-M % 2097152), 0), 1) * minimum(M // 10485760, 1)
+
+
+@formula(unit="bytes", source="vLLM, vllm/model_executor/layers/rotary_embedding/base.py: cos_sin_cache")
+def rotary_table_bytes(s, x, w):
+    """Cosines and sines of s positions, x numbers each."""
+    return s * x * w
+
+
+@formula(
+    unit="bytes",
+    source="vLLM, vllm/v1/sample/ops/topk_topp_triton.py: a row of logits in fp32 for each program",
+    assumes="as many programs as an H100 has multiprocessors, or requests where they are fewer",
+)
+def sampler_row_bytes(V, R, n):
+    """The sampler's rows of logits, n at most."""
+    return 4 * V * minimum(R, n)
+
+
+@formula(unit="bytes", source="vLLM, vllm/model_executor/model_loader/default_loader.py: get_all_weights")
+def read_bytes(M, U):
+    """What is read of weights that take M bytes, U of which are in no file."""
+    return M - U
+
+
+@formula(unit="bytes", source="transformers, generation/utils.py: prefill before the first token of the answer")
+def early_bytes(M, U):
+    """What a pass over the prompts needs at its peak, M bytes, beyond the U bytes of cache that only the answers add."""
+    return maximum(M - U, 0)

@@ -12,6 +12,7 @@ from tonnage.runtimes._base import Pools as Pools
 from tonnage.runtimes._base import Reserve as Reserve
 from tonnage.runtimes._base import ServingRuntime as ServingRuntime
 from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
+from tonnage.runtimes._versions import at_version
 
 TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed", "nanotron", "torchtune", "unsloth", "litgpt")
 SERVING = (
@@ -45,15 +46,10 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
 
 
 def serving_runtime(name: str, version: str = "") -> ServingRuntime:
-    """The serving engine of this name, the newest or an earlier version; its file is imported only now."""
+    """The serving engine of this name, the newest, or as it was at a version; its file is imported only now."""
     letters = letters_of(name)
     name = SERVING_ALIASES.get(letters) or next((each for each in SERVING if letters_of(each) == letters), name)
     if name not in SERVING:
         raise unknown("serving engine", name, SERVING)
     import_module(f"tonnage.runtimes.{name.replace('-', '_').replace('.', '_')}")
-    newest = SERVING_RUNTIMES[name]
-    if not version or version in (newest.version, newest.version.rpartition(" ")[2]):
-        return newest
-    if version not in newest.older:
-        raise unknown(f"version of {name}", version, [newest.version.rpartition(" ")[2], *newest.older])
-    return newest.older[version]
+    return at_version(SERVING_RUNTIMES[name], version)

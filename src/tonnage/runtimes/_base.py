@@ -8,6 +8,7 @@ from msgspec import Struct
 from tonnage.ops import Kernels
 from tonnage.registry import Registry
 from tonnage.tape import Own
+from tonnage.units import KIB, MIB
 
 # Which copy of a parameter a state is: the copy that is multiplied, the master, the accumulated gradient.
 Copy = Literal["compute", "master", "gradient"]
@@ -137,7 +138,8 @@ class Paging(Struct, frozen=True, kw_only=True):
     `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached; one
     where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has less
     than so many times the layers of the rarest, else into groups as large as the rarest. `shares_blocks`: kinds of layers share equal
-    blocks; else each has a pool of its own.
+    blocks; else each has a pool of its own. `one_batch`: a window waits for the tokens of one forward pass, however many are in flight;
+    `windows`: a layer with a window gives back what it no longer sees; else it keeps every token.
     """
 
     block_tokens: int
@@ -145,13 +147,16 @@ class Paging(Struct, frozen=True, kw_only=True):
     state_copies: int
     group_tolerance: float
     shares_blocks: bool = True
+    one_batch: bool = False
+    windows: bool = True
 
 
 class BatchLimit(Struct, frozen=True, kw_only=True):
     """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan says.
 
     `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`: so
-    much for each rank. `one_prompt`: a pass is the prompt of one request.
+    much for each rank. `one_prompt`: a pass is the prompt of one request. `whole_context`: no fewer tokens than a context has;
+    `up_to_context`: only contexts of at most so many tokens.
     """
 
     tokens: int
@@ -162,6 +167,8 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
     but_named: tuple[str, ...] = ()
     each_rank: bool = False
     one_prompt: bool = False
+    whole_context: bool = False
+    up_to_context: int = 0
 
 
 class Step(Struct, frozen=True):
@@ -223,6 +230,10 @@ class Cells(Struct, frozen=True, kw_only=True):
 ShareOf = Literal["total", "static", "free", "nothing"]
 
 
+# Bytes by generation. PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: :4096:8 from Hopper on, else :4096:2:16:8 KiB.
+CUBLAS_WORKSPACE: Mapping[str, int] = {"hopper": 32 * MIB, "blackwell": 32 * MIB, "": (4096 * 2 + 16 * 8) * KIB}
+
+
 class ServingRuntime(Struct, frozen=True, kw_only=True):
     """How an engine spends memory in serving.
 
@@ -235,12 +246,23 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
-    `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it loads, None: nothing is known against any; `peaks`: the
-    peak that an accelerator must have for one. `context_steps`: its default context by all accelerators' memory: (bytes from, tokens), the most first.
+    `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it
+    loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one. `context_steps`: its default context by all
+    accelerators' memory: (bytes from, tokens), the most first.
     `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is
-    let in only when its whole answer fits.
-    `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it. `longer`: what it says of a context that
-    the model was not made for. `older`: earlier versions by name.
+    let in only when its whole answer fits. `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it.
+    `longer`: what it says of a context that the model was not made for. `older`: earlier versions by name.
+
+    What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the accelerator's context are
+    counted against its share; `each_peer`: of communicators for each tensor rank beyond the second; `graph_layers`: of captured graphs for each
+    layer, and more for one with experts. `streams`: tensors as wide as the hidden state that are alive inside a layer.
+    `own_heads`, `loading_heads`: formats of weights in which a tied head is a tensor of its own, always or while weights are loaded; `scratch`: those
+    whose kernels keep room for the largest matrix in 16 bits; `absorbed`: projections of latent attention of which a copy in 16 bits stays where
+    they are quantised. `workspace`: what its libraries allocate once on accelerators of these generations ("": others); `autotuner`: a buffer beside
+    the layer that is compiled. `sampler_rows`: of logits in fp32 that the sampler keeps; `sampled_streams`: hidden states of the requests that are
+    sampled. `keeps_expert_workspace`: experts' inputs and outputs stay allocated between layers, but for weights in `bare_experts`.
+    `rounds_tensors`: each weight is allocated by itself, so that the allocator rounds it up; `fused_names`: projections that are one tensor;
+    `rotary_tables`: cosines and sines of all positions are kept.
     """
 
     name: str
@@ -279,6 +301,24 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     mixes_prompts: bool = True
     chunks_prompts: bool = True
     reserves_answers: bool = False
+    graphs_in_share: bool = True
+    context_in_share: bool = False
+    each_peer: int = 0
+    streams: int = 3
+    graph_layers: tuple[int, int] = (0, 0)
+    own_heads: tuple[str, ...] = ()
+    loading_heads: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
+    absorbed: tuple[str, ...] = ()
+    workspace: Mapping[str, int] = {}
+    autotuner: int = 0
+    sampler_rows: int = 0
+    sampled_streams: int = 0
+    keeps_expert_workspace: bool = False
+    bare_experts: tuple[str, ...] = ()
+    rounds_tensors: bool = False
+    fused_names: tuple[tuple[str, ...], ...] = ()
+    rotary_tables: bool = False
 
     @property
     def queues(self) -> bool:

@@ -1,7 +1,10 @@
 """Hugging Face transformers: the Trainer on one accelerator (fp32 weights under autocast), and plain generation."""
 
+from msgspec.structs import replace
+
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import (
+    CUBLAS_WORKSPACE,
     METHODS,
     NEVER,
     SERVING_RUNTIMES,
@@ -46,24 +49,42 @@ TRAINING_RUNTIMES.add(
     ),
 )
 
-SERVING_RUNTIMES.add(
-    "transformers",
-    ServingRuntime(
-        name="transformers",
-        version="transformers 5.23",
-        source="transformers, cache_utils.py: DynamicCache",
-        memory_share=None,
-        share_of="nothing",
-        limits=(BatchLimit(tokens=0, requests=0),),  # the whole prompts of all requests at once
-        paging=None,
-        process=round(0.51 * GIB),
-        communicators=0,
-        graphs=(0, 0),
-        overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
-        state_bytes=4,
-        # quanto packs 2 and 4 bits, HQQ 8; the last 128 tokens, which stay in 16 bits, are not counted
-        kv_cache={"int8": "kv-int8", "int4": "kv-int4", "int2": "kv-int2"},
-        kv_cache_source="transformers, cache_utils.py: QuantizedCache, groups of 64",
-        logits_bytes=6,  # the last token's logits, in 16 bit and upcast
-    ),
+NEWEST = ServingRuntime(
+    name="transformers",
+    version="transformers 5.23",
+    source="transformers, cache_utils.py: DynamicCache",
+    memory_share=None,
+    share_of="nothing",
+    limits=(BatchLimit(tokens=0, requests=0),),  # the whole prompts of all requests at once
+    paging=None,
+    process=round(0.51 * GIB),
+    communicators=0,
+    graphs=(0, 0),
+    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
+    state_bytes=4,
+    # quanto packs 2 and 4 bits, HQQ 8; the last 128 tokens, which stay in 16 bits, are not counted
+    kv_cache={"int8": "kv-int8", "int4": "kv-int4", "int2": "kv-int2"},
+    kv_cache_source="transformers, cache_utils.py: QuantizedCache, groups of 64",
+    logits_bytes=6,  # the last token's logits, in 16 bit and upcast
+    # models/*/modeling_*.py: the embeddings, the layer's input, its residual and what is normed are held by callers
+    streams=4,
+    workspace=CUBLAS_WORKSPACE,
 )
+
+# modeling_utils.py: since 4.50 caching_allocator_warmup takes one segment for all weights, so that none is rounded up; before, each had its own.
+# Which formats keep a tied head apart is read from Qwen's documentation of speed: weights of tied models are larger by their table.
+_V50 = replace(
+    NEWEST,
+    version="transformers 4.50",
+    source="transformers 4.51, modeling_utils.py: caching_allocator_warmup; cache_utils.py: DynamicCache",
+    own_heads=("fp8",),
+)
+_V46 = replace(
+    NEWEST,
+    version="transformers 4.46",
+    source="transformers 4.46, modeling_utils.py: _load_state_dict_into_meta_model; cache_utils.py: DynamicCache",
+    rounds_tensors=True,
+    loading_heads=("awq",),
+    scratch=("gptq",),  # AutoGPTQ: a matrix at a time is turned into 16 bits; Qwen's tables show room for the largest
+)
+SERVING_RUNTIMES.add("transformers", replace(NEWEST, older={"4.50": _V50, "4.46": _V46}))

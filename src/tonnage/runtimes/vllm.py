@@ -1,12 +1,14 @@
 """vLLM: takes a share of the accelerator, profiles one full forward pass, and gives what is left to the cache.
 
-Its rules are read from the source of the 0.33 wheel; the fixed amounts were measured by others on vLLM 0.19 and H100s
-(scripts/vllm_overheads.py prints their medians). They are what a process takes beyond its context: the context itself, 0.51 GiB,
-is not counted against the share that vLLM takes.
+Its rules are read from the source of the 0.33 wheel, and those of earlier versions from their own; the fixed amounts were measured by others on
+vLLM 0.19 and H100s (scripts/vllm_overheads.py fits them). They are what a process takes beyond its context: the context itself, 0.51 GiB,
+is not counted against the share that vLLM takes since 0.9.
 """
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.units import GIB
+from msgspec.structs import replace
+
+from tonnage.runtimes._base import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.units import GIB, MIB
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
 LIMITS = (
@@ -50,35 +52,96 @@ DROPPED = {
     ),
 }
 
+NEWEST = ServingRuntime(
+    name="vllm",
+    version="vLLM 0.33",
+    source="vLLM, vllm/config/cache.py: gpu_memory_utilization 0.92, DEFAULT_BLOCK_SIZE 16; "
+    "vLLM, vllm/engine/arg_utils.py, get_batch_defaults: max_num_batched_tokens and max_num_seqs of an API server",
+    memory_share=0.92,
+    limits=LIMITS,
+    paging=PAGING,
+    context=round(0.51 * GIB),
+    process=round(0.25 * GIB),
+    communicators=round((2.07 - 0.25) * GIB),
+    each_peer=round(0.07 * GIB),
+    graphs=(round(0.31 * GIB), round(0.31 * GIB)),
+    graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
+    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and cuda_graph_actual_gib on H100s "
+    "(scripts/vllm_overheads.py)",
+    dropped={name: version for version, names in DROPPED.items() for name in names.split()},
+    encoder_decoders=("whisper",),
+    # int8, int4 and fp8 per token and head, and TurboQuant, depend on the size of a head and are not described
+    kv_cache={
+        "fp16": "fp16",
+        "bf16": "bf16",
+        "fp8": "fp8-e4m3",
+        "fp8_e4m3": "fp8-e4m3",
+        "fp8_e5m2": "fp8-e5m2",
+        "nvfp4": "nvfp4",
+    },
+    kv_cache_source="vLLM, vllm/config/cache.py: CacheDType",
+    longer="vLLM, vllm/config/model.py, refuses it unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+    # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them, or FlashInfer's two in their place
+    logits_bytes=14,
+    sampled_streams=2,
+    workspace=CUBLAS_WORKSPACE,
+    # torch/_inductor/runtime/benchmarking.py: a buffer as large as an H100's L2 beside the kernel that is timed
+    autotuner=50 * MIB,
+    keeps_expert_workspace=True,
+    bare_experts=("mxfp4",),  # fused_moe/gpt_oss_triton_kernels_moe.py: one kernel, without workspaces
+    rounds_tensors=True,
+    fused_names=(("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")),
+    rotary_tables=True,
+    absorbed=("kv_b_proj",),  # model_executor/layers/attention/mla_attention.py: W_UK_T and W_UV
+)
+
+# What was otherwise before, read from the source of the wheels 0.19.0, 0.11.0, 0.8.5 and 0.6.4.
+_V21 = replace(
+    NEWEST,
+    version="vLLM 0.21",
+    source="vLLM 0.19, vllm/v1/worker/gpu_worker.py: determine_available_memory, with VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS on",
+    memory_share=0.9,
+    paging=replace(PAGING, one_batch=True),
+    sampler_rows=132,
+)
+_V17 = replace(
+    _V21,
+    version="vLLM 0.17",
+    source="vLLM 0.19, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/v1/sample/ops/topk_topp_sampler.py",
+    graphs_in_share=False,
+)
+# vllm/v1/sample/ops/topk_topp_sampler.py: torch.sort on fp32 logits keeps values, indices and the indices before, and a second buffer of
+# values and indices (PyTorch, aten/src/ATen/native/cuda/Sort.cu: segmented_sort_pairs), beside logits in 16 bit and fp32
+SORTED = 2 + 4 + 4 + 8 + 8 + 12
+_V11 = replace(
+    _V17,
+    version="vLLM 0.11",
+    source="vLLM 0.11, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/v1/kv_cache_interface.py",
+    logits_bytes=SORTED,
+    sampler_rows=0,
+    keeps_expert_workspace=False,
+    paging=replace(PAGING, one_batch=True, state_copies=1, group_tolerance=1),
+)
+_V8 = replace(
+    _V11,
+    version="vLLM 0.8",
+    source="vLLM 0.8.5, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/engine/arg_utils.py: _set_default_args_v1",
+    limits=(BatchLimit(memory_bytes=70 * GIB, tokens=8192, requests=1024), BatchLimit(tokens=2048, requests=256)),
+    context_in_share=True,
+    paging=replace(PAGING, one_batch=True, state_copies=1, group_tolerance=1, windows=False),
+)
+_V6 = replace(
+    _V8,
+    version="vLLM 0.6",
+    source="vLLM 0.6.4, vllm/worker/worker.py: determine_num_available_blocks; vllm/config.py: SchedulerConfig",
+    limits=(
+        BatchLimit(up_to_context=32768, tokens=2048, requests=256, whole_context=True),
+        BatchLimit(tokens=512, requests=256),
+    ),
+    autotuner=0,
+)
+
 SERVING_RUNTIMES.add(
     "vllm",
-    ServingRuntime(
-        name="vllm",
-        version="vLLM 0.33",
-        source="vLLM, vllm/config/cache.py: gpu_memory_utilization 0.92, DEFAULT_BLOCK_SIZE 16; "
-        "vLLM, vllm/engine/arg_utils.py, get_batch_defaults: max_num_batched_tokens and max_num_seqs of an API server",
-        memory_share=0.92,
-        limits=LIMITS,
-        paging=PAGING,
-        context=round(0.51 * GIB),
-        process=round(0.25 * GIB),
-        communicators=round((2.09 - 0.25) * GIB),
-        graphs=(round(0.87 * GIB), round(1.54 * GIB)),
-        overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: medians of non_torch_forward_gib and "
-        "cuda_graph_actual_gib over 19 runs with one rank and 10 with several",
-        dropped={name: version for version, names in DROPPED.items() for name in names.split()},
-        encoder_decoders=("whisper",),
-        # int8, int4 and fp8 per token and head, and TurboQuant, depend on the size of a head and are not described
-        kv_cache={
-            "fp16": "fp16",
-            "bf16": "bf16",
-            "fp8": "fp8-e4m3",
-            "fp8_e4m3": "fp8-e4m3",
-            "fp8_e5m2": "fp8-e5m2",
-            "nvfp4": "nvfp4",
-        },
-        kv_cache_source="vLLM, vllm/config/cache.py: CacheDType",
-        longer="vLLM, vllm/config/model.py, refuses it unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
-        logits_bytes=14,  # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them
-    ),
+    replace(NEWEST, older={each.version.rpartition(" ")[2]: each for each in (_V21, _V17, _V11, _V8, _V6)}),
 )

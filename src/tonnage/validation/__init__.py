@@ -24,6 +24,12 @@ def _train_speed(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     return _speed.predict(row, references)
 
 
+def _infer_memory(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
+    from tonnage.validation import _serving_memory
+
+    return _serving_memory.predict(row, references)
+
+
 def _infer_speed(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     from tonnage.validation import _serving_speed
 
@@ -41,6 +47,7 @@ PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] =
     "params": _params.predict,
     "train_memory": _train_memory,
     "train_speed": _train_speed,
+    "infer_memory": _infer_memory,
     "infer_speed": _infer_speed,
     "collective": _collective,
 }
