@@ -35,11 +35,12 @@ OF_ENGINE = {
     "floors": (0.3, 1.0, 2.0),
 }
 # Engines with rows of their own kind: what differs from the three above. The rest is theirs, on average.
+ALONE = {"prompt": (1e-7, 2e-6, 1e-4), "arrive": (1e-6, 1e-3, 5e-2)}
 OTHERS = {
-    "transformers": {"kernel": (5e-6, 30e-6, 200e-6), "quantised": (1e-6, 50e-6, 1e-3), "packed": (0.05, 0.5, 1.3), "products": (0.3, 1.0, 1.5)},
-    "llama.cpp": {"reads": (0.4, 0.9, 1.05), "packed": (0.4, 1.0, 1.5), "products": (0.1, 0.5, 1.5), "floors": (0.1, 0.7, 3.0)},
+    "transformers": {"kernel": (5e-6, 30e-6, 200e-6), "quantised": (1e-6, 50e-6, 1e-3), "packed": (0.05, 0.5, 1.3), "products": (0.2, 1.0, 1.5)},
+    "llama.cpp": {"reads": (0.4, 0.9, 1.05), "packed": (0.4, 1.0, 1.5), "products": (0.1, 0.5, 1.5), "floors": (0.1, 0.7, 4.0), **ALONE},
     "gpt-fast": {"reads": (0.5, 0.95, 1.1), "packed": (0.3, 0.9, 1.5), "floors": (0.1, 0.7, 3.0)},
-    "neuron": {"reads": (0.2, 0.8, 1.05), "products": (0.1, 0.5, 1.5), "step": (1e-5, 1e-3, 2e-2), "floors": (0.1, 1.0, 10.0)},
+    "neuron": {"reads": (0.2, 0.8, 1.05), "products": (0.1, 0.5, 1.5), "step": (1e-5, 1e-3, 2e-2), "floors": (0.1, 1.0, 10.0), **ALONE},
 }  # fmt: skip
 EAGER = ("transformers",)
 FIXED = (
@@ -94,7 +95,9 @@ class Fit:
 
 def fit_engine(engine: str, found: list[Case], rates: ServingRates) -> Engine:
     """The numbers of an engine besides those of all, from its own rows."""
-    names, first = list(OTHERS[engine]), replace(rates.engines["generic"], replays=engine not in EAGER)
+    names = list(OTHERS[engine])
+    # a program of one user: no server stands before it
+    first = replace(rates.engines["generic"], replays=engine not in EAGER, prompt=2e-6, arrive=1e-3, step=1e-4)
     bounds = np.log(list(OTHERS[engine].values()))
 
     def made(x) -> Engine:
@@ -261,7 +264,7 @@ def main() -> None:
                 print(line(f"{name} {' '.join(key)}", own))
     if arguments.quick:
         return
-    cells = left_out(core, others, lambda case: case.asked.cell, 8)
+    cells = left_out(core, others, lambda case: case.asked.cell, 6)
     lines += report(cells, "cells left out")
     lines += report(
         left_out(core, others, lambda case: case.asked.cluster.accelerator.generation), "generations left out"

@@ -17,7 +17,7 @@ def arithmetic_seconds(C, P, u):
 
 @formula(
     unit="seconds",
-    source="aiconfigurator-core 0.12, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",
+    source="aiconfigurator-core, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",
     assumes="the square root of the sum of squares",
 )
 def product_seconds(tau_read, tau_math):
@@ -27,12 +27,12 @@ def product_seconds(tau_read, tau_math):
 
 @formula(
     unit="experts",
-    source="Fedus2021, sec. 2.1: a router chooses for each token",
+    source="DeepSeek2024V3, sec. 2.1.2: a router chooses for each token",
     assumes="tokens choose experts independently and evenly",
 )
 def experts_touched(E, k_top, T):
     """Experts of E of which at least one of T tokens, with k_top choices each, chooses one."""
-    return E * (1 - (1 - k_top / E) ** T)
+    return E * (1 - maximum(1 - k_top / E, 0) ** T)
 
 
 @formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="all requests have the mean context")
@@ -48,7 +48,7 @@ def keys_in_reach(R, K, r):
 )
 def prompt_keys_in_reach(T, K, r):
     """Keys that T tokens of prompts see through a window of r, if they saw K without it."""
-    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (T * r < 2 * K))
+    return minimum(2 * K, T * r) - minimum(2 * K, T * r) ** 2 / (4 * maximum(K, 1))
 
 
 @formula(
