@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from _accuracy_latency import serving_speed
 from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
 from tonnage.errors import TonnageError
@@ -132,6 +133,7 @@ def page(path: Path = CORPUS) -> str:
             *_skipped(lines.indicative),
             *speed(),
             *serving_memory(_table, _worst, _skipped),
+            *serving_speed(),
             *_collectives(),
             "## Error bands",
             "",

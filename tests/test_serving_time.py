@@ -17,7 +17,10 @@ from tonnage.estimate.inference.times import pass_time, serving_times
 from tonnage.formulas import passes as f
 from tonnage.spec import Load, ServingPlan
 
-MODELS = {name: read(name, offline=True) for name in ("llama-3.1-8b", "llama-3.1-70b", "deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b")}
+MODELS = {
+    name: read(name, offline=True)
+    for name in ("llama-3.1-8b", "llama-3.1-70b", "deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b")
+}
 LOAD = Load(input_tokens=1024, output_tokens=512, concurrency=16, spread=0.2)
 
 
@@ -41,7 +44,7 @@ def times(name, on, load=LOAD, **said):
 def test_a_pass_never_takes_less_than_reading_the_weights_that_it_touches(name, on, said):
     machine = cluster(on)
     made = plan(**said)
-    works = stage_works(MODELS[name], made, machine.accelerator, kv_bytes(made))
+    works = stage_works(MODELS[name], made, tuple(machine.accelerator.dense_flops), kv_bytes(made))
     bandwidth = machine.accelerator.memory.bytes_per_second
     passes = pass_time(MODELS[name], made, machine)
     for requests in (1, 8, 64):
@@ -136,13 +139,18 @@ def test_layers_in_host_memory_are_read_at_its_own_speed():
 def test_weights_that_cross_the_hosts_link_in_every_pass_take_at_least_as_long_as_the_link_does():
     load = replace(LOAD, concurrency=1)
     link = accelerator("h100").host_link.bytes_per_second
-    found = times("llama-3.1-70b", "2xh100", load, tensor_parallel_size=2, weights_on_host_bytes=20_000_000_000).tpot_seconds
+    found = times(
+        "llama-3.1-70b", "2xh100", load, tensor_parallel_size=2, weights_on_host_bytes=20_000_000_000
+    ).tpot_seconds
     assert found > 20e9 / link
 
 
 def test_without_graphs_the_host_asks_for_each_kernel():
     load = replace(LOAD, concurrency=1)
-    assert times("llama-3.1-8b", "h100", load, enforce_eager=True).tpot_seconds >= times("llama-3.1-8b", "h100", load).tpot_seconds
+    assert (
+        times("llama-3.1-8b", "h100", load, enforce_eager=True).tpot_seconds
+        >= times("llama-3.1-8b", "h100", load).tpot_seconds
+    )
 
 
 def test_an_accelerator_without_a_peak_is_timed_where_reading_bounds_it_and_no_further():
@@ -172,5 +180,8 @@ def test_a_pipeline_reads_each_layer_once_whatever_its_stages():
 def test_rates_are_shares_and_seconds():
     rates = serving_rates()
     assert 0.5 < rates.weights <= 1 and 0.5 < rates.cache <= 1
-    assert all(0 < value < 1e-3 for value in (rates.product, rates.cast, rates.attention, rates.mixture, rates.other, rates.reduce))
+    assert all(
+        0 < value < 1e-3
+        for value in (rates.product, rates.cast, rates.attention, rates.mixture, rates.other, rates.reduce)
+    )
     assert {"vllm", "sglang", "tensorrt-llm", "generic"} <= set(rates.engines)

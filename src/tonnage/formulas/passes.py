@@ -17,7 +17,7 @@ def arithmetic_seconds(C, P, u):
 
 @formula(
     unit="seconds",
-    source="aiconfigurator-core 0.12, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",
+    source="aiconfigurator-core, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",
     assumes="the square root of the sum of squares",
 )
 def product_seconds(tau_read, tau_math):
@@ -25,10 +25,14 @@ def product_seconds(tau_read, tau_math):
     return (tau_read**2 + tau_math**2) ** 0.5
 
 
-@formula(unit="experts", source="Fedus2021, sec. 2.1: a router chooses for each token", assumes="tokens choose experts independently and evenly")
+@formula(
+    unit="experts",
+    source="DeepSeek2024V3, sec. 2.1.2: a router chooses for each token",
+    assumes="tokens choose experts independently and evenly",
+)
 def experts_touched(E, k_top, T):
     """Experts of E of which at least one of T tokens, with k_top choices each, chooses one."""
-    return E * (1 - (1 - k_top / E) ** T)
+    return E * (1 - maximum(1 - k_top / E, 0) ** T)
 
 
 @formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="all requests have the mean context")
@@ -37,10 +41,14 @@ def keys_in_reach(R, K, r):
     return minimum(K, R * r)
 
 
-@formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="prompts begin where they begin: the mean token sees half as many keys as the last")
+@formula(
+    unit="keys",
+    source="Beltagy2020, sec. 3.1",
+    assumes="prompts begin where they begin: the mean token sees half as many keys as the last",
+)
 def prompt_keys_in_reach(T, K, r):
     """Keys that T tokens of prompts see through a window of r, if they saw K without it."""
-    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (T * r < 2 * K))
+    return minimum(2 * K, T * r) - minimum(2 * K, T * r) ** 2 / (4 * maximum(K, 1))
 
 
 @formula(
@@ -53,7 +61,11 @@ def poll_seconds(n_pass, tau):
     return (n_pass - 1) / 2 * tau
 
 
-@formula(unit="tokens", source="Leviathan2022, eq. 1", assumes="each guess is taken with the same probability, whatever came before")
+@formula(
+    unit="tokens",
+    source="Leviathan2022, eq. 1",
+    assumes="each guess is taken with the same probability, whatever came before",
+)
 def tokens_per_pass(n_draft, p_take):
     """Tokens that a pass gives which checks n_draft guesses: those that are taken up to the first that is not, and one of its own."""
     return (1 - p_take ** (n_draft + 1)) / (1 - p_take)

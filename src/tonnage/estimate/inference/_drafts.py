@@ -34,18 +34,20 @@ class Drafted:
         return both._replace(engine=made.engine)  # who guesses does so inside of the same step
 
 
-def drafted(made: PassTime, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates) -> "PassTime | Drafted":
+def drafted(
+    made: PassTime, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates
+) -> "PassTime | Drafted":
     """The passes of a plan, with those of its draft model or of the model's own layers of multi-token prediction."""
     if not plan.draft_tokens:
         return made
     small = drafting(plan.draft_model)
     if small is not None:
         own = draft_plan(plan)
-        works = stage_works(small, own, cluster.accelerator, kv_bytes(own))
+        works = stage_works(small, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own))
         guesses: PassTime | None = PassTime(works, own, cluster, small.hidden_size, rates)
     elif any(branch.kind == "draft" for branch in model.branches):
         own = draft_plan(plan)
-        works = stage_works(model, own, cluster.accelerator, kv_bytes(own), kind="draft")
+        works = stage_works(model, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own), kind="draft")
         guesses = PassTime(works, own, cluster, model.hidden_size, rates)
     else:
         guesses = None

@@ -34,11 +34,15 @@ class Spent(NamedTuple):
 class PassTime:
     """Passes of one replica of `plan`: `works` of its stages."""
 
-    def __init__(self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates):
+    def __init__(
+        self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates
+    ):
         self.works, self.plan, self.hidden_size, self.rates = works, plan, hidden_size, rates
         self.chip = cluster.accelerator
         if self.chip.memory.bytes_per_second is None:
-            raise MissingDatum(f"no source gives the memory bandwidth of {self.chip.name}: the time of a pass needs it.")
+            raise MissingDatum(
+                f"no source gives the memory bandwidth of {self.chip.name}: the time of a pass needs it."
+            )
         self.bandwidth = self.chip.memory.bytes_per_second
         self.shares, self.is_measured = training_rates().of(self.chip.generation)
         self.own = training_rates().chips.get(self.chip.name, {})
@@ -60,15 +64,23 @@ class PassTime:
         """The same by what spends it. Stages of a pipeline work on a part of the requests each, all at once, so that a token waits for all of them."""
         a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
         checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
-        parts = [self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a) for work in self.works]
+        parts = [
+            self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a)
+            for work in self.works
+        ]
         total = Spent._make(sum(each) for each in zip(*parts, strict=True))
         tokens = (prompt_tokens + requests * checked) / p
         if p > 1:
             sent = (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
             total = total._replace(exchanges=total.exchanges + sent)
         done = total.seconds
-        asked = self.engine.kernel * sum(self._launches(work) for work in self.works) if self.is_eager else 0
-        waits = maximum(asked - done, 0) + self._on_host(prompt_tokens, requests * checked) + self.engine.step + self.engine.request * requests
+        asked = sum(self._asked(work) for work in self.works) if self.is_eager else 0
+        waits = (
+            maximum(asked - done, 0)
+            + self._on_host(prompt_tokens, requests * checked)
+            + self.engine.step
+            + self.engine.request * requests
+        )
         return total._replace(engine=waits)
 
     def _on_host(self, prompt_tokens: Number, decoded: Number) -> Number:
@@ -76,13 +88,25 @@ class PassTime:
         if not self.host.is_used:
             return 0.0
         dense = sum(each.bytes for work in self.works for each in (*work.products, *work.head))
-        experts = sum((self._touched(each, prompt_tokens + decoded) * each.layers for work in self.works for each in work.experts), 0.0)
+        experts = sum(
+            (
+                self._touched(each, prompt_tokens + decoded) * each.layers
+                for work in self.works
+                for each in work.experts
+            ),
+            0.0,
+        )
         return self.host.seconds(dense, experts, prompt_tokens)
 
     def _touched(self, each: Experts, tokens: Number) -> Number:
         """Bytes of one layer's experts on a rank that a pass reads."""
         touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
         return touched / self.plan.expert_parallel_size * each.bytes
+
+    def _asked(self, work: Work) -> Number:
+        """Seconds in which the host asks for the kernels of a pass, where it asks for each."""
+        quantised = sum(each.kernels for each in work.products if each.is_narrow or each.is_packed)
+        return self.engine.kernel * self._launches(work) + self.engine.quantised * quantised
 
     def _launches(self, work: Work) -> Number:
         """Kernels that the host asks for in a pass that no graph replays."""
@@ -106,12 +130,28 @@ class PassTime:
         if work.head:
             products = products + sum(self._product(each, minimum(decoded / a + 1, tokens)) for each in work.head)
         experts = sum((self._expert(each, prompt_tokens + decoded) for each in work.experts), 0.0)
-        attention = sum((self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a) for each in work.attending), 0.0)
+        attention = sum(
+            (
+                self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a)
+                for each in work.attending
+            ),
+            0.0,
+        )
         scans = self._scan(work, tokens, requests / a)
-        kernels = work.kernels * self.rates.other * self.engine.floors + self._launches(work) * self.engine.prompt * (prompt_tokens > 0)
+        kernels = work.kernels * self.rates.other * self.engine.floors + self._launches(work) * self.engine.prompt * (
+            prompt_tokens > 0
+        )
         here = 1 - self.host.layers
         products, attention, scans = products * here, attention * here, scans * here
-        return Spent(products, experts * (1 - self.host.experts), attention, scans, kernels, self._exchanges(work, tokens, a), 0.0)
+        return Spent(
+            products,
+            experts * (1 - self.host.experts),
+            attention,
+            scans,
+            kernels,
+            self._exchanges(work, tokens, a),
+            0.0,
+        )
 
     # ---- products ----
 
@@ -154,7 +194,11 @@ class PassTime:
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
         read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache)
         decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
-        seen = f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window) if each.window else prompt_keys
+        seen = (
+            f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window)
+            if each.window
+            else prompt_keys
+        )
         prompts = self._arithmetic(seen * each.prompt_flops, self._wide, self.shares.attention)
         return each.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 

@@ -12,7 +12,8 @@ from tonnage.estimate._rates import Band
 
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds of an engine between two passes, and for each request that runs; `prompt`: more of each kernel of a pass with prompts, which no graph
-    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `replays`:
+    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `quantised`: more for a product
+    of quantised weights, `replays`:
     decoding is captured in graphs. `floors`: times that kernels take which do little, over those of all engines. `reads`, `packed`, `products`: shares over those of all engines, of memory in reading weights, in reading those that
     are expanded first, and of the peak."""
 
@@ -21,6 +22,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prompt: float = 0.0
     arrive: float = 0.0
     kernel: float = 6e-6
+    quantised: float = 0.0
     replays: bool = True
     floors: float = 1.0
     reads: float = 1.0

@@ -15,7 +15,7 @@ from tonnage.estimate._stored import OUTSIDE, Storage
 from tonnage.formula import Number, minimum
 from tonnage.ops import Core, Head, LatentAttention, MoE, Op, StateCache, TokenCache, Weight
 from tonnage.precisions import PRECISIONS, precision
-from tonnage.spec import Accelerator, ServingPlan
+from tonnage.spec import ServingPlan
 
 WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
 FP32_BYTES = 4.0
@@ -80,20 +80,27 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     layers: int
 
 
-def stage_works(model: Model, plan: ServingPlan, chip: Accelerator, kv_bytes: float, kind: str = "") -> tuple[Work, ...]:
-    """The work of every pipeline stage; `kv_bytes`: of one number of a cache; `kind`: of the branches of this kind in place of the language model's layers,
+def stage_works(
+    model: Model, plan: ServingPlan, peaks: tuple[str, ...], kv_bytes: float, kind: str = ""
+) -> tuple[Work, ...]:
+    """The work of every pipeline stage; `peaks`: precisions that the accelerator multiplies; `kv_bytes`: of one number of a cache; `kind`: of the branches of this kind in place of the language model's layers,
     with its head."""
-    counted = _Counting(model, plan, chip, storage(model, plan.weights), kv_bytes)
+    counted = _Counting(model, plan, peaks, storage(model, plan.weights), kv_bytes)
     if not kind:
         return tuple(counted.stage(stage) for stage in stages(model, plan.pipeline_parallel_size))
     (whole,) = stages(model, 1)
-    layers = tuple(pair for branch in model.branches if branch.kind == kind for pair in zip(branch.blocks, branch.counts(), strict=True))
+    layers = tuple(
+        pair
+        for branch in model.branches
+        if branch.kind == kind
+        for pair in zip(branch.blocks, branch.counts(), strict=True)
+    )
     return (counted.stage(replace(whole, layers=layers)),)
 
 
 class _Counting:
-    def __init__(self, model: Model, plan: ServingPlan, chip: Accelerator, stored: Storage, kv_bytes: float):
-        self.model, self.plan, self.chip, self.stored, self.kv_bytes = model, plan, chip, stored, kv_bytes
+    def __init__(self, model: Model, plan: ServingPlan, peaks: tuple[str, ...], stored: Storage, kv_bytes: float):
+        self.model, self.plan, self.peaks, self.stored, self.kv_bytes = model, plan, peaks, stored, kv_bytes
         self.t = plan.tensor_parallel_size
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
@@ -132,7 +139,9 @@ class _Counting:
 
     # ---- products ----
 
-    def _products(self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int) -> None:
+    def _products(
+        self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int
+    ) -> None:
         before: Weight | None = None
         for weight in _multiplied(op, is_table=block is None):
             size, kind = self._stored(weight, block)
@@ -157,13 +166,13 @@ class _Counting:
         return size, self._kind(8 * size / weight.num_parameters)
 
     def _kind(self, bits: float) -> tuple[str, bool, bool]:
-        wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.chip.dense_flops), "bf16")
+        wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.peaks), "bf16")
         if bits > WIDE_BITS:
             return wide, False, False
         near = [each for each in self.formats if (each.element_bits >= EIGHT_BITS) == (bits > EIGHT_BITS)]
         compute = near[0].compute if near else wide
-        if compute in ("bf16", "fp16", wide) or compute not in self.chip.dense_flops:
-            narrower = "fp8" if compute in ("nvfp4", "mxfp4", "fp4") and "fp8" in self.chip.dense_flops else ""
+        if compute in ("bf16", "fp16", wide) or compute not in self.peaks:
+            narrower = "fp8" if compute in ("nvfp4", "mxfp4", "fp4") and "fp8" in self.peaks else ""
             return (narrower or wide) if compute == "mxfp8" else wide, False, True
         return compute, True, False
 
@@ -205,7 +214,9 @@ class _Counting:
             yield from self._indexed(op, kept, cores, count)
             kept, windows = kept[:1], {op.index_topk}
         for window in windows:
-            each = sum(self._cache_bytes(cache) / cache.stride for cache in kept if window in (cache.window, cores[0].window))
+            each = sum(
+                self._cache_bytes(cache) / cache.stride for cache in kept if window in (cache.window, cores[0].window)
+            )
             yield Attending(layers=count, window=window, bytes=each, flops=decode, prompt_flops=flops)
             decode = flops = 0.0  # counted once
 
@@ -218,7 +229,11 @@ class _Counting:
 
 def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:
     """Matrices that every token passes."""
-    return [each for each in op.weights() if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))]
+    return [
+        each
+        for each in op.weights()
+        if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))
+    ]
 
 
 def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
@@ -229,7 +244,9 @@ def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
 def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
     """Kernels of an op besides its products, and of those."""
     matrices = _multiplied(op)
-    products = sum(not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False))
+    products = sum(
+        not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False)
+    )
     return OWN + AROUND_CORE * bool(op.core()), products
 
 

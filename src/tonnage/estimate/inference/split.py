@@ -38,7 +38,9 @@ class SplitTimes(Struct, frozen=True, kw_only=True):
     largest_rate: Number
 
 
-def split_times(model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates | None = None) -> SplitTimes:
+def split_times(
+    model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates | None = None
+) -> SplitTimes:
     """Times of requests whose prompts are computed by `prompts` and whose answers by `answers`."""
     for name, side in (("prompts", prompts), ("answers", answers)):
         if side.replicas < 1:
@@ -67,7 +69,9 @@ class _Split:
         # a prompt's own pass makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
         self.transfer = self._transfer(self.passes[0].works, prompts)
-        self.largest = min(self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides)) * (1 - 1e-6)
+        self.largest = min(self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides)) * (
+            1 - 1e-6
+        )
 
     def _steady(self, n: int, rate: Number):  # type: ignore[no-untyped-def]
         return steady(self.passes[n], self.rules[n], replace(self.loads[n], requests_per_second=rate))

@@ -38,7 +38,7 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
 
 def pass_time(model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates | None = None) -> PassTime:
     """The time of passes of one replica of this plan."""
-    works = _works(model, plan, cluster.accelerator)
+    works = _works(model, plan, tuple(cluster.accelerator.dense_flops))
     return PassTime(works, plan, cluster, model.hidden_size, rates or serving_rates())
 
 
@@ -87,12 +87,12 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
 
 
 @lru_cache(maxsize=256)
-def _works_of(model: Model, plan: ServingPlan, chip: Accelerator) -> tuple[Work, ...]:
-    return stage_works(model, plan, chip, kv_bytes(plan))
+def _works_of(model: Model, plan: ServingPlan, peaks: tuple[str, ...]) -> tuple[Work, ...]:
+    return stage_works(model, plan, peaks, kv_bytes(plan))
 
 
-def _works(model: Model, plan: ServingPlan, chip: Accelerator) -> tuple[Work, ...]:
+def _works(model: Model, plan: ServingPlan, peaks: tuple[str, ...]) -> tuple[Work, ...]:
     try:
-        return _works_of(model, plan, chip)
+        return _works_of(model, plan, peaks)
     except TypeError:  # arrays in the plan
-        return stage_works(model, plan, chip, kv_bytes(plan))
+        return stage_works(model, plan, peaks, kv_bytes(plan))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate.inference._rates import ServingRates
+from tonnage.estimate.inference._rates import ServingRates, serving_rates
 from tonnage.estimate.inference.times import ServingTimes
 from tonnage.spec import Cluster, Load, ServingPlan
 from tonnage.validation._predictions import Prediction
@@ -95,10 +95,20 @@ def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
 
 def _predicted(measured: Measured, question: Asked, times: Times) -> Prediction:
     try:
-        value = question.figure(measured).value(times)
+        figure = question.figure(measured)
+        value = figure.value(times)
     except TonnageError as error:
         return Prediction(skipped=str(error))
-    return Prediction(value=value, notes=question.notes)
+    return Prediction(value=value, band=_band(figure, times), notes=question.notes)
+
+
+def _band(figure: Figure, times: Times) -> tuple[float, float] | None:
+    """Where 90 of 100 measurements of its kind lie."""
+    band, quantity = serving_rates().bands.get(figure.of), getattr(times, figure.of)
+    if band is None or quantity is None:
+        return None
+    low, high = sorted(figure.of_quantity(quantity * share) for share in (band.low, band.high))
+    return low, high
 
 
 def measured_quantities(row: Row, question: Asked) -> dict[Quantity, float]:

@@ -17,6 +17,7 @@ SYSTEMS = {"^h100_sxm$": "H100-SXM-80GB", "^h200_sxm$": "H200-SXM-141GB", "^b200
 # NVIDIA's own runs: lengths that are all alike. Where prompts run alone, users march in step for ever, which is in the times of SGLang; where a pass takes
 # prompts beside answers they drift apart, as a small spread lets them.
 APART = 0.1
+OWN_ROUNDS = 10  # requests for each that runs at once: nobody says; a client's usual number
 RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.8
 ONE_NODE = 8
 CONFIGURED = r"_cfg\d+$"  # a row with the number of a config
@@ -54,8 +55,10 @@ def rules(run: Run) -> None:
         run.note(
             "InferenceX: lengths from 0.8 of those named to them, ten times as many requests as run at once, all there at the start"
         )
-    elif run.engine != "sglang":
-        run.load["spread"] = APART
+    else:
+        run.rounds = OWN_ROUNDS
+        if run.engine != "sglang":
+            run.load["spread"] = APART
     run.plan |= _layout(run, identity, swept)
     _weights(run, name)
     _cache(run, name)
@@ -114,7 +117,9 @@ def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
         ranks = experts = tp
     else:
         ranks = tp * groups
-    if groups > 1 and tp > 1:  # benchmarks/single_node/minimaxm2.5_fp4_b300.sh: --tensor-parallel-size=1 --data-parallel-size=$TP
+    if (
+        groups > 1 and tp > 1
+    ):  # benchmarks/single_node/minimaxm2.5_fp4_b300.sh: --tensor-parallel-size=1 --data-parallel-size=$TP
         run.note(f"attention_data_parallel_size {ranks}: what vLLM's scripts make of data-parallel attention")
     if ranks > ONE_NODE:
         raise MissingDatum(

@@ -1,0 +1,146 @@
+"""The section of docs/accuracy.md on TTFT, TPOT and throughput of served models: errors by source, engine, generation and model, errors of rows that the fit
+has not seen (from the header of rates.toml), and the rows that lie farthest."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from tonnage.estimate.inference._rates import serving_rates
+from tonnage.validation import read, references_of, validate
+from tonnage.validation.serving_speed import Asked, asked
+
+ROOT = Path(__file__).parents[1]
+CORPUS = (ROOT / "validation" / "infer_speed.yaml", ROOT / "validation" / "params.yaml")
+RATES = ROOT / "src" / "tonnage" / "estimate" / "inference" / "rates.toml"
+WORST = 25
+HEADER = ("figures", "mean", "median", "p90", "bias", "in band")
+FIGURES = {
+    "tpot_seconds": "TPOT",
+    "ttft_seconds": "TTFT",
+    "end_to_end_seconds": "end to end",
+    "output_tokens_per_second": "throughput",
+}
+
+Line = Mapping[str, Any]
+
+
+class Found:
+    """Every figure of a row that is predicted, with what the row asks."""
+
+    def __init__(self) -> None:
+        rows = read([str(path) for path in CORPUS])
+        known = references_of(rows)
+        self.rows = {row.id: row for row in rows if row.kind == "infer_speed"}
+        self.lines = [
+            line for line in validate(list(self.rows.values()), known)["rows"] if line["relative_error"] is not None
+        ]
+        self.questions: dict[str, Asked] = {line["id"]: asked(self.rows[line["id"]], known) for line in self.lines}
+        self.skipped = {
+            line["id"]: line["skipped"]
+            for line in validate(list(self.rows.values()), known)["rows"]
+            if line["main"] and line["skipped"]
+        }
+
+    def figure(self, line: Line) -> str:
+        row = self.rows[line["id"]]
+        measured = next(each for each in (row.measured, *row.also) if each.metric == line["metric"])
+        return FIGURES[self.questions[line["id"]].figure(measured).of]
+
+
+def serving_speed() -> list[str]:
+    """The lines of the section."""
+    found = Found()
+    full = [line for line in found.lines if line["completeness"].startswith("full")]
+    mains = [row for row in found.rows.values() if row.completeness_class == "full"]
+    return [
+        "## Latency and throughput of served models",
+        "",
+        "Predicted over measured, less one, by the rates that ship; the fit saw the rows of vLLM, SGLang and TensorRT-LLM whose load is said, and the rows of other engines in a second step",
+        f"(scripts/fit_serving.py; {serving_rates().fitted}). {sum(row.id not in found.skipped for row in mains)} of {len(mains)} full rows are predicted.",
+        "",
+        "### Rows that the fit has not seen",
+        "",
+        *_head(),
+        "### Figures of full rows",
+        "",
+        *_table(full, lambda line: found.figure(line)),
+        "### The silicon sample (InferenceX and NVIDIA's own runs), all aggregated rows",
+        "",
+        *_table([line for line in found.lines if _is_sample(found, line)], lambda line: found.figure(line)),
+        "Its Llama rows:",
+        "",
+        *_table(
+            [line for line in found.lines if _is_sample(found, line) and "llama" in found.questions[line["id"]].name],
+            lambda line: found.figure(line),
+        ),
+        "### By source",
+        "",
+        *_table(full, lambda line: f"{found.questions[line['id']].source.name}, {found.figure(line)}"),
+        "### By engine",
+        "",
+        *_table(full, lambda line: f"{found.questions[line['id']].plan.engine}, {found.figure(line)}"),
+        "### By generation",
+        "",
+        *_table(
+            full, lambda line: f"{found.questions[line['id']].cluster.accelerator.generation}, {found.figure(line)}"
+        ),
+        "### By model",
+        "",
+        *_table(full, lambda line: f"{found.questions[line['id']].name}, {found.figure(line)}"),
+        "### Rows without a prediction",
+        "",
+        *_reasons(found),
+        "### The figures that lie farthest",
+        "",
+        *_worst(full, found),
+    ]
+
+
+def _is_sample(found: Found, line: Line) -> bool:
+    return found.questions[line["id"]].source.name == "silicon-sample"
+
+
+def _head() -> list[str]:
+    """What the fit wrote into the head of its rates."""
+    lines = [
+        line.removeprefix("# ")
+        for line in RATES.read_text().splitlines()
+        if line.startswith("# ") and "left out" in line
+    ]
+    return [*(f"- {line}" for line in lines), ""]
+
+
+def _table(lines: Iterable[Line], of: Callable[[Line], str]) -> list[str]:
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(of(line), []).append(line)
+    out = ["| | " + " | ".join(HEADER) + " |", "|---" * (len(HEADER) + 1) + "|"]
+    for name, own in sorted(groups.items()):
+        errors = [line["relative_error"] for line in own]
+        sizes = sorted(abs(error) for error in errors)
+        inside = [line["band"][0] <= line["measured"] <= line["band"][1] for line in own if line["band"]]
+        share = f"{100 * sum(inside) / len(inside):.0f} %" if inside else ""
+        figures = (mean(sizes), median(sizes), sizes[max(-(-9 * len(sizes) // 10) - 1, 0)])
+        out.append(
+            f"| {name} | {len(own)} | "
+            + " | ".join(f"{100 * value:.1f} %" for value in figures)
+            + f" | {100 * mean(errors):+.1f} % | {share} |"
+        )
+    return [*out, ""]
+
+
+def _reasons(found: Found) -> list[str]:
+    counts: dict[str, int] = {}
+    for reason in found.skipped.values():
+        counts[reason] = counts.get(reason, 0) + 1
+    return [*(f"- {count}: {reason}" for reason, count in sorted(counts.items(), key=lambda pair: -pair[1])), ""]
+
+
+def _worst(lines: Iterable[Line], found: Found) -> list[str]:
+    far = sorted(lines, key=lambda line: -abs(line["relative_error"]))[:WORST]
+    out = ["| row | figure | measured | predicted | error |", "|---|---|---|---|---|"]
+    out += [
+        f"| {line['id']} | {found.figure(line)} | {line['measured']:.4g} {line['unit']} | {line['predicted']:.4g} | {100 * line['relative_error']:+.0f} % |" for line in far
+    ]  # fmt: skip
+    return [*out, ""]
