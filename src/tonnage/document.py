@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tonnage.document_prices import PricesDocument
 from tonnage.document_run import OwnershipDocument, RunDocument, StorageDocument
+from tonnage.document_serving import ServingDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -91,7 +92,7 @@ class AnswerDocument(Struct, kw_only=True):
     checkpoint: TermDocument | None = None
     host: HostDocument | None = None
     storage: StorageDocument | None = None
-    serving: dict[str, TermDocument] = {}
+    serving: ServingDocument | None = None
 
 
 class RuleDocument(Struct, kw_only=True):

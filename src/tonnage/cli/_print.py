@@ -41,7 +41,9 @@ def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
     from tonnage.render.text import answer_lines
 
     print_lines(
-        answer_lines(answer.summary(), answer.memory, formulas=formulas, others=answer.others if formulas else ())
+        answer_lines(
+            answer.summary(), answer.memory, formulas=formulas, others=answer.others if formulas else (), opened=answer.opened
+        )
     )
 
 

@@ -1,6 +1,6 @@
 """Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 from typing import Any
 
@@ -26,12 +26,13 @@ from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import Bill, BillOptions, bill
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.disks import Disks, disks
+from tonnage.estimate.load_options import LoadOptions, asked, lengths
 from tonnage.estimate.pipeline_boxes import StepSeconds
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.served import served
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
-    ServingOptions,
     serving_figures,
     serving_plan,
     serving_slopes,
@@ -39,6 +40,7 @@ from tonnage.estimate.serving_answer import (
     warn_of_gguf,
     warn_of_host,
 )
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.serving import weights_share_bytes
@@ -53,6 +55,7 @@ USABLE = {
 }
 
 NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
+NO_SERVING, NO_LOAD = ServingOptions(), LoadOptions()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -78,7 +81,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     disks: Disks | None = None
     checkpoint: Term | None = None
     host: HostMemory | None = None
-    serving: Mapping[str, Term] = {}
+    serving: Mapping[str, Any] = {}
     advice: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     unknown: str = ""
@@ -129,9 +132,14 @@ class Answer(Struct, frozen=True, kw_only=True):
             self.checkpoint,
             *bill,
             *(self.disks.all if self.disks else ()),
-            *self.serving.values(),
+            *_terms(self.serving),
         )
         return tuple(term for term in found if isinstance(term, Term))
+
+    @property
+    def opened(self) -> tuple[Term, ...]:
+        """Breakdowns that are shown beside that of memory: what the time of a first token and of the others goes to."""
+        return tuple(term for name in ("ttft_seconds", "tpot_seconds") if (term := self.serving.get(name)) is not None)
 
     def summary(self) -> dict[str, Any]:
         """The document without its breakdowns, and without the cost of their texts."""
@@ -167,7 +175,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         if self.bill is not None:
             document |= self.bill.document(figure)
         if self.serving:
-            document["serving"] = {name: figure(term) for name, term in self.serving.items()}
+            document["serving"] = {name: _shown(value, figure) for name, value in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
         document["warnings"] = list(self.warnings)
         return document
@@ -228,21 +236,42 @@ def train(
     )  # fmt: skip
 
 
+def _terms(figures: Mapping[str, Any]) -> Iterator[Term]:
+    """Every figure, those of blocks inside it too."""
+    for value in figures.values():
+        if isinstance(value, Mapping):
+            yield from _terms(value)
+        elif isinstance(value, Term):
+            yield value
+
+
 def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
     if isinstance(value, Conventions | BestModels):
         return value.document(figure)
+    if isinstance(value, Mapping):
+        return {name: _shown(each, figure) for name, each in value.items()}
     return figure(value) if isinstance(value, Term) else value
 
 
 def serve(
-    model: Model, cluster: Cluster, options: ServingOptions = ServingOptions(), *, reserve_bytes: int = 0
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
 ) -> Answer:
-    """Does this model serve these requests, and how many would fit?"""
+    """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?"""
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
     question = _about(model, cluster)
     options = replace(options, reserve_bytes=reserve_bytes)
-    plan = serving_plan(model, cluster, options, question)
+    said = lengths(model, options, load)
+    plan = serving_plan(model, cluster, options if said.context is None else replace(options, context=said.context), question)
+    if said.context is not None:
+        question.put("context", said.context, "default", said.why)
+    wanted = asked(plan, options, load, said, question)
     usable = _usable(cluster, reserve_bytes, question)
     made = serving_memory(model, plan, cluster.accelerator)
     question.put(
@@ -256,11 +285,13 @@ def serve(
     warn_of_gguf(plan, made, question)
     warn_of_host(cluster, made, question)
     stages = len(made.ranks)
+    figures, billed = served(model, plan, cluster, made, usable, wanted, load, money, question)
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
-        slopes=serving_slopes(made), serving=serving_figures(model, made, plan, usable) | load_figures(made, plan, cluster, options.storage_read_bandwidth),
+        slopes=serving_slopes(made), bill=billed,
+        serving={**serving_figures(model, made, plan, usable), **load_figures(made, plan, cluster, options.storage_read_bandwidth), **figures},
         advice=tuple(serving_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
     )  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
@@ -29,6 +28,7 @@ from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._static_share import static_share
 from tonnage.estimate.serving import NO_CONTEXT, ServingMemory, serving_memory
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.quantization import FILE_TYPES
@@ -42,37 +42,8 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank", "storage_read_bandwidth")  # fmt: skip
+          "lora_rank", "storage_read_bandwidth", "host_bandwidth")  # fmt: skip
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
-
-
-class ServingOptions(Struct, frozen=True, kw_only=True):
-    """What the user may say about serving; None: not said."""
-
-    context: int | None = None
-    concurrency: int | None = None
-    weights: str | None = None
-    kv_cache: str | None = None
-    tensor_parallel_size: int | None = None
-    pipeline_parallel_size: int | None = None
-    expert_parallel_size: int | None = None
-    max_num_batched_tokens: int | None = None
-    max_num_seqs: int | None = None
-    gpu_memory_utilization: float | None = None
-    enforce_eager: bool | None = None
-    reserve_bytes: int = 0
-    engine: str | None = None
-    engine_version: str | None = None
-    attention_data_parallel_size: int | None = None
-    layers_on_accelerator: int | None = None
-    expert_layers_on_host: int | None = None
-    weights_on_host: int | None = None
-    draft_model: str | None = None
-    draft_tokens: int | None = None
-    acceptance: float | None = None
-    lora_adapters: int | None = None
-    lora_rank: int | None = None
-    storage_read_bandwidth: int | None = None
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -108,7 +79,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
-        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, **_on_host(model, o, q), **_beside(model, o, q),
+        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
