@@ -35,7 +35,11 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
 
         return "\n".join(
             answer_lines(
-                self.summary(), self.memory, formulas=formulas, others=self.others if formulas else (), opened=self.opened
+                self.summary(),
+                self.memory,
+                formulas=formulas,
+                others=self.others if formulas else (),
+                opened=self.opened,
             )
         )
 
@@ -90,7 +94,9 @@ def serve(
     for name in OF_TRAINING:
         if getattr(bill, name) is not None:
             raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
-    return _with_text(answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes)))
+    return _with_text(
+        answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes))
+    )
 
 
 def _with_text(answer: answers.Answer) -> Answer:

@@ -42,7 +42,11 @@ def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
 
     print_lines(
         answer_lines(
-            answer.summary(), answer.memory, formulas=formulas, others=answer.others if formulas else (), opened=answer.opened
+            answer.summary(),
+            answer.memory,
+            formulas=formulas,
+            others=answer.others if formulas else (),
+            opened=answer.opened,
         )
     )
 

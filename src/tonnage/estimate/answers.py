@@ -268,7 +268,9 @@ def serve(
     question = _about(model, cluster)
     options = replace(options, reserve_bytes=reserve_bytes)
     said = lengths(model, options, load)
-    plan = serving_plan(model, cluster, options if said.context is None else replace(options, context=said.context), question)
+    plan = serving_plan(
+        model, cluster, options if said.context is None else replace(options, context=said.context), question
+    )
     if said.context is not None:
         question.put("context", said.context, "default", said.why)
     wanted = asked(plan, options, load, said, question)

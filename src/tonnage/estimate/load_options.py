@@ -123,15 +123,27 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
 def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     from tonnage.estimate.load.trace_file import read_requests
 
-    for name in ("input_tokens", "output_tokens", "request_rate", "spread", "burstiness", "cached_tokens", "num_requests"):
+    for name in (
+        "input_tokens",
+        "output_tokens",
+        "request_rate",
+        "spread",
+        "burstiness",
+        "cached_tokens",
+        "num_requests",
+    ):
         if getattr(load, name) is not None:
             raise InvalidInput(f"trace has lengths and arrivals of its own: leave out {name}. Got both.")
     if options.concurrency is not None:
-        raise InvalidInput(f"trace says when requests come: leave out concurrency. Got {options.concurrency} with trace.")
+        raise InvalidInput(
+            f"trace says when requests come: leave out concurrency. Got {options.concurrency} with trace."
+        )
     found = read_requests(load.trace or "")
     longest = int((found.input_tokens + found.output_tokens).max())
     if options.context is not None and longest > options.context:
-        raise InvalidInput(f"context must hold the longest request of {load.trace}, {longest:,} tokens. Got {options.context:,}.")
+        raise InvalidInput(
+            f"context must hold the longest request of {load.trace}, {longest:,} tokens. Got {options.context:,}."
+        )
     return Lengths(
         input_tokens=max(round(float(found.input_tokens.mean())), 1), output_tokens=max(round(float(found.output_tokens.mean())), 1),
         context=None if options.context is not None else longest, why="the longest request of the trace", requests=found,
@@ -191,7 +203,9 @@ def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
     if load.cached_tokens is None:
         return 0
     if not 0 <= load.cached_tokens < prompt:
-        raise InvalidInput(f"cached_tokens must be at least 0 and fewer than the {prompt:,} input_tokens. Got {load.cached_tokens:,}.")
+        raise InvalidInput(
+            f"cached_tokens must be at least 0 and fewer than the {prompt:,} input_tokens. Got {load.cached_tokens:,}."
+        )
     return int(q.put("cached_tokens", load.cached_tokens, "given"))
 
 
@@ -208,7 +222,9 @@ def _arriving(
         return replace(form, requests_per_second=rate / replicas), replicas
     if load.request_rate is None:
         if load.burstiness is not None:
-            raise InvalidInput(f"burstiness is of requests that arrive by themselves: add request_rate. Got {load.burstiness:g}.")
+            raise InvalidInput(
+                f"burstiness is of requests that arrive by themselves: add request_rate. Got {load.burstiness:g}."
+            )
         total = options.concurrency or replicas
         busy = min(replicas, total)
         return replace(form, concurrency=total / busy if total % busy else total // busy), busy

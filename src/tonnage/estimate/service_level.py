@@ -12,8 +12,8 @@ from tonnage.estimate._question import Question
 from tonnage.estimate.inference.times import times
 from tonnage.estimate.load_options import Asked
 from tonnage.estimate.serving_speed import Replica, Speed
-from tonnage.formulas import serving as g
 from tonnage.formulas import service as h
+from tonnage.formulas import serving as g
 from tonnage.spec import Load, ServingPlan
 from tonnage.units import human
 
@@ -111,17 +111,24 @@ def _term(plan: ServingPlan, asked: Asked, largest: float, is_open: bool) -> Ter
     unit, what = ("requests/s", "requests a second") if is_open else ("requests", "users")
     each = Term.by("of one replica", largest, unit, basis="analytic", source="Agrawal2024, sec. 2.4: capacity within a latency target", version="1",
                    procedure="bisection over loads (estimate.service_level)", percentile=asked.percentile, **limits)  # fmt: skip
-    return Term.product(f"{what} within the limits", unit, Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), each)
+    return Term.product(
+        f"{what} within the limits", unit, Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), each
+    )
 
 
 def _replicas(plan: ServingPlan, asked: Asked, formula: Any, of_one: float) -> dict[str, Any]:
     """Replicas, and accelerators, for all requests or users, of which one replica answers so many."""
     needed = Term.of("replicas needed", formula, X=asked.wanted * asked.busy, X_max=of_one)
     ranks = Term.of("accelerators of a replica", g.ranks_of_replica, n=plan.world_size // plan.data_parallel_size)
-    return {"replicas_needed": needed, "accelerators_needed": Term.product("accelerators needed", "accelerators", needed, ranks)}
+    return {
+        "replicas_needed": needed,
+        "accelerators_needed": Term.product("accelerators needed", "accelerators", needed, ranks),
+    }
 
 
-def _tell(at: WaitsAt, asked: Asked, found: Waits, bound: str, largest: float, is_open: bool, question: Question) -> None:
+def _tell(
+    at: WaitsAt, asked: Asked, found: Waits, bound: str, largest: float, is_open: bool, question: Question
+) -> None:
     """Which limit binds, and the best that there is."""
     if not bound:
         return

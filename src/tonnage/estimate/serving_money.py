@@ -53,13 +53,21 @@ def prices(made: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
             "a million tokens of prompts and answers on own machines", h.usd_per_million_tokens, source=own.source, USD_all=own.value * cluster.size,
             tps=everything,
         )  # fmt: skip
-    found["energy_per_million_tokens"] = _joules("energy of a million tokens of prompts and answers", made.energy, everything)
-    found["energy_per_million_tokens_alone"] = _joules("energy of a million tokens of prompts and answers, one user a replica", made.energy, alone)
+    found["energy_per_million_tokens"] = _joules(
+        "energy of a million tokens of prompts and answers", made.energy, everything
+    )
+    found["energy_per_million_tokens_alone"] = _joules(
+        "energy of a million tokens of prompts and answers, one user a replica", made.energy, alone
+    )
     return found
 
 
 def _usd(name: str, cost: Term | None, rate: float) -> Term | None:
-    return None if cost is None else Term.of(name, h.usd_per_million_tokens, source=cost.source, basis=cost.basis, USD_all=cost.value, tps=rate)
+    return (
+        None
+        if cost is None
+        else Term.of(name, h.usd_per_million_tokens, source=cost.source, basis=cost.basis, USD_all=cost.value, tps=rate)
+    )
 
 
 def _part(name: str, cost: Term | None, rate: float, share: Term) -> Term | None:
@@ -69,4 +77,10 @@ def _part(name: str, cost: Term | None, rate: float, share: Term) -> Term | None
 
 
 def _joules(name: str, energy: Term | None, rate: float) -> Term | None:
-    return None if energy is None else Term.of(name, h.joules_per_million_tokens, source=energy.source, basis=energy.basis, en=energy.value, tps=rate)
+    return (
+        None
+        if energy is None
+        else Term.of(
+            name, h.joules_per_million_tokens, source=energy.source, basis=energy.basis, en=energy.value, tps=rate
+        )
+    )

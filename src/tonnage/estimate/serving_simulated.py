@@ -33,7 +33,12 @@ def requests_for(asked: Asked, load: Load) -> Requests:
     if found is None:
         return requests_of(_whole(load), asked.num_requests or _count(load), asked.seed)
     part = slice(0, None, asked.busy)
-    return Requests(arrival=found.arrival[part], input_tokens=found.input_tokens[part], output_tokens=found.output_tokens[part], cached=found.cached[part])
+    return Requests(
+        arrival=found.arrival[part],
+        input_tokens=found.input_tokens[part],
+        output_tokens=found.output_tokens[part],
+        cached=found.cached[part],
+    )
 
 
 def _count(load: Load) -> int:
@@ -65,7 +70,9 @@ def figures(made: Simulated, asked: Asked) -> dict[str, Any]:
     if (made.output_tokens > 1).any():
         found["tpot"] = all_ways("time of each later token", made.tpot)
         found["itl"] = all_ways("time between two tokens", made.itl)
-    found["tokens_per_second"] = term("tokens of answers a second", made.output_tokens_per_second * asked.busy, "tokens/s")
+    found["tokens_per_second"] = term(
+        "tokens of answers a second", made.output_tokens_per_second * asked.busy, "tokens/s"
+    )
     found["requests_per_second"] = term("requests a second", made.requests_per_second * asked.busy, "requests/s")
     found["preemptions"] = term("requests sent back for want of cache", made.preemptions * asked.busy, "requests")
     if asked.limited:

@@ -17,8 +17,8 @@ from tonnage.estimate.load import Policy
 from tonnage.estimate.load_options import Asked
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import passes as f
-from tonnage.formulas import serving as g
 from tonnage.formulas import service as h
+from tonnage.formulas import serving as g
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
@@ -50,13 +50,21 @@ class Speed(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def serving_speed(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, asked: Asked, question: Question
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    made: ServingMemory,
+    usable: int,
+    asked: Asked,
+    question: Question,
 ) -> Speed | None:
     """Figures of this load; None, and a note, where nobody can say them."""
     try:
         replica = replica_of(model, plan, cluster, made, usable, asked.load)
         if replica.pool is not None and replica.pool < asked.load.input_tokens + asked.load.output_tokens:
-            question.warn("beside everything else there is no room for the cache of one request: nothing is answered, and there are no times.")
+            question.warn(
+                "beside everything else there is no room for the cache of one request: nothing is answered, and there are no times."
+            )
             return None
         found = times(replica.clock, replica.policy, asked.load)
     except MissingDatum as error:
@@ -73,7 +81,11 @@ def replica_of(
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum(f"{model.name} makes no tokens: there are no times of an answer.")
     pool = _pool_tokens(model, plan, cluster, made, usable, load)
-    return Replica(clock=clock(model, replace(plan, concurrency=1), cluster), policy=policy(plan, cluster.accelerator, pool), pool=pool)
+    return Replica(
+        clock=clock(model, replace(plan, concurrency=1), cluster),
+        policy=policy(plan, cluster.accelerator, pool),
+        pool=pool,
+    )
 
 
 def clock(model: Model, plan: ServingPlan, cluster: Cluster) -> PassTime:
@@ -107,12 +119,18 @@ def _is_uneven(held: float, in_proportion: float) -> bool:
     return not in_proportion or not 1 / UNEVEN < held / in_proportion < UNEVEN
 
 
-def _notes(clock: PassTime, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked, question: Question) -> None:
+def _notes(
+    clock: PassTime, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked, question: Question
+) -> None:
     chip = cluster.accelerator.name
     if not clock.is_measured:
-        question.warn(f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks that other accelerators reach.")
+        question.warn(
+            f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks that other accelerators reach."
+        )
     if plan.draft_tokens:
-        question.warn("the work of drafted tokens is in the times, the passes that they save are not yet: a token takes a pass.")
+        question.warn(
+            "the work of drafted tokens is in the times, the passes that they save are not yet: a token takes a pass."
+        )
     rate = asked.load.requests_per_second
     if rate is not None and rate >= found.largest_rate:
         most = found.largest_rate * asked.busy
@@ -122,7 +140,9 @@ def _notes(clock: PassTime, plan: ServingPlan, cluster: Cluster, found: ServingT
         )
     users = asked.load.concurrency
     if users is not None and users > found.steady.places:
-        question.warn(f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and engine let them; others wait.")
+        question.warn(
+            f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and engine let them; others wait."
+        )
 
 
 def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked) -> Speed:
@@ -134,9 +154,13 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     tpot = _tpot(found, steady, prompt + answer / 2)
     ttft = _ttft(found, steady, prompt, load.cached_tokens)
     one = clock.spent(0, 0, 1, prompt + answer / 2)
-    rate = Term.product("requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s"))
+    rate = Term.product(
+        "requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s")
+    )
     output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
-    everything = Term.of("tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer)
+    everything = Term.of(
+        "tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer
+    )
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
     first_alone = Term.sum("first token of one user alone", _pass("the prompt's own pass", found.prompt, prompt_tokens=prompt),
                            *_some(_walked("into the engine and back", clock.engine.arrive, {})))  # fmt: skip
@@ -171,11 +195,28 @@ class _Steady:
 
     def __init__(self, loop: str, load: Load):
         self.procedure = f"steady state of a{'n' if loop == 'open' else ''} {loop} loop (estimate.load.steady)"
-        said = ("input_tokens", "output_tokens", "concurrency", "requests_per_second", "cached_tokens", "spread", "burstiness")
+        said = (
+            "input_tokens",
+            "output_tokens",
+            "concurrency",
+            "requests_per_second",
+            "cached_tokens",
+            "spread",
+            "burstiness",
+        )
         self.parameters = {name: value for name in said if (value := getattr(load, name)) is not None}
 
     def term(self, name: str, value: float, unit: str) -> Term:
-        return Term.by(name, value, unit, basis="analytic", source=BALANCE, procedure=self.procedure, version="1", **self.parameters)
+        return Term.by(
+            name,
+            value,
+            unit,
+            basis="analytic",
+            source=BALANCE,
+            procedure=self.procedure,
+            version="1",
+            **self.parameters,
+        )
 
 
 def _tpot(found: ServingTimes, steady: _Steady, context: float) -> Term:
@@ -189,7 +230,9 @@ def _ttft(found: ServingTimes, steady: _Steady, prompt: float, cached: float) ->
         return None
     own = _pass("the prompt's own pass", found.prompt, prompt_tokens=max(prompt - cached, 1))
     waits = found.ttft_seconds - found.alone_seconds
-    return Term.sum("time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds"))
+    return Term.sum(
+        "time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds")
+    )
 
 
 def _pass(name: str, spent: Spent, **parameters: float) -> Term:
@@ -212,4 +255,3 @@ def least_bytes(clock: PassTime) -> float:
     whole = sum(each.bytes for work in clock.works for each in (*work.products, *work.head))
     chosen = sum(each.layers * each.top_k * each.bytes for work in clock.works for each in work.experts)
     return float(whole + chosen / clock.plan.expert_parallel_size)
-

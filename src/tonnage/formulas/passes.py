@@ -25,7 +25,11 @@ def product_seconds(tau_read, tau_math):
     return (tau_read**2 + tau_math**2) ** 0.5
 
 
-@formula(unit="experts", source="Fedus2021, sec. 2.1: a router chooses for each token", assumes="tokens choose experts independently and evenly")
+@formula(
+    unit="experts",
+    source="Fedus2021, sec. 2.1: a router chooses for each token",
+    assumes="tokens choose experts independently and evenly",
+)
 def experts_touched(E, k_top, T):
     """Experts of E of which at least one of T tokens, with k_top choices each, chooses one."""
     return E * (1 - (1 - k_top / E) ** T)
@@ -37,10 +41,14 @@ def keys_in_reach(R, K, r):
     return minimum(K, R * r)
 
 
-@formula(unit="keys", source="Beltagy2020, sec. 3.1", assumes="prompts begin where they begin: the mean token sees half as many keys as the last")
+@formula(
+    unit="keys",
+    source="Beltagy2020, sec. 3.1",
+    assumes="prompts begin where they begin: the mean token sees half as many keys as the last",
+)
 def prompt_keys_in_reach(T, K, r):
     """Keys that T tokens of prompts see through a window of r, if they saw K without it."""
-    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (2 * K > T * r))
+    return minimum(K, T * r - T * T * r * r / (4 * maximum(K, 1)) * (T * r < 2 * K))
 
 
 @formula(

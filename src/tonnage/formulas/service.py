@@ -3,7 +3,10 @@
 from tonnage.formula import ceil_div, formula
 
 
-@formula(unit="seconds", source="vLLM, vllm/benchmarks/serve.py: TPOT is what an answer takes after its first token, over its other tokens")
+@formula(
+    unit="seconds",
+    source="vLLM, vllm/benchmarks/serve.py: TPOT is what an answer takes after its first token, over its other tokens",
+)
 def later_tokens_seconds(O, tau):
     """Time of all tokens of an answer but the first, tau each."""
     return (O - 1) * tau
@@ -57,7 +60,11 @@ def paid_seconds(tau):
     return tau
 
 
-@formula(unit="USD", source="DocumentD, section on cloud and own servers", assumes="the machines are paid whether they are busy or not")
+@formula(
+    unit="USD",
+    source="DocumentD, section on cloud and own servers",
+    assumes="the machines are paid whether they are busy or not",
+)
 def usd_per_million_tokens(USD_all, tps):
     """Price of a million tokens of machines that cost USD_all an hour together."""
     return USD_all / 3600 / tps * 1_000_000
@@ -69,13 +76,21 @@ def joules_per_million_tokens(en, tps):
     return en / 3600 / tps * 1_000_000
 
 
-@formula(unit="replicas", source="Little1961, L = lambda W", assumes="requests are dealt out evenly; a replica keeps up only with fewer than X_max")
+@formula(
+    unit="replicas",
+    source="Little1961, L = lambda W",
+    assumes="requests are dealt out evenly; a replica keeps up only with fewer than X_max",
+)
 def replicas_for_rate(X, X_max):
     """The fewest replicas that keep up with X requests a second."""
     return X // X_max + 1
 
 
-@formula(unit="replicas", source="vLLM, vllm/benchmarks/serve.py: goodput", assumes="requests, or users, are dealt out evenly")
+@formula(
+    unit="replicas",
+    source="vLLM, vllm/benchmarks/serve.py: goodput",
+    assumes="requests, or users, are dealt out evenly",
+)
 def replicas_within_limits(X, X_max):
     """The fewest replicas for X requests a second, or users, of which one serves X_max within its limits."""
     return ceil_div(X, X_max)

@@ -5,7 +5,15 @@ from typing import Any
 
 from tonnage.units import human
 
-CACHE = ("kv_bytes_per_token", "kv_bytes_per_request", "concurrency", "kv_capacity_tokens", "longest_context", "host_memory", "load_seconds")
+CACHE = (
+    "kv_bytes_per_token",
+    "kv_bytes_per_request",
+    "concurrency",
+    "kv_capacity_tokens",
+    "longest_context",
+    "host_memory",
+    "load_seconds",
+)
 # A line of the table: its name, the figure of one user alone, the one under the load.
 TIMES = (
     ("time to the first token", "ttft_seconds_alone", "ttft_seconds"),
@@ -61,7 +69,10 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
     if own := serving.get("own_cost_per_million_tokens"):
         lines.append(_named(own))
     if "launch" in serving:
-        lines += [f"start it: {line}" if not i else f"          {line}" for i, line in enumerate(serving["launch"].splitlines())]
+        lines += [
+            f"start it: {line}" if not i else f"          {line}"
+            for i, line in enumerate(serving["launch"].splitlines())
+        ]
     return lines
 
 
@@ -103,6 +114,10 @@ def _percentiles(simulated: Mapping[str, Any]) -> list[str]:
 
 
 def _level(level: Mapping[str, Any]) -> str:
-    limits = [f"{name.upper()} {human(level[f'{name}_limit_seconds'], 'seconds')}" for name in ("ttft", "tpot") if f"{name}_limit_seconds" in level]
+    limits = [
+        f"{name.upper()} {human(level[f'{name}_limit_seconds'], 'seconds')}"
+        for name in ("ttft", "tpot")
+        if f"{name}_limit_seconds" in level
+    ]
     met = "met" if level["met"] else f"not met, bound by {level['bound_by'].upper()}"
     return f"service level ({level['percentile']} of {', '.join(limits)}): {met}"

@@ -24,7 +24,12 @@ HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
 def answer_lines(
-    document: Mapping[str, Any], memory: Term, *, formulas: bool = False, others: Iterable[Term] = (), opened: Iterable[Term] = ()
+    document: Mapping[str, Any],
+    memory: Term,
+    *,
+    formulas: bool = False,
+    others: Iterable[Term] = (),
+    opened: Iterable[Term] = (),
 ) -> list[str]:
     """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas` opens too;
     `opened`: those that are shown without it."""
