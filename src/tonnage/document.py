@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tonnage.document_prices import PricesDocument
 from tonnage.document_run import OwnershipDocument, RunDocument, StorageDocument
-from tonnage.document_serving import ServingDocument
+from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -43,7 +43,7 @@ class Advice(Struct, kw_only=True):
 
     `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
     changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
-    `step_seconds`: of a step of training then.
+    `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all replicas.
     """
 
     change: dict[str, Any]
@@ -53,6 +53,9 @@ class Advice(Struct, kw_only=True):
     freed_bytes: int
     fits: bool
     step_seconds: float | None = None
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    tokens_per_second: float | None = None
 
 
 class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -381,7 +384,8 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
+             MachineDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,6 +1,6 @@
 """The form of what an answer says of serving: cache, times, rates, limits and prices."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -93,3 +93,59 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     own_cost_per_million_tokens: TermDocument | None = None
     energy_per_million_tokens: TermDocument | None = None
     energy_per_million_tokens_alone: TermDocument | None = None
+
+
+class FrontierPoint(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One configuration: `concurrency` users of one replica. `pareto`: none is as fast for a user and makes more of an accelerator."""
+
+    tensor_parallel_size: int
+    weights: str
+    concurrency: int
+    tokens_per_second_per_user: float
+    tokens_per_second_per_gpu: float
+    ttft_seconds: float
+    tpot_seconds: float
+    pareto: bool
+    cost_per_million_output_tokens_all: float | None
+
+
+class FrontierDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `serve --frontier` answers: every configuration, the fastest for a user first."""
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, Any]
+    configurations: int
+    points: list[FrontierPoint]
+    warnings: list[str]
+
+
+class RunsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A model that runs on the machine in one precision; `option`: what --weights says so, empty as the checkpoint is stored.
+
+    Speeds are of one user alone with a prompt of 1,024 tokens, null where nobody can say them; `longest_context` is along a straight line, and
+    `serve` of this model has it to the token."""
+
+    model: str
+    hub: str
+    parameters: int
+    active_parameters: int
+    weights: str
+    option: str
+    engine: str
+    needed_bytes: int
+    download_bytes: int
+    context: int
+    longest_context: int
+    tokens_per_second: float | None
+    ttft_seconds: float | None
+
+
+class MachineDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `serve --for-my-machine` answers."""
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, Any]
+    usable_bytes: int
+    models_tried: int
+    runs: list[RunsDocument]
+    warnings: list[str]

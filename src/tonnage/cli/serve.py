@@ -2,6 +2,8 @@
 
 import argparse
 
+from msgspec.structs import replace
+
 from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, count, length, number, ranged, size, word
@@ -56,17 +58,30 @@ OF_TRAINING = ("keep_checkpoints", "text_bytes_per_token", "edge")
 MONEY_OPTIONS = tuple(option for option in BILL_OPTIONS if option.name not in OF_TRAINING)
 
 
+# Other questions about serving, each with a document of its own.
+FRONTIER_OPTIONS = (
+    Option("frontier", "speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users", default="off"),
+    Option("points", "numbers of users that are tried of each plan", ranged(count, "from 2 to 100,000"), unit="configurations", default="24"),
+    Option("for_my_machine", "which models of the catalogue run on --on, in which precisions, and how fast; without MODEL", default="off"),
+    Option("order", "of those models: parameters, tokens_per_second, ttft_seconds, download_bytes or longest_context", word, unit="name", default="parameters"),
+)  # fmt: skip
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add_model(parser)
     o.add(parser, o.COMMON, "machine")
     o.add(parser, OPTIONS, "serving")
     o.add(parser, LOAD_OPTIONS, "load and service level")
     o.add(parser, MONEY_OPTIONS, "money and power")
-    o.add_output(parser)
+    o.add(parser, FRONTIER_OPTIONS, "many configurations, many models")
+    o.add_output(parser).add_argument(
+        "--plot", metavar="FILE", help="pictures besides: FILE.html (a page that needs no network), .png or .svg"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.cli._print import print_answer
+    from tonnage.cli import _serve_many as many
+    from tonnage.cli._print import plotted, print_answer
     from tonnage.estimate.answers import serve
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.load_options import LoadOptions
@@ -75,7 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
     options = ServingOptions(**o.values(arguments, OPTIONS))
     load = LoadOptions(**o.values(arguments, LOAD_OPTIONS))
     money = BillOptions(**o.values(arguments, MONEY_OPTIONS))
+    asked = o.values(arguments, FRONTIER_OPTIONS)
+    many.check(asked, arguments.plot)
+    if asked.get("for_my_machine"):
+        return many.my_machine(arguments, options, load, asked)
     model, machine, reserve = o.model_and_machine(arguments)
+    if asked.get("frontier"):
+        return many.frontier(arguments, model, machine, replace(options, reserve_bytes=reserve), load, money, asked)
     answer = serve(model, machine, options, load, money, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
-    return answer.status
+    return plotted(answer, arguments.plot)

@@ -34,7 +34,7 @@ def answer_lines(
     """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas` opens too;
     `opened`: those that are shown without it."""
     lines = [verdict_line(document), ""]
-    lines += _inputs(document["question"])
+    lines += inputs_lines(document["question"])
     lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
     lines += _figures(document)
     if "serving" in document:
@@ -124,7 +124,8 @@ def table_lines(rows: Iterable[Sequence[str]], header: Sequence[str]) -> list[st
     return [line(header), "  ".join("-" * width for width in widths), *map(line, body)]
 
 
-def _inputs(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def inputs_lines(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Each input with its value and where that comes from."""
     lines = []
     width = max(INPUT_WIDTH, *(len(name) for name in question))
     for name, entry in question.items():
@@ -274,4 +275,7 @@ def _advice(move: Mapping[str, Any]) -> str:
     also = "" if move["changes"] == "nothing" else f" (changes the {move['changes']})"
     took = move.get("step_seconds")
     time = f", a step takes {human(took, 'seconds')}" if took else ""
+    if "tpot_seconds" in move:
+        first = f", the first {human(move['ttft_seconds'], 'seconds')}" if "ttft_seconds" in move else ""
+        time = f", a token takes {human(move['tpot_seconds'], 'seconds')}{first}, {human(move['tokens_per_second'], 'tokens/s')}"
     return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}{time}: {verdict}{also}"
