@@ -1,5 +1,6 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from tonnage.estimate._engine_checks import (
     loads,
     stored_format,
 )
+from tonnage.estimate._kept import Kept
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._static_share import static_share
@@ -310,15 +312,21 @@ def serving_slopes(made: ServingMemory) -> dict[str, float]:
     return {"bytes_per_sequence": made.fullest.per_request.value, "bytes_per_token": made.fullest.per_token.value}
 
 
+@lru_cache(maxsize=256)
+def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
+    """The cache on one accelerator that holds all."""
+    whole = serving_memory(model.thing, plan).fullest
+    return {
+        "kv_bytes_per_token": whole.kept_per_token.named("cache of one more token, before any sharding"),
+        "kv_bytes_per_request": whole.kept.named("cache of one request, before any sharding"),
+    }
+
+
 def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable: int) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    alone = replace(plan, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1, attention_data_parallel_size=1,
+    alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1, attention_data_parallel_size=1,
                     layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
-    whole = serving_memory(model, alone)
-    figures = {
-        "kv_bytes_per_token": whole.fullest.kept_per_token.named("cache of one more token, before any sharding"),
-        "kv_bytes_per_request": whole.fullest.kept.named("cache of one request, before any sharding"),
-    }
+    figures = dict(_unsharded(Kept(model), alone))
     if made.host is not None:
         figures["host_memory"] = made.host
     held = [rank for rank in made.ranks if rank.per_request.value]
