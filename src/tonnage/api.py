@@ -7,17 +7,22 @@ from operator import index
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate import answers
 from tonnage.estimate.bill import OF_TRAINING, BillOptions
+from tonnage.estimate.frontier import POINTS, Frontier
+from tonnage.estimate.frontier import frontier as estimate_frontier
 from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.my_machine import Machine, my_machine
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
+from tonnage.models.catalogued import every
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 
@@ -97,6 +102,29 @@ def serve(
     return _with_text(
         answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes))
     )
+
+
+def frontier(model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, points: int = POINTS, **options: Any) -> Frontier:
+    """Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: `serve --frontier`.
+
+    Options as for `serve`; what is given is not varied. `points`: numbers of users that are tried of each plan.
+    `to_dict()` is the document.
+    """
+    of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
+    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
+    return estimate_frontier(_model(model), _cluster(on), said, _options(LoadOptions, of_load), _options(BillOptions, of_bill), points=points)
+
+
+def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, order: str = "parameters", ttft: float | str | None = None,
+                   tpot: float | str | None = None, **options: Any) -> Machine:  # fmt: skip
+    """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve --for-my-machine`.
+
+    Options of serving as for `serve`: context and weights above all. `ttft`, `tpot`: what is slower is left out.
+    `runs` has a row for each model and precision, `widest` one for each model; `to_dict()` is the document.
+    """
+    said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
+    return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
 
 
 def _with_text(answer: answers.Answer) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.document_prices import PricesDocument
-from tonnage.document_run import OwnershipDocument, RunDocument, StorageDocument
+from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
@@ -56,17 +56,6 @@ class Advice(Struct, kw_only=True):
     ttft_seconds: float | None = None
     tpot_seconds: float | None = None
     tokens_per_second: float | None = None
-
-
-class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Host memory of one node: the largest of loading, training and saving. `capacity_bytes`: of the node, null where the catalogue does
-    not know it; `storage`: what a node keeps on NVMe, where something does."""
-
-    memory: TermDocument
-    capacity_bytes: int | None
-    storage: TermDocument | None = None
-    cores: TermDocument | None = None
-    disk: TermDocument | None = None
 
 
 class AnswerDocument(Struct, kw_only=True):
