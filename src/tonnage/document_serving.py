@@ -122,8 +122,8 @@ class FrontierDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 class RunsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """A model that runs on the machine in one precision; `option`: what --weights says so, empty as the checkpoint is stored.
 
-    Speeds are of one user alone with a prompt of 1,024 tokens, null where nobody can say them; `longest_context` is along a straight line, and
-    `serve` of this model has it to the token."""
+    Speeds are of one user alone with a prompt of 1,024 tokens, null where nobody can say them; `longest_context` is within a
+    hundredth, and `serve` of this model has it to the token."""
 
     model: str
     hub: str

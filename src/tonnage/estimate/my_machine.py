@@ -18,12 +18,14 @@ from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.serving_speed import clock
 from tonnage.formulas import service as h
+from tonnage.ops import TokenCache
 from tonnage.registry import unknown
 from tonnage.spec import Cluster, ServingPlan
 
 # The widest first, with bits that a parameter takes at least: what does not fit so is not tried. None: as the checkpoint is stored.
 PRECISIONS: dict[str | None, float] = {None: 1, "fp8": 8, "q8_0": 8.5, "q6_k": 6.5, "q5_k_m": 5.5, "q4_k_m": 4.5, "awq": 4}
 LEAST_BITS = 4
+CLOSE = 0.01  # of a context
 CONTEXT, PROMPT = 8192, 1024  # tokens
 ORDERS = ("parameters", "tokens_per_second", "ttft_seconds", "download_bytes", "longest_context")
 VARIED = ("weights", "context", "concurrency")
@@ -143,7 +145,7 @@ def _of_model(
         yield Runs(
             model=name, hub=hub, parameters=model.num_parameters(), active_parameters=model.num_active_parameters(), weights=made.stored.name,
             option=weights or "", engine=plan.engine, needed_bytes=round(made.memory.value), download_bytes=round(stored_bytes(model, weights)),
-            context=context, longest_context=_longest(model, plan, made, usable), tokens_per_second=speed, ttft_seconds=first,
+            context=context, longest_context=_longest(model, plan, cluster, made, usable), tokens_per_second=speed, ttft_seconds=first,
         )  # fmt: skip
 
 
@@ -159,13 +161,29 @@ def _alone(model: Model, plan: ServingPlan, cluster: Cluster) -> tuple[float | N
     return float(h.user_tokens_per_second.evaluate(tau=token)), float(first)
 
 
-def _longest(model: Model, plan: ServingPlan, made: ServingMemory, usable: int) -> int:
-    """Along the straight line of what one more token adds: `tonnage serve` has it to the token."""
+def _longest(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:
+    """Along the straight line of what one more token adds; where windows bend it, halved towards until within CLOSE."""
+    low, most = int(plan.context), model.context or 2**30
     slope = max(rank.per_token.value for rank in made.ranks)
-    most = model.context or 2**30
-    if not slope:
+    if not slope or low >= most:
         return most
-    return max(min(floor(plan.context + (usable - made.memory.value) / slope), most), int(plan.context))
+    if not _bends(model):
+        return max(min(floor(low + (usable - made.memory.value) / slope), most), low)
+    high = most + 1
+    at = most
+    while high - low > max(CLOSE * low, 1):
+        if serving_memory(model, replace(plan, context=at), cluster.accelerator).memory.value <= usable:
+            low = at
+        else:
+            high = at
+        at = (low + high) // 2
+    return low
+
+
+def _bends(model: Model) -> bool:
+    """Whether some layers keep less than all tokens of a long request."""
+    caches = (cache for block in model.decoder.blocks for op in block.ops for cache in op.caches())
+    return any(isinstance(cache, TokenCache) and cache.window is not None for cache in caches)
 
 
 def _keeps(row: Runs, limits: dict[str, float | None]) -> bool:

@@ -116,6 +116,7 @@ def _pool_tokens(
 
 
 def _is_uneven(held: float, in_proportion: float) -> bool:
+    """Whether a request takes more, or less, than its tokens one by one: it has windows or states."""
     return not in_proportion or not 1 / UNEVEN < held / in_proportion < UNEVEN
 
 
