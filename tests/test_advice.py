@@ -7,7 +7,7 @@ import pytest
 import tonnage
 from tonnage.cli import main
 from tonnage.estimate._moves import ORDER, Ladder, Settled, best_moves
-from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 
 TRAIN = [

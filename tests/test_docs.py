@@ -17,7 +17,7 @@ from tonnage.cli._options import Parser
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.optimizers import OPTIMIZERS
 from tonnage.precisions import PRECISIONS, TRAINING_RECIPES

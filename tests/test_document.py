@@ -28,6 +28,10 @@ def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
 PRINTED = {
     ("train", "llama-3.1-8b", "--on", "8xh100"): "AnswerDocument", ("train", "deepseek-v3", "--on", "8xh100"): "AnswerDocument",
     ("serve", "qwen3-32b", "--on", "rtx-4090", "--weights", "awq"): "AnswerDocument",
+    ("serve", "llama-3.1-8b", "--on", "8xh100", "--users", "16", "--input", "500", "--output", "200", "--simulate", "--ttft", "200ms"): "AnswerDocument",
+    ("serve", "llama-3.1-8b", "--on", "8xh100", "--input", "500", "--output", "200", "--rate", "1000"): "AnswerDocument",
+    ("serve", "llama-3.1-8b", "--on", "8xh100", "--frontier", "--points", "4"): "FrontierDocument",
+    ("serve", "--for-my-machine", "--on", "rtx-4060-ti", "--context", "64k"): "MachineDocument",
     ("rules",): "RulesDocument", ("rules", "E5"): "RulesDocument", ("rules", "B", "--model", "mixtral-8x7b"): "RulesDocument",
     ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument", ("explain", "checkpoint"): "WordDocument",
     ("explain", "Pope2023"): "SourceDocument", ("explain", "A6"): "RulesDocument",

@@ -330,10 +330,10 @@ def test_more_context_users_or_precision_never_cost_less_and_more_ranks_never_mo
 
 def test_weights_are_loaded_at_the_speed_of_the_drives_or_of_the_link():
     answer = answered("llama-3.1-8b", "h100", engine="vllm", context=8192, storage_read_bandwidth=2 * 10**9)
-    assert answer.serving["load_time"].value == pytest.approx(16.06e9 / 2e9, rel=0.001)
+    assert answer.serving["load_seconds"].value == pytest.approx(16.06e9 / 2e9, rel=0.001)
     quick = answered("llama-3.1-8b", "h100", engine="vllm", context=8192, storage_read_bandwidth=10**12)
     link = accelerator(H100).host_link.bytes_per_second
-    assert quick.serving["load_time"].value == pytest.approx(16.06e9 / link, rel=0.001)
+    assert quick.serving["load_seconds"].value == pytest.approx(16.06e9 / link, rel=0.001)
 
 
 def test_a_card_that_is_too_small_is_told_how_many_layers_it_holds():

@@ -8,7 +8,7 @@ from tonnage.catalogue import cluster
 from tonnage.errors import InvalidInput
 from tonnage.estimate._request import asked_for
 from tonnage.estimate.answers import serve
-from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.precisions import PRECISIONS
 from tonnage.references import cited
 from tonnage.runtimes import SERVING, serving_runtime

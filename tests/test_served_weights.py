@@ -11,7 +11,7 @@ from tonnage.estimate._request import AMBIGUOUS, asked_for
 from tonnage.estimate._storage import storage, stored_bytes
 from tonnage.estimate._stored import block_bytes, op_bytes
 from tonnage.estimate.answers import serve
-from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.precisions import precision
 
 H100 = cluster("H100-SXM-80GB")

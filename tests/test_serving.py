@@ -12,7 +12,7 @@ from tonnage.catalogue import accelerator, cluster
 from tonnage.errors import InvalidPlan, MissingDatum, UnknownName
 from tonnage.estimate.answers import serve, train
 from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.spec import ServingPlan
 from tonnage.units import GIB
 

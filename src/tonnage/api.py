@@ -7,16 +7,22 @@ from operator import index
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.estimate import answers
-from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.bill import OF_TRAINING, BillOptions
+from tonnage.estimate.frontier import POINTS, Frontier
+from tonnage.estimate.frontier import frontier as estimate_frontier
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.my_machine import Machine, my_machine
 from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_answer import ServingOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
+from tonnage.models.catalogued import every
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 
@@ -33,7 +39,13 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
         from tonnage.render.text import answer_lines
 
         return "\n".join(
-            answer_lines(self.summary(), self.memory, formulas=formulas, others=self.others if formulas else ())
+            answer_lines(
+                self.summary(),
+                self.memory,
+                formulas=formulas,
+                others=self.others if formulas else (),
+                opened=self.opened,
+            )
         )
 
     def plot(self, path: str | os.PathLike[str]) -> None:
@@ -73,36 +85,55 @@ def train(
 def serve(
     model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
 ) -> Answer:
-    """Does this model serve these requests, and how many would fit?
+    """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
 
-    `model`, `on`, `reserve_bytes` and errors as for `train`. Options:
+    `model`, `on`, `reserve_bytes` and errors as for `train`. Options, each with its unit and default:
 
-    - context [tokens]: of a request, prompt and answer
-    - concurrency [requests]: held at the same time, by all replicas together
-    - weights [precision]: how weights are stored, such as bf16, fp8, awq, nf4, q4_k
-    - kv_cache [precision]: how keys and values are stored
-    - tensor_parallel_size [ranks]: that share each matrix
-    - pipeline_parallel_size [ranks]: pipeline stages
-    - expert_parallel_size [ranks]: that share a layer's experts
-    - max_num_batched_tokens [tokens]: of one forward pass
-    - max_num_seqs [requests]: that the engine runs at once
-    - gpu_memory_utilization [0 to 1]: part of the memory that the engine takes
-    - enforce_eager [switch]: without captured graphs
-    - engine [name]: vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron, jetstream or generic
-    - engine_version [version]: an earlier one, whose rules differ
-    - attention_data_parallel_size [groups]: that each keep the attention for their own requests and share the experts
-    - layers_on_accelerator [layers]: the last ones, the head counted as one (llama.cpp)
-    - expert_layers_on_host [layers]: the first ones, whose experts stay in host memory (llama.cpp)
-    - weights_on_host [bytes]: of each rank that stay in host memory (vllm, sglang)
-    - draft_model [name]: the model that drafts
-    - draft_tokens [tokens]: guessed ahead in each step
-    - acceptance [0 to 1]: probability that a guessed token is taken
-    - lora_adapters [adapters]: held at the same time
-    - lora_rank [rank]: of the adapters
-    - storage_read_bandwidth [bytes/s]: at which a node reads weights
+    - help(tonnage.ServingOptions): the model on the machine: context, concurrency, weights, tensor_parallel_size, engine, ...
+    - help(tonnage.LoadOptions): what users ask: input_tokens, output_tokens, request_rate, ttft, tpot, simulate, ...
+    - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
     """
-    said = _options(ServingOptions, options)
-    return _with_text(answers.serve(_model(model), _cluster(on), said, reserve_bytes=_reserve(reserve_bytes)))
+    of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
+    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    said, load, bill = _options(ServingOptions, options), _options(LoadOptions, of_load), _options(BillOptions, of_bill)
+    for name in OF_TRAINING:
+        if getattr(bill, name) is not None:
+            raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
+    return _with_text(
+        answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes))
+    )
+
+
+def frontier(
+    model: str | os.PathLike[str] | Model,
+    on: str | Cluster,
+    *,
+    reserve_bytes: float = 0,
+    points: int = POINTS,
+    **options: Any,
+) -> Frontier:
+    """Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: `serve --frontier`.
+
+    Options as for `serve`; what is given is not varied. `points`: numbers of users that are tried of each plan.
+    `to_dict()` is the document.
+    """
+    of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
+    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
+    return estimate_frontier(
+        _model(model), _cluster(on), said, _options(LoadOptions, of_load), _options(BillOptions, of_bill), points=points
+    )
+
+
+def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, order: str = "parameters", ttft: float | str | None = None,
+                   tpot: float | str | None = None, **options: Any) -> Machine:  # fmt: skip
+    """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve --for-my-machine`.
+
+    Options of serving as for `serve`: context and weights above all. `ttft`, `tpot`: what is slower is left out.
+    `runs` has a row for each model and precision, `widest` one for each model; `to_dict()` is the document.
+    """
+    said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
+    return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
 
 
 def _with_text(answer: answers.Answer) -> Answer:

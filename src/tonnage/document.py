@@ -8,7 +8,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.document_prices import PricesDocument
-from tonnage.document_run import OwnershipDocument, RunDocument, StorageDocument
+from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
+from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -42,7 +43,7 @@ class Advice(Struct, kw_only=True):
 
     `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
     changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
-    `step_seconds`: of a step of training then.
+    `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all replicas.
     """
 
     change: dict[str, Any]
@@ -52,17 +53,9 @@ class Advice(Struct, kw_only=True):
     freed_bytes: int
     fits: bool
     step_seconds: float | None = None
-
-
-class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Host memory of one node: the largest of loading, training and saving. `capacity_bytes`: of the node, null where the catalogue does
-    not know it; `storage`: what a node keeps on NVMe, where something does."""
-
-    memory: TermDocument
-    capacity_bytes: int | None
-    storage: TermDocument | None = None
-    cores: TermDocument | None = None
-    disk: TermDocument | None = None
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    tokens_per_second: float | None = None
 
 
 class AnswerDocument(Struct, kw_only=True):
@@ -91,7 +84,7 @@ class AnswerDocument(Struct, kw_only=True):
     checkpoint: TermDocument | None = None
     host: HostDocument | None = None
     storage: StorageDocument | None = None
-    serving: dict[str, TermDocument] = {}
+    serving: ServingDocument | None = None
 
 
 class RuleDocument(Struct, kw_only=True):
@@ -380,7 +373,8 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
+             MachineDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -107,3 +107,14 @@ class StorageDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     dataset: TermDocument | None = None
     dataset_text: TermDocument | None = None
     drives: TermDocument | None = None
+
+
+class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Host memory of one node: the largest of loading, training and saving. `capacity_bytes`: of the node, null where the catalogue does
+    not know it; `storage`: what a node keeps on NVMe, where something does."""
+
+    memory: TermDocument
+    capacity_bytes: int | None
+    storage: TermDocument | None = None
+    cores: TermDocument | None = None
+    disk: TermDocument | None = None

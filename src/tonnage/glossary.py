@@ -112,6 +112,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("tau_away", "seconds_away", "seconds", "time from leaving a server until coming back to it"),
         Symbol("spread", "spread", "", "lengths are uniform from (1 - spread) of the longest to the longest"),
         Symbol("load", "offered_load", "", "share of the time in which a server is busy"),
+        Symbol("tps", "tokens_per_second", "tokens/s", "tokens in a second"),
         Symbol(
             "z_free", "free_places", "", "places that are free on average, in standard deviations of the number taken"
         ),
@@ -174,6 +175,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("USD_rent", "rent_per_second", "USD", "rent of the same machine for one second"),
         Symbol("USD_budget", "budget", "USD", "money that may be spent"),
         Symbol("USD_hour", "price_per_accelerator_hour", "USD", "price of one accelerator for one hour"),
+        Symbol("USD_all", "cost_per_hour", "USD", "cost of all machines for one hour"),
         Symbol("USD_kwh", "electricity_price", "USD", "price of a kilowatt-hour"),
         Symbol("USD_hour", "price_per_hour", "USD", "price of one rented machine for one hour"),
         Symbol("USD_run", "running_cost", "USD", "cost of one second of a machine that one owns"),

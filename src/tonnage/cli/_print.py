@@ -41,8 +41,29 @@ def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
     from tonnage.render.text import answer_lines
 
     print_lines(
-        answer_lines(answer.summary(), answer.memory, formulas=formulas, others=answer.others if formulas else ())
+        answer_lines(
+            answer.summary(),
+            answer.memory,
+            formulas=formulas,
+            others=answer.others if formulas else (),
+            opened=answer.opened,
+        )
     )
+
+
+def plotted(answer: Any, path: str | None) -> int:
+    """The status: what keeps a plot from being written is said after the answer, and does not take it back."""
+    if path is None:
+        return int(answer.status)
+    from tonnage.errors import TonnageError
+    from tonnage.render.plot import write_plot
+
+    try:
+        write_plot(answer, path)
+    except TonnageError as error:
+        print(f"error: --plot: {error}", file=sys.stderr)
+        return error.exit_status
+    return int(answer.status)
 
 
 def write(text: str) -> None:

@@ -1,8 +1,6 @@
 """tonnage train: memory of a training run."""
 
 import argparse
-import sys
-from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
@@ -108,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.cli._print import print_answer
+    from tonnage.cli._print import plotted, print_answer
     from tonnage.estimate.answers import train
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.run_options import RunOptions
@@ -120,17 +118,4 @@ def run(arguments: argparse.Namespace) -> int:
     model, machine, reserve = o.model_and_machine(arguments)
     answer = train(model, machine, options, run, money, reserve_bytes=reserve)
     print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
-    return answer.status if arguments.plot is None else _plotted(answer, arguments.plot)
-
-
-def _plotted(answer: Any, path: str) -> int:
-    """The status: what keeps a plot from being written is said after the answer, and does not take it back."""
-    from tonnage.errors import TonnageError
-    from tonnage.render.plot import write_plot
-
-    try:
-        write_plot(answer, path)
-    except TonnageError as error:
-        print(f"error: --plot: {error}", file=sys.stderr)
-        return error.exit_status
-    return int(answer.status)
+    return plotted(answer, arguments.plot)

@@ -8,19 +8,32 @@ from tonnage.ops import Attention, MoE, Weight
 from tonnage.precisions import Precision
 from tonnage.quantization import VALUES, FileType, Shape, role, tensor_type
 
+LAYERED = (*VALUES, "ffn_down", "ffn_up")  # roles whose type the rules choose by the layer
+
 
 def gguf_storage(model: Model, kind: FileType, plain: Precision, source: str, imatrix: bool = False) -> Storage:
     """A file of this type, and the towers beside it, which llama.cpp keeps in a file of their own and in 16 bits, `plain`."""
     before = _values_before(model)
     shape = _shape(model, before[-1], imatrix)
+    known: dict[
+        tuple[str, bool, int, int, int, int], float
+    ] = {}  # every tensor of a block is asked for again in each of its layers, thrice an answer
 
     def bytes_of(weight: Weight, place: Place) -> float:
         if place.kind in ("vision", "audio"):
             return plain.bytes(weight.rows, weight.columns, weight.copies)
         what = role(weight.name, weight.part, weight.columns)
-        layer = before[min(place.layer, len(before) - 1)] if what in VALUES else place.layer
-        chosen = tensor_type(kind, what, layer, shape, weight.columns, weight.part == "experts")
-        return chosen.bytes(weight.rows, weight.columns, weight.copies)
+        layer = place.layer if what in LAYERED else 0
+        key = what, weight.part == "experts", weight.rows, weight.columns, weight.copies, layer
+        found = known.get(key)
+        if found is None:
+            found = known[key] = chosen(weight, what, layer)
+        return found
+
+    def chosen(weight: Weight, what: str, layer: int) -> float:
+        layer = before[min(layer, len(before) - 1)] if what in VALUES else layer
+        precision = tensor_type(kind, what, layer, shape, weight.columns, weight.part == "experts")
+        return precision.bytes(weight.rows, weight.columns, weight.copies)
 
     return Storage(kind.name, source, bytes_of, by_layer=True)
 

@@ -31,7 +31,7 @@ def load_figures(
         parts.append(
             Term.of("to the accelerator", t.transfer_seconds, source=source, M=each.value, W=link.bytes_per_second)
         )
-    return {"load_time": Term.max("time to load, at best", *parts)}
+    return {"load_seconds": Term.max("time to load, at best", *parts)}
 
 
 def _reading(cluster: Cluster, bandwidth: float | None) -> Term | None:

@@ -1,5 +1,7 @@
 """What a user means by the name of a precision for weights: a precision of the matrices, or a GGUF file type."""
 
+from functools import lru_cache
+
 from tonnage.errors import InvalidInput, UnknownName
 from tonnage.precisions import ALIASES, PRECISIONS, Precision, precision
 from tonnage.quantization import FILE_TYPES, FileType, file_type
@@ -22,6 +24,7 @@ _FLOATS = ("fp32", "fp16", "bf16", "f32", "f16", "mxfp4")  # also file types, an
 _METHODS = ("fp8", "gptq", "awq", "int4", "int8", "w4a16", "w8a8", "nf4", "fp4", "nvfp4", "mxfp4", "mxfp8")
 
 
+@lru_cache(maxsize=256)
 def asked_for(name: str) -> Precision | FileType:
     """The precision or file type of this name.
 

@@ -15,7 +15,8 @@ from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves
 from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_answer import ServingOptions, serving_plan
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 

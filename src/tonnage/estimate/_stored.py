@@ -1,6 +1,7 @@
 """Bytes of a model's weights as they are stored: of one weight at a place, of an op, of a layer, of a branch."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -36,6 +37,7 @@ class Storage(Struct, frozen=True, eq=False):
     blocks: Mapping[Block, tuple[Place, ...]] = {}
 
 
+@lru_cache(maxsize=512)
 def block_bytes(model: Model, stored: Storage, block: Block) -> dict[tuple[str, int], tuple[int, float]]:
     """One layer of this kind: (split, heads) -> (parameters, bytes), the mean over the layers where they can differ."""
     places = stored.blocks.get(block) or (OUTSIDE,)

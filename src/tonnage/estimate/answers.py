@@ -1,19 +1,14 @@
 """Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
 
-from collections.abc import Callable, Mapping
 from math import ceil
-from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.breakdown import Term
-from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._advice import training_advice
-from tonnage.estimate._best_models import BestModels
-from tonnage.estimate._counted import Conventions
+from tonnage.estimate._answer import Answer
 from tonnage.estimate._edge import edge_seconds
 from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._load_time import load_figures
@@ -21,17 +16,18 @@ from tonnage.estimate._method import model_flops
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
+from tonnage.estimate._serving_moves import Case, speed_moves
 from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import Bill, BillOptions, bill
+from tonnage.estimate.bill import BillOptions, bill
 from tonnage.estimate.checkpoint import checkpoint_bytes
-from tonnage.estimate.disks import Disks, disks
-from tonnage.estimate.pipeline_boxes import StepSeconds
+from tonnage.estimate.disks import disks
+from tonnage.estimate.load_options import LoadOptions, asked, lengths
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.served import served
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
-    ServingOptions,
     serving_figures,
     serving_plan,
     serving_slopes,
@@ -39,6 +35,7 @@ from tonnage.estimate.serving_answer import (
     warn_of_gguf,
     warn_of_host,
 )
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.serving import weights_share_bytes
@@ -53,124 +50,7 @@ USABLE = {
 }
 
 NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line.
-
-    `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound. `pieces` are for pictures, not in the document.
-    """
-
-    verb: str
-    question: Mapping[str, Any]
-    needed_bytes: int
-    usable_bytes: int
-    memory: Term
-    ranks: tuple[Term, ...]
-    phases: tuple[Term, ...] = ()
-    slopes: Mapping[str, float]
-    flops: Term | None = None
-    step_time: Term | None = None
-    pieces: StepSeconds | None = None
-    run: Mapping[str, Any] = {}
-    traffic: Term | None = None
-    bill: Bill | None = None
-    disks: Disks | None = None
-    checkpoint: Term | None = None
-    host: HostMemory | None = None
-    serving: Mapping[str, Term] = {}
-    advice: tuple[Mapping[str, Any], ...] = ()
-    warnings: tuple[str, ...] = ()
-    unknown: str = ""
-    band: tuple[int, int] | None = None
-
-    @property
-    def fits(self) -> bool | None:
-        """True: with the high end of the error band. False: not even with its low end. None: in between (`tight`), or what is known
-        fits and something is not known (`unknown`)."""
-        low, high = self.band or (self.needed_bytes, self.needed_bytes)
-        if low > self.usable_bytes:
-            return False
-        return None if self.unknown or high > self.usable_bytes else True
-
-    @property
-    def tight(self) -> bool:
-        """Whether what is usable lies inside the error band."""
-        return self.band is not None and self.band[0] <= self.usable_bytes < self.band[1]
-
-    @property
-    def status(self) -> int:
-        """0 it fits, 2 tight, 3 it does not fit, 4 not enough is known."""
-        return 2 if self.tight else {True: 0, False: 3, None: 4}[self.fits]
-
-    def __repr__(self) -> str:
-        verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
-        model, on = self.question["model"]["value"], self.question["on"]["value"]
-        sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
-        return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The whole document, every breakdown opened down to its formulas."""
-        trees: dict[str, Any] = {"memory": self.memory.to_dict(), "ranks": [rank.to_dict() for rank in self.ranks]}
-        if self.phases:
-            trees["phases"] = [phase.to_dict() for phase in self.phases]
-        return self._document(trees, Term.to_dict)
-
-    @property
-    def others(self) -> tuple[Term, ...]:
-        """Every breakdown but that of memory."""
-        bill = self.bill.all if self.bill else ()
-        found = (
-            self.step_time,
-            self.flops,
-            self.traffic,
-            *self.run.values(),
-            *(best.terms if isinstance(best := self.run.get("best_models"), BestModels) else ()),
-            self.checkpoint,
-            *bill,
-            *(self.disks.all if self.disks else ()),
-            *self.serving.values(),
-        )
-        return tuple(term for term in found if isinstance(term, Term))
-
-    def summary(self) -> dict[str, Any]:
-        """The document without its breakdowns, and without the cost of their texts."""
-        return self._document({}, lambda term: {"name": term.name, "value": term.value, "unit": term.unit})
-
-    def _document(self, trees: dict[str, Any], figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
-        verdict = {
-            "fits": self.fits,
-            "needed_bytes": self.needed_bytes,
-            "usable_bytes": self.usable_bytes,
-            "band": list(self.band) if self.band else None,
-        }
-        document = {
-            "schema": SCHEMA,
-            "question": dict(self.question),
-            "verdict": verdict,
-            **trees,
-            "slopes": dict(self.slopes),
-        }
-        for key in ("flops", "step_time", "traffic", "checkpoint"):
-            if (term := getattr(self, key)) is not None:
-                document[key] = figure(term)
-        if self.run:
-            document["run"] = {name: _shown(value, figure) for name, value in self.run.items()}
-        if self.host is not None:
-            document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
-            if self.host.storage is not None:
-                document["host"]["storage"] = figure(self.host.storage)
-        if self.disks is not None:
-            document["host"] |= {"cores": figure(self.disks.cores), "disk": figure(self.disks.disk)}
-            document["storage"] = {"formats": [figure(term) for term in self.disks.formats]}
-            document["storage"] |= {name: figure(term) for name, term in self.disks.terms.items()}
-        if self.bill is not None:
-            document |= self.bill.document(figure)
-        if self.serving:
-            document["serving"] = {name: figure(term) for name, term in self.serving.items()}
-        document["advice"] = [dict(move) for move in self.advice]
-        document["warnings"] = list(self.warnings)
-        return document
+NO_SERVING, NO_LOAD = ServingOptions(), LoadOptions()
 
 
 def train(
@@ -228,21 +108,31 @@ def train(
     )  # fmt: skip
 
 
-def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
-    if isinstance(value, Conventions | BestModels):
-        return value.document(figure)
-    return figure(value) if isinstance(value, Term) else value
-
-
 def serve(
-    model: Model, cluster: Cluster, options: ServingOptions = ServingOptions(), *, reserve_bytes: int = 0
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
+    advise: bool = True,
 ) -> Answer:
-    """Does this model serve these requests, and how many would fit?"""
+    """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
+
+    `advise`: with the next best moves, each of which is estimated again.
+    """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
     question = _about(model, cluster)
     options = replace(options, reserve_bytes=reserve_bytes)
-    plan = serving_plan(model, cluster, options, question)
+    said = lengths(model, options, load)
+    plan = serving_plan(
+        model, cluster, options if said.context is None else replace(options, context=said.context), question
+    )
+    if said.context is not None:
+        question.put("context", said.context, "default", said.why)
+    wanted = asked(plan, options, load, said, question)
     usable = _usable(cluster, reserve_bytes, question)
     made = serving_memory(model, plan, cluster.accelerator)
     question.put(
@@ -255,13 +145,20 @@ def serve(
     _warn_of_towers(model, question)
     warn_of_gguf(plan, made, question)
     warn_of_host(cluster, made, question)
-    stages = len(made.ranks)
+    stages, moves = len(made.ranks), []
+    found = served(model, plan, cluster, made, usable, wanted, load, money, question)
+    if advise and made.memory.value > usable:
+        moves = serving_advice(model, cluster, options, plan, made.memory.value, usable)
+    elif advise and found.speed is not None:
+        moves = speed_moves(Case(model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted,
+                                 speed=found.speed))  # fmt: skip
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
-        slopes=serving_slopes(made), serving=serving_figures(model, made, plan, usable) | load_figures(made, plan, cluster, options.storage_read_bandwidth),
-        advice=tuple(serving_advice(model, cluster, options, plan, made.memory.value, usable)), warnings=tuple(question.warnings),
+        slopes=serving_slopes(made), bill=found.bill,
+        serving={**serving_figures(model, made, plan, usable), **load_figures(made, plan, cluster, options.storage_read_bandwidth), **found.figures},
+        advice=tuple(moves), warnings=tuple(question.warnings),
     )  # fmt: skip
 
 

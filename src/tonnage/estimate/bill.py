@@ -20,6 +20,11 @@ from tonnage.units import HOUR, human
 
 NEEDED = tuple(ownership.ASKED)
 OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
+OF_TRAINING = (
+    "keep_checkpoints",
+    "text_bytes_per_token",
+    "edge",
+)  # a served model asks for no disks, and for no other device
 # a device -> seconds of the same work there, or why nobody can say them
 EdgeTime = Callable[[str], tuple[float | None, str]]
 

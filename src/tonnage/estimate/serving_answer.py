@@ -1,8 +1,8 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
+from functools import lru_cache
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
@@ -25,11 +25,13 @@ from tonnage.estimate._engine_checks import (
     loads,
     stored_format,
 )
+from tonnage.estimate._kept import Kept
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._serving_overhead import NO_CONTEXT
 from tonnage.estimate._static_share import static_share
 from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.quantization import FILE_TYPES
@@ -43,37 +45,8 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank", "storage_read_bandwidth")  # fmt: skip
+          "lora_rank", "storage_read_bandwidth", "host_bandwidth")  # fmt: skip
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
-
-
-class ServingOptions(Struct, frozen=True, kw_only=True):
-    """What the user may say about serving; None: not said."""
-
-    context: int | None = None
-    concurrency: int | None = None
-    weights: str | None = None
-    kv_cache: str | None = None
-    tensor_parallel_size: int | None = None
-    pipeline_parallel_size: int | None = None
-    expert_parallel_size: int | None = None
-    max_num_batched_tokens: int | None = None
-    max_num_seqs: int | None = None
-    gpu_memory_utilization: float | None = None
-    enforce_eager: bool | None = None
-    reserve_bytes: int = 0
-    engine: str | None = None
-    engine_version: str | None = None
-    attention_data_parallel_size: int | None = None
-    layers_on_accelerator: int | None = None
-    expert_layers_on_host: int | None = None
-    weights_on_host: int | None = None
-    draft_model: str | None = None
-    draft_tokens: int | None = None
-    acceptance: float | None = None
-    lora_adapters: int | None = None
-    lora_rank: int | None = None
-    storage_read_bandwidth: int | None = None
 
 
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
@@ -109,7 +82,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
-        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, **_on_host(model, o, q), **_beside(model, o, q),
+        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
@@ -340,15 +313,21 @@ def serving_slopes(made: ServingMemory) -> dict[str, float]:
     return {"bytes_per_sequence": made.fullest.per_request.value, "bytes_per_token": made.fullest.per_token.value}
 
 
+@lru_cache(maxsize=256)
+def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
+    """The cache on one accelerator that holds all."""
+    whole = serving_memory(model.thing, plan).fullest
+    return {
+        "kv_bytes_per_token": whole.kept_per_token.named("cache of one more token, before any sharding"),
+        "kv_bytes_per_request": whole.kept.named("cache of one request, before any sharding"),
+    }
+
+
 def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable: int) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    alone = replace(plan, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1, attention_data_parallel_size=1,
+    alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1, attention_data_parallel_size=1,
                     layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
-    whole = serving_memory(model, alone)
-    figures = {
-        "kv_bytes_per_token": whole.fullest.kept_per_token.named("cache of one more token, before any sharding"),
-        "kv_bytes_per_request": whole.fullest.kept.named("cache of one request, before any sharding"),
-    }
+    figures = dict(_unsharded(Kept(model), alone))
     if made.host is not None:
         figures["host_memory"] = made.host
     held = [rank for rank in made.ranks if rank.per_request.value]

@@ -6,6 +6,8 @@ without Falcon's exceptions. Whether an importance matrix was at hand changes so
 (8784689 has the older ones) differ where queries, keys and values are one matrix: Phi-3 by up to 6 %.
 """
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 from tonnage.precisions import PRECISIONS, Precision
@@ -63,6 +65,7 @@ def file_type(name: str) -> FileType:
     return FILE_TYPES[ALIASES.get(plain, plain)]
 
 
+@lru_cache(maxsize=8192)
 def role(name: str, part: str, columns: int) -> str:
     """GGUF's name for a tensor of an op (ops.Weight), as far as the rules tell them apart.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.breakdown import Term
 from tonnage.estimate.ownership import when_it_pays
+from tonnage.render.serving import serving_ends, serving_lines
 from tonnage.units import human
 
 NAME_WIDTH = 46
@@ -23,13 +24,24 @@ HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
 def answer_lines(
-    document: Mapping[str, Any], memory: Term, *, formulas: bool = False, others: Iterable[Term] = ()
+    document: Mapping[str, Any],
+    memory: Term,
+    *,
+    formulas: bool = False,
+    others: Iterable[Term] = (),
+    opened: Iterable[Term] = (),
 ) -> list[str]:
-    """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas` opens too."""
+    """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas` opens too;
+    `opened`: those that are shown without it."""
     lines = [verdict_line(document), ""]
-    lines += _inputs(document["question"])
+    lines += inputs_lines(document["question"])
     lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
     lines += _figures(document)
+    if "serving" in document:
+        lines += serving_lines(document)
+        for term in () if formulas else opened:
+            lines += ["", *tree_lines(term, depth=2)]
+        lines += serving_ends(document)
     if formulas:
         lines += _conventions(document)
         for term in others:
@@ -112,7 +124,8 @@ def table_lines(rows: Iterable[Sequence[str]], header: Sequence[str]) -> list[st
     return [line(header), "  ".join("-" * width for width in widths), *map(line, body)]
 
 
-def _inputs(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def inputs_lines(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Each input with its value and where that comes from."""
     lines = []
     width = max(INPUT_WIDTH, *(len(name) for name in question))
     for name, entry in question.items():
@@ -150,11 +163,10 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
     lines += [f"{value['name']}: {human(value['value'], value['unit'])}" for name, value in document.get("run", {}).items()
               if isinstance(value, dict) and name not in SPEED]  # fmt: skip
     lines += _overtrained(document.get("run", {}))
-    lines += _bill(document)
+    lines += [] if "serving" in document else bill_lines(document)
     if "host" in document:
         lines.append(_host(document["host"]))
         lines += _room(document["host"], document.get("storage", {}))
-    lines += [f"{term['name']}: {human(term['value'], term['unit'])}" for term in document.get("serving", {}).values()]
     return lines
 
 
@@ -184,7 +196,7 @@ def _conventions(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _bill(document: Mapping[str, Any]) -> list[str]:
+def bill_lines(document: Mapping[str, Any]) -> list[str]:
     """Cost, energy, carbon, and buying against renting."""
     lines = [
         f"{term['name']}: {human(term['value'], term['unit'])}"
@@ -263,4 +275,7 @@ def _advice(move: Mapping[str, Any]) -> str:
     also = "" if move["changes"] == "nothing" else f" (changes the {move['changes']})"
     took = move.get("step_seconds")
     time = f", a step takes {human(took, 'seconds')}" if took else ""
+    if "tpot_seconds" in move:
+        first = f", the first {human(move['ttft_seconds'], 'seconds')}" if "ttft_seconds" in move else ""
+        time = f", a token takes {human(move['tpot_seconds'], 'seconds')}{first}, {human(move['tokens_per_second'], 'tokens/s')}"
     return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}{time}: {verdict}{also}"

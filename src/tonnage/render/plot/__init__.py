@@ -12,7 +12,7 @@ LONGEST = 300  # letters of a path in an error
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
-    """Write the pictures of an answer of `train`; the ending of `path` says the format. InvalidInput where that cannot be done."""
+    """Write the pictures of an answer of `train` or `serve`, or of a frontier; the ending of `path` says the format. InvalidInput where that cannot be done."""
     file = Path(path)
     ending = file.suffix.lower()
     if ending not in ENDINGS:
@@ -34,9 +34,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _made(answer: Any, ending: str) -> bytes:
-    from tonnage.render.plot._panels import panels
-
-    title, parts = panels(answer)
+    title, parts = _panels(answer)
     if ending == ".html":
         from tonnage.render.plot._page import page
 
@@ -44,3 +42,15 @@ def _made(answer: Any, ending: str) -> bytes:
     from tonnage.render.plot._image import image
 
     return image(title, parts, ending.removeprefix("."))
+
+
+def _panels(answer: Any) -> Any:
+    from tonnage.estimate.frontier import Frontier
+
+    if isinstance(answer, Frontier):
+        from tonnage.render.plot._frontier import frontier_panels
+
+        return frontier_panels(answer)
+    from tonnage.render.plot._panels import panels
+
+    return panels(answer)

@@ -1,0 +1,67 @@
+"""`serve --frontier` and `serve --for-my-machine`."""
+
+import argparse
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.cli import _options as o
+from tonnage.cli._print import plotted, print_json, print_lines
+from tonnage.errors import InvalidInput
+
+LOCAL = "local"
+OF_MACHINE = ("ttft", "tpot")  # of the load, what this answer knows
+
+
+def check(asked: dict[str, Any], plot: str | None) -> None:
+    """Options of one of the two questions without it."""
+    if asked.get("frontier") and asked.get("for_my_machine"):
+        raise InvalidInput("--frontier is of one model, --for-my-machine of all: give one. Got both.")
+    for name, needs in (("points", "frontier"), ("order", "for_my_machine")):
+        if name in asked and not asked.get(needs):
+            raise InvalidInput(f"--{name} is of --{needs.replace('_', '-')}, which is not given. Got {asked[name]}.")
+    if plot is not None and asked.get("for_my_machine"):
+        raise InvalidInput("--for-my-machine has no pictures: leave out --plot.")
+
+
+def frontier(
+    arguments: argparse.Namespace, model: Any, machine: Any, options: Any, load: Any, money: Any, asked: dict[str, Any]
+) -> int:
+    from tonnage.estimate.frontier import POINTS
+    from tonnage.estimate.frontier import frontier as estimate
+
+    found = estimate(model, machine, options, load, money, points=asked.get("points", POINTS))
+    if arguments.json:
+        print_json(found.to_dict())
+    else:
+        from tonnage.render.frontier import frontier_lines
+
+        print_lines(frontier_lines(found.to_dict()))
+    return plotted(found, arguments.plot)
+
+
+def my_machine(arguments: argparse.Namespace, options: Any, load: Any, asked: dict[str, Any]) -> int:
+    from tonnage.catalogue import cluster
+    from tonnage.estimate.my_machine import my_machine as estimate
+    from tonnage.models.catalogued import every
+
+    if arguments.model is not None:
+        raise InvalidInput(
+            f"--for-my-machine looks at every model of the catalogue: leave out MODEL. Got {arguments.model[:80]!r}."
+        )
+    for name in load.__struct_fields__:
+        if getattr(load, name) is not None and name not in OF_MACHINE:
+            raise InvalidInput(
+                f"--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. Got {getattr(load, name)}."
+            )
+    common = o.values(arguments, o.COMMON)
+    machine = cluster(common.get("on", LOCAL))
+    options = replace(options, reserve_bytes=common.get("reserve", 0))
+    found = estimate(machine, every(), options, order=asked.get("order", "parameters"), ttft=load.ttft, tpot=load.tpot)
+    if arguments.json:
+        print_json(found.to_dict())
+    else:
+        from tonnage.render.machine import machine_lines
+
+        print_lines(machine_lines(found.to_dict(), found.widest))
+    return found.status

@@ -1,0 +1,151 @@
+"""The form of what an answer says of serving: cache, times, rates, limits and prices."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from tonnage.document_term import TermDocument
+
+Bound = Literal["ttft", "tpot"]
+
+
+class WaysDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A time [seconds] of all simulated requests: its mean and percentiles."""
+
+    mean: TermDocument
+    p50: TermDocument
+    p90: TermDocument
+    p99: TermDocument
+
+
+class SimulatedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a simulation request by request saw; rates are of all replicas. `tpot` and `itl` are left out where answers have one token;
+    `goodput` [requests/s] and its share of all requests are of those within the limits that were given."""
+
+    ttft: WaysDocument
+    end_to_end: WaysDocument
+    queueing: WaysDocument
+    tokens_per_second: TermDocument
+    requests_per_second: TermDocument
+    preemptions: TermDocument
+    tpot: WaysDocument | None = None
+    itl: WaysDocument | None = None
+    goodput_share: TermDocument | None = None
+    goodput: TermDocument | None = None
+
+
+class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whether the load keeps within the limits. `bound_by`: the limit that it exceeds most; `ttft_seconds` is left out where the queue grows
+    without end."""
+
+    met: bool
+    percentile: Literal["mean", "p50", "p90", "p99"]
+    tpot_seconds: float
+    ttft_seconds: float | None = None
+    ttft_limit_seconds: float | None = None
+    tpot_limit_seconds: float | None = None
+    bound_by: Bound | None = None
+
+
+class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a served model does, all replicas together. Bytes, seconds, tokens a second, USD and joules of a million tokens.
+
+    The times are means of the steady state under the load of the question; those `_alone` are of one user on an idle replica.
+    `ttft_seconds` and `end_to_end_seconds` are null where more comes than can be answered; prices where nobody publishes one, energy where
+    no source gives the power. All but the cache and the loading is left out where the times of a plan or a machine are not known.
+    `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
+    """
+
+    kv_bytes_per_token: TermDocument | None = None
+    kv_bytes_per_request: TermDocument | None = None
+    concurrency: TermDocument | None = None
+    kv_capacity_tokens: TermDocument | None = None
+    host_memory: TermDocument | None = None
+    longest_context: TermDocument | None = None
+    load_seconds: TermDocument | None = None
+    launch: str | None = None
+    ttft_seconds: TermDocument | None = None
+    tpot_seconds: TermDocument | None = None
+    itl_seconds: TermDocument | None = None
+    end_to_end_seconds: TermDocument | None = None
+    tokens_per_second: TermDocument | None = None
+    total_tokens_per_second: TermDocument | None = None
+    tokens_per_second_per_user: TermDocument | None = None
+    tokens_per_second_per_gpu: TermDocument | None = None
+    requests_per_second: TermDocument | None = None
+    largest_rate: TermDocument | None = None
+    running: TermDocument | None = None
+    ttft_seconds_alone: TermDocument | None = None
+    tpot_seconds_alone: TermDocument | None = None
+    tokens_per_second_alone: TermDocument | None = None
+    weights_read_seconds: TermDocument | None = None
+    service_level: ServiceLevelDocument | None = None
+    users_at_service_level: TermDocument | None = None
+    rate_at_service_level: TermDocument | None = None
+    replicas_needed: TermDocument | None = None
+    accelerators_needed: TermDocument | None = None
+    simulated: SimulatedDocument | None = None
+    cost_per_million_tokens: TermDocument | None = None
+    cost_per_million_input_tokens: TermDocument | None = None
+    cost_per_million_output_tokens: TermDocument | None = None
+    cost_per_million_output_tokens_all: TermDocument | None = None
+    cost_per_million_tokens_alone: TermDocument | None = None
+    own_cost_per_million_tokens: TermDocument | None = None
+    energy_per_million_tokens: TermDocument | None = None
+    energy_per_million_tokens_alone: TermDocument | None = None
+
+
+class FrontierPoint(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One configuration: `concurrency` users of one replica. `pareto`: none is as fast for a user and makes more of an accelerator."""
+
+    tensor_parallel_size: int
+    weights: str
+    concurrency: int
+    tokens_per_second_per_user: float
+    tokens_per_second_per_gpu: float
+    ttft_seconds: float
+    tpot_seconds: float
+    pareto: bool
+    cost_per_million_output_tokens_all: float | None
+
+
+class FrontierDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `serve --frontier` answers: every configuration, the fastest for a user first."""
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, Any]
+    configurations: int
+    points: list[FrontierPoint]
+    warnings: list[str]
+
+
+class RunsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A model that runs on the machine in one precision; `option`: what --weights says so, empty as the checkpoint is stored.
+
+    Speeds are of one user alone with a prompt of 1,024 tokens, null where nobody can say them; `longest_context` is within a
+    hundredth, and `serve` of this model has it to the token."""
+
+    model: str
+    hub: str
+    parameters: int
+    active_parameters: int
+    weights: str
+    option: str
+    engine: str
+    needed_bytes: int
+    download_bytes: int
+    context: int
+    longest_context: int
+    tokens_per_second: float | None
+    ttft_seconds: float | None
+
+
+class MachineDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `serve --for-my-machine` answers."""
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, Any]
+    usable_bytes: int
+    models_tried: int
+    runs: list[RunsDocument]
+    warnings: list[str]

@@ -1,0 +1,217 @@
+"""Which models of the catalogue run on a machine, in which precisions, how fast: one request at a time, the way one person uses them."""
+
+from collections.abc import Iterable, Iterator
+from math import floor
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.document import SCHEMA
+from tonnage.errors import InvalidInput, TonnageError
+from tonnage.estimate._question import Question
+from tonnage.estimate._storage import stored_bytes
+from tonnage.estimate.run_options import duration
+from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.serving_speed import clock
+from tonnage.formulas import service as h
+from tonnage.ops import TokenCache
+from tonnage.registry import unknown
+from tonnage.spec import Cluster, ServingPlan
+
+# The widest first, with bits that a parameter takes at least: what does not fit so is not tried. None: as the checkpoint is stored.
+PRECISIONS: dict[str | None, float] = {
+    None: 1,
+    "fp8": 8,
+    "q8_0": 8.5,
+    "q6_k": 6.5,
+    "q5_k_m": 5.5,
+    "q4_k_m": 4.5,
+    "awq": 4,
+}
+LEAST_BITS = 4
+CLOSE = 0.01  # of a context
+CONTEXT, PROMPT = 8192, 1024  # tokens
+ORDERS = ("parameters", "tokens_per_second", "ttft_seconds", "download_bytes", "longest_context")
+VARIED = ("weights", "context", "concurrency")
+
+
+class Runs(Struct, frozen=True, kw_only=True):
+    """A model that runs in one precision. Times are of one user alone, None where nobody can say them; `longest_context`: at most what the
+    model was made for."""
+
+    model: str
+    hub: str
+    parameters: int
+    active_parameters: int
+    weights: str
+    option: str
+    engine: str
+    needed_bytes: int
+    download_bytes: int
+    context: int
+    longest_context: int
+    tokens_per_second: float | None
+    ttft_seconds: float | None
+
+
+class Machine(Struct, frozen=True, kw_only=True, eq=False):
+    """What runs, ranked; `tried`: models that were looked at."""
+
+    question: dict[str, Any]
+    usable_bytes: int
+    runs: tuple[Runs, ...]
+    tried: int
+    warnings: tuple[str, ...]
+
+    @property
+    def status(self) -> int:
+        return 0 if self.runs else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA, "question": self.question, "usable_bytes": self.usable_bytes, "models_tried": self.tried,
+            "runs": [{name: getattr(row, name) for name in Runs.__struct_fields__} for row in self.runs], "warnings": list(self.warnings),
+        }  # fmt: skip
+
+    @property
+    def widest(self) -> tuple[Runs, ...]:
+        """Of each model the widest precision that runs."""
+        seen: dict[str, Runs] = {}
+        for row in self.runs:
+            if row.model not in seen or row.download_bytes > seen[row.model].download_bytes:
+                seen[row.model] = row
+        return tuple(seen.values())
+
+
+def my_machine(
+    cluster: Cluster, models: Iterable[tuple[str, str, Model]], options: ServingOptions = ServingOptions(), *, order: str = "parameters",
+    ttft: float | str | None = None, tpot: float | str | None = None,
+) -> Machine:  # fmt: skip
+    """`models`: (name, id on the Hub, model). Those that need more than the context, or are slower than the limits, are left out."""
+    if order not in ORDERS:
+        raise unknown("order", order, ORDERS)
+    if options.concurrency not in (None, 1):
+        raise InvalidInput(
+            f"one user at a time is what this answers: leave out concurrency. Got {options.concurrency}."
+        )
+    limits = {"ttft": duration("ttft", ttft), "tpot": duration("tpot", tpot)}
+    question = _question(cluster, options, order, limits)
+    usable = cluster.accelerator.memory.usable_bytes - options.reserve_bytes
+    if usable <= 0:
+        raise InvalidInput(
+            f"reserve must leave some of the memory of {cluster.accelerator.name}. Got {options.reserve_bytes:,} bytes."
+        )
+    tried, found = 0, []
+    for name, hub, model in models:
+        tried += 1
+        for row in _of_model(name, hub, model, cluster, options, usable):
+            if _keeps(row, limits):
+                found.append(row)
+    timed = cluster.accelerator.memory.bytes_per_second is not None
+    warnings = (
+        () if timed else (f"no source gives the memory bandwidth of {cluster.accelerator.name}: there are no speeds.",)
+    )
+    return Machine(question=question.to_dict(), usable_bytes=usable, runs=tuple(sorted(found, key=lambda row: _rank(row, order))), tried=tried,
+                   warnings=warnings)  # fmt: skip
+
+
+def _question(cluster: Cluster, options: ServingOptions, order: str, limits: dict[str, float | None]) -> Question:
+    question = Question()
+    question.put("on", cluster.name, "given")
+    question.put("accelerators", cluster.size, "cluster")
+    question.take("context", options.context, CONTEXT, "default", "at most what the model was made for")
+    question.put("input_tokens", PROMPT, "default", "of the time to the first token, at most 3/4 of the context")
+    question.take("weights", options.weights, ", ".join(name or "the checkpoint's own" for name in PRECISIONS))
+    question.put("order", order, "default" if order == "parameters" else "given")
+    for name, limit in limits.items():
+        if limit is not None:
+            question.put(name, limit, "given", "seconds")
+    return question
+
+
+def _of_model(
+    name: str, hub: str, model: Model, cluster: Cluster, options: ServingOptions, usable: int
+) -> Iterator[Runs]:
+    if model.num_parameters() * LEAST_BITS / 8 > usable * cluster.size or not any(
+        branch.kind == "decoder" for branch in model.branches
+    ):
+        return
+    context = options.context or min(CONTEXT, model.context or CONTEXT)
+    if options.context and model.context and options.context > model.context:
+        return
+    seen = set()
+    room = 8 * usable * cluster.size / model.num_parameters()
+    for weights in (options.weights,) if options.weights else PRECISIONS:
+        if PRECISIONS.get(weights, 0) > room:
+            continue
+        try:
+            plan = serving_plan(
+                model, cluster, replace(options, weights=weights, context=context, concurrency=None), Question()
+            )
+            plan = replace(plan, concurrency=1)
+            made = serving_memory(model, plan, cluster.accelerator)
+        except TonnageError:  # an engine, or a machine, that does not take this precision
+            continue
+        if made.memory.value > usable or made.stored.name in seen:
+            continue
+        seen.add(made.stored.name)
+        speed, first = _alone(model, plan, cluster)
+        yield Runs(
+            model=name, hub=hub, parameters=model.num_parameters(), active_parameters=model.num_active_parameters(), weights=made.stored.name,
+            option=weights or "", engine=plan.engine, needed_bytes=round(made.memory.value), download_bytes=round(stored_bytes(model, weights)),
+            context=context, longest_context=_longest(model, plan, cluster, made, usable), tokens_per_second=speed, ttft_seconds=first,
+        )  # fmt: skip
+
+
+def _alone(model: Model, plan: ServingPlan, cluster: Cluster) -> tuple[float | None, float | None]:
+    """(tokens a second, seconds of the first token of a prompt) of one user."""
+    prompt = max(min(PROMPT, int(plan.context) * 3 // 4), 1)
+    try:
+        passes = clock(model, plan, cluster)
+        token = passes.seconds(0, 0, 1, prompt)
+        first = passes.engine.arrive + passes.seconds(prompt, prompt * (prompt + 1) / 2, 0, 0)
+    except TonnageError:
+        return None, None
+    return float(h.user_tokens_per_second.evaluate(tau=token)), float(first)
+
+
+def _longest(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:
+    """Along the straight line of what one more token adds; where windows bend it, halved towards until within CLOSE."""
+    low, most = int(plan.context), model.context or 2**30
+    slope = max(rank.per_token.value for rank in made.ranks)
+    if not slope or low >= most:
+        return most
+    if not _bends(model):
+        return max(min(floor(low + (usable - made.memory.value) / slope), most), low)
+    high = most + 1
+    at = most
+    while high - low > max(CLOSE * low, 1):
+        if serving_memory(model, replace(plan, context=at), cluster.accelerator).memory.value <= usable:
+            low = at
+        else:
+            high = at
+        at = (low + high) // 2
+    return low
+
+
+def _bends(model: Model) -> bool:
+    """Whether some layers keep less than all tokens of a long request."""
+    caches = (cache for block in model.decoder.blocks for op in block.ops for cache in op.caches())
+    return any(isinstance(cache, TokenCache) and cache.window is not None for cache in caches)
+
+
+def _keeps(row: Runs, limits: dict[str, float | None]) -> bool:
+    if limits["ttft"] is not None and (row.ttft_seconds is None or row.ttft_seconds > limits["ttft"]):
+        return False
+    return limits["tpot"] is None or (row.tokens_per_second is not None and 1 / row.tokens_per_second <= limits["tpot"])
+
+
+def _rank(row: Runs, order: str) -> tuple[Any, ...]:
+    """The largest model first, and of one model the widest precision; or the other way where less is better."""
+    value = getattr(row, order)
+    sign = 1 if order in ("ttft_seconds", "download_bytes") else -1
+    return value is None, sign * (value or 0), row.model, -row.download_bytes

@@ -1,0 +1,47 @@
+"""What a served model does for its users: times, rates, limits, prices. The part of an answer of `serve` beside memory."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate._launch import launch_command
+from tonnage.estimate._question import Question
+from tonnage.estimate.bill import Bill, BillOptions
+from tonnage.estimate.load_options import Asked, LoadOptions
+from tonnage.estimate.service_level import service_level
+from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.serving_limits import longest_context
+from tonnage.estimate.serving_money import hour, prices
+from tonnage.estimate.serving_speed import Speed, serving_speed
+from tonnage.spec import Cluster, ServingPlan
+
+
+class Served(Struct, frozen=True, kw_only=True, eq=False):
+    """`figures` of the block `serving`; `bill` of an hour, and `speed`, None where the times are not known."""
+
+    figures: dict[str, Any]
+    bill: Bill | None = None
+    speed: Speed | None = None
+
+
+def served(
+    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, wanted: Asked, load: LoadOptions, money: BillOptions,
+    question: Question,
+) -> Served:  # fmt: skip
+    """Figures of the block `serving`, and the bill of an hour."""
+    figures: dict[str, Any] = {}
+    if any(rank.per_token.value for rank in made.ranks):
+        figures["longest_context"] = longest_context(model, plan, cluster, made, usable)
+    figures["launch"] = launch_command(model, plan, cluster)
+    speed = serving_speed(model, plan, cluster, made, usable, wanted, question)
+    if speed is None:
+        return Served(figures=figures)
+    figures |= speed.figures
+    figures |= service_level(plan, speed, wanted, question)
+    if wanted.simulate:
+        from tonnage.estimate.serving_simulated import simulated
+
+        figures["simulated"] = simulated(speed.replica, wanted, question)
+    made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
+    return Served(figures=figures | prices(made_bill, cluster, speed), bill=made_bill, speed=speed)

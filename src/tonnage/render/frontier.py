@@ -1,0 +1,60 @@
+"""A frontier as lines of text: its best configurations, the fastest for a user first."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tonnage.render.text import inputs_lines, table_lines
+from tonnage.units import human
+
+MOST = 16  # lines of the table: more are thinned out evenly
+
+
+def frontier_lines(document: Mapping[str, Any]) -> list[str]:
+    """The verdict, the inputs, the best configurations."""
+    best = [point for point in document["points"] if point["pareto"]]
+    question = document["question"]
+    what = f"{question['model']['value']} on {question['on']['value']}"
+    if not best:
+        return [
+            f"does not fit: {what}",
+            "",
+            *inputs_lines(question),
+            "",
+            *(f"note: {each}" for each in document["warnings"]),
+        ]
+    fast, most = best[0], best[-1]
+    first = (f"{what}: from {fast['tokens_per_second_per_user']:,.0f} tokens/s for a user to {most['tokens_per_second_per_gpu']:,.0f} tokens/s of an accelerator, "
+             f"{len(best)} best of {document['configurations']:,} configurations")  # fmt: skip
+    rows = [_row(point) for point in thinned(best, MOST)]
+    header = (
+        "tokens/s a user",
+        "tokens/s an accelerator",
+        "tensor ranks",
+        "weights",
+        "users a replica",
+        "first token",
+        "USD a million",
+    )
+    return [
+        first,
+        "",
+        *inputs_lines(question),
+        "",
+        *table_lines(rows, header),
+        *(f"note: {each}" for each in document["warnings"]),
+    ]
+
+
+def thinned(rows: Sequence[Any], most: int) -> list[Any]:
+    """Not more than so many, evenly, with the first and the last."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[round(at * (len(rows) - 1) / (most - 1))] for at in range(most)]
+
+
+def _row(point: Mapping[str, Any]) -> tuple[str, ...]:
+    cost = point["cost_per_million_output_tokens_all"]
+    return (
+        f"{point['tokens_per_second_per_user']:,.1f}", f"{point['tokens_per_second_per_gpu']:,.0f}", str(point["tensor_parallel_size"]), point["weights"],
+        f"{point['concurrency']:,}", human(point["ttft_seconds"], "seconds"), "-" if cost is None else f"{cost:.3g}",
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""What runs on a machine, as lines of text: of each model the widest precision that fits."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tonnage.render.text import inputs_lines, table_lines
+from tonnage.units import human
+
+MOST = 40  # lines: --json has all
+
+
+def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[str]:
+    """`widest`: a line for each model, in the order of the answer."""
+    question, rows = document["question"], list(widest)
+    first = (f"{len(rows)} of {document['models_tried']} models run on {question['on']['value']} "
+             f"with {human(document['usable_bytes'], 'bytes')} an accelerator")  # fmt: skip
+    header = (
+        "model",
+        "parameters",
+        "weights",
+        "engine",
+        "memory",
+        "download",
+        "tokens/s",
+        "first token",
+        "context up to",
+    )
+    lines = [first, "", *inputs_lines(question), ""]
+    if rows:
+        lines += table_lines(map(_row, rows[:MOST]), header)
+    if len(rows) > MOST:
+        lines.append(f"and {len(rows) - MOST} more: --json has all, --order and --context choose others")
+    return lines + [f"note: {each}" for each in document["warnings"]]
+
+
+def _row(row: Any) -> tuple[str, ...]:
+    speed = "-" if row.tokens_per_second is None else f"{row.tokens_per_second:,.0f}"
+    first = "-" if row.ttft_seconds is None else human(row.ttft_seconds, "seconds")
+    return (
+        row.model, human(row.parameters, "parameters").removesuffix(" parameters"), row.weights, row.engine, human(row.needed_bytes, "bytes"),
+        human(row.download_bytes, "bytes"), speed, first, f"{row.longest_context:,}",
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""What serving adds to an answer: the cache, a table of times and rates, percentiles, prices, the command that starts the engine."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.units import human
+
+CACHE = (
+    "kv_bytes_per_token",
+    "kv_bytes_per_request",
+    "concurrency",
+    "kv_capacity_tokens",
+    "longest_context",
+    "host_memory",
+    "load_seconds",
+)
+# A line of the table: its name, the figure of one user alone, the one under the load.
+TIMES = (
+    ("time to the first token", "ttft_seconds_alone", "ttft_seconds"),
+    ("time of each later token", "tpot_seconds_alone", "tpot_seconds"),
+    ("tokens a second that a user sees", "tokens_per_second_alone", "tokens_per_second_per_user"),
+    ("time of a whole answer", "", "end_to_end_seconds"),
+    ("tokens of answers a second", "", "tokens_per_second"),
+    ("tokens of prompts and answers a second", "", "total_tokens_per_second"),
+    ("tokens of answers a second and accelerator", "", "tokens_per_second_per_gpu"),
+    ("requests a second", "", "requests_per_second"),
+    ("requests a second, at most", "", "largest_rate"),
+    ("requests that decode at once", "", "running"),
+    ("a million tokens, prompts and answers", "cost_per_million_tokens_alone", "cost_per_million_tokens"),
+    ("a million tokens of answers, prompts included", "", "cost_per_million_output_tokens_all"),
+    ("energy of a million tokens", "energy_per_million_tokens_alone", "energy_per_million_tokens"),
+)
+LIMITS = ("users_at_service_level", "rate_at_service_level", "replicas_needed", "accelerators_needed")
+WAYS = ("mean", "p50", "p90", "p99")
+NAMES = {"ttft": "time to the first token", "tpot": "time of each later token", "itl": "time between two tokens",
+         "end_to_end": "time of a whole answer", "queueing": "wait for the first pass"}  # fmt: skip
+WIDTH = 46
+
+
+def serving_lines(document: Mapping[str, Any]) -> list[str]:
+    """Up to the breakdowns of times."""
+    serving, question = document["serving"], document["question"]
+    lines = [_named(serving[name]) for name in CACHE if name in serving]
+    if "tpot_seconds" not in serving:
+        return lines
+    lines += ["", f"{'':<{WIDTH}} {'one user alone':>18} {_load(question):>18}"]
+    for name, alone, loaded in TIMES:
+        cells = [_cell(serving, each) for each in (alone, loaded)]
+        if any(cells):
+            lines.append(f"{name:<{WIDTH}} {cells[0]:>18} {cells[1]:>18}".rstrip())
+    if "simulated" in serving:
+        lines += _percentiles(serving["simulated"])
+    return lines
+
+
+def serving_ends(document: Mapping[str, Any]) -> list[str]:
+    """What follows the breakdowns: the service level, money, the launch."""
+    from tonnage.render.text import bill_lines
+
+    serving = document["serving"]
+    lines = [""] if "tpot_seconds" in serving or "launch" in serving else []
+    if "service_level" in serving:
+        lines.append(_level(serving["service_level"]))
+    lines += [_named(serving[name]) for name in LIMITS if name in serving]
+    lines += bill_lines(document)
+    split = [serving.get(f"cost_per_million_{which}_tokens") for which in ("input", "output")]
+    if all(split):
+        lines.append("; ".join(f"{term['name']}: {human(term['value'], 'USD')}" for term in split if term))
+    if own := serving.get("own_cost_per_million_tokens"):
+        lines.append(_named(own))
+    if "launch" in serving:
+        lines += [
+            f"start it: {line}" if not i else f"          {line}"
+            for i, line in enumerate(serving["launch"].splitlines())
+        ]
+    return lines
+
+
+def _named(term: Mapping[str, Any]) -> str:
+    return f"{term['name']}: {human(term['value'], term['unit'])}"
+
+
+def _cell(serving: Mapping[str, Any], name: str) -> str:
+    if not name or name not in serving:
+        return ""
+    term = serving[name]
+    if term is None:
+        return "-" if name in ("ttft_seconds", "end_to_end_seconds") else ""
+    value = human(term["value"], term["unit"])
+    return value.removesuffix(" requests").removesuffix(" request")
+
+
+def _load(question: Mapping[str, Any]) -> str:
+    if "trace" in question:
+        return "the trace's mean"
+    if "request_rate" in question:
+        return f"{question['request_rate']['value']:g} requests/s"
+    users = question["concurrency"]["value"]
+    return f"{users:,} user{'' if users == 1 else 's'}"
+
+
+def _percentiles(simulated: Mapping[str, Any]) -> list[str]:
+    lines = ["", f"{'simulated':<{WIDTH}} {''.join(f'{way:>12}' for way in WAYS)}"]
+    for key, name in NAMES.items():
+        if key in simulated:
+            cells = [human(simulated[key][way]["value"], "seconds") for way in WAYS]
+            lines.append(f"{name:<{WIDTH}} {''.join(f'{cell:>12}' for cell in cells)}")
+    for key in ("tokens_per_second", "requests_per_second", "goodput", "goodput_share", "preemptions"):
+        if key in simulated and (simulated[key]["value"] or key != "preemptions"):
+            term = simulated[key]
+            value = f"{100 * term['value']:.1f} %" if key == "goodput_share" else human(term["value"], term["unit"])
+            lines.append(f"{term['name']}: {value}")
+    return lines
+
+
+def _level(level: Mapping[str, Any]) -> str:
+    limits = [
+        f"{name.upper()} {human(level[f'{name}_limit_seconds'], 'seconds')}"
+        for name in ("ttft", "tpot")
+        if f"{name}_limit_seconds" in level
+    ]
+    met = "met" if level["met"] else f"not met, bound by {level['bound_by'].upper()}"
+    return f"service level ({level['percentile']} of {', '.join(limits)}): {met}"

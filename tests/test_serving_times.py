@@ -1,0 +1,373 @@
+"""How fast a served model answers, as every face says it: bounds, order, sums, limits, prices."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+import tonnage
+from tonnage import rules
+from tonnage.breakdown import Term
+from tonnage.catalogue import cluster
+from tonnage.cli import main
+from tonnage.errors import InvalidInput, UnknownName
+
+MODEL, ON = "llama-3.1-8b", "8xH100-SXM-80GB"
+SHORT = {"input_tokens": 500, "output_tokens": 200}
+
+
+def ask(model=MODEL, on=ON, **options):
+    return tonnage.serve(model, on=on, **{**SHORT, **options})
+
+
+def value(answer, name):
+    return answer.serving[name].value
+
+
+# ---- bounds and order ----
+
+
+@pytest.mark.parametrize(
+    "model", [MODEL, "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b", "qwen3-next-80b-a3b-instruct", "gemma-3-27b-pt"]
+)
+@pytest.mark.parametrize("on", ["H200-SXM-141GB", "8xH200-SXM-141GB", "2x8xH200-SXM-141GB"])
+def test_no_token_is_faster_than_the_weights_that_it_needs_are_read(model, on):
+    answer = ask(model, on)
+    if "tpot_seconds" not in answer.serving:
+        assert not answer.fits
+        return
+    least = value(answer, "weights_read_seconds")
+    assert least > 0
+    assert all(
+        value(answer, name) >= least
+        for name in ("tpot_seconds", "tpot_seconds_alone", "ttft_seconds", "ttft_seconds_alone")
+    )
+
+
+def faster(times, *, bandwidth=1.0, peak=1.0):
+    machine = cluster(ON)
+    chip = machine.accelerator
+    memory = replace(chip.memory, bytes_per_second=chip.memory.bytes_per_second * (times if bandwidth else 1))
+    flops = {name: rate * (times if peak else 1) for name, rate in chip.dense_flops.items()}
+    return replace(machine, accelerator=replace(chip, memory=memory, dense_flops=flops))
+
+
+@pytest.mark.parametrize("what", ["bandwidth", "peak"])
+@pytest.mark.parametrize("users", [1, 64, 512])
+def test_a_faster_memory_or_a_higher_peak_never_makes_anything_slower(what, users):
+    only = {"bandwidth": what == "bandwidth", "peak": what == "peak"}
+    answers = [ask(on=faster(times, **only), concurrency=users) for times in (0.5, 1, 2, 4)]
+    for slow, fast in zip(answers, answers[1:], strict=False):
+        assert value(fast, "tpot_seconds") <= value(slow, "tpot_seconds") * (1 + 1e-9)
+        assert value(fast, "ttft_seconds_alone") <= value(slow, "ttft_seconds_alone") * (1 + 1e-9)
+        assert value(fast, "tokens_per_second") >= value(slow, "tokens_per_second") * (1 - 1e-9)
+    first, last = answers[0], answers[-1]
+    assert value(last, "tpot_seconds") < value(first, "tpot_seconds") or (what == "peak" and users == 1)
+
+
+def test_more_users_never_get_their_tokens_faster():
+    answers = [ask(concurrency=users) for users in (1, 2, 3, 5, 8, 16, 33, 64, 128, 200, 256)]
+    for few, many in zip(answers, answers[1:], strict=False):
+        assert value(many, "tpot_seconds") >= value(few, "tpot_seconds") * (1 - 1e-9)
+        assert value(many, "tokens_per_second") >= value(few, "tokens_per_second")
+        assert value(many, "cost_per_million_tokens") <= value(few, "cost_per_million_tokens")
+
+
+def test_replicas_without_users_make_no_tokens():
+    one, two, nine = (ask(tensor_parallel_size=1, concurrency=users) for users in (1, 2, 9))
+    assert value(one, "tpot_seconds") == value(two, "tpot_seconds")
+    assert value(two, "tokens_per_second") == pytest.approx(2 * value(one, "tokens_per_second"))
+    assert 8 * value(one, "tokens_per_second") < value(nine, "tokens_per_second") < 9 * value(one, "tokens_per_second")
+
+
+# ---- figures ----
+
+
+def test_the_figures_agree_with_each_other():
+    answer = ask(concurrency=32)
+    ttft, tpot, rate = (value(answer, name) for name in ("ttft_seconds", "tpot_seconds", "requests_per_second"))
+    assert value(answer, "end_to_end_seconds") == pytest.approx(ttft + 199 * tpot)
+    assert value(answer, "tokens_per_second") == pytest.approx(200 * rate)
+    assert value(answer, "total_tokens_per_second") == pytest.approx(700 * rate)
+    assert value(answer, "tokens_per_second_per_user") == pytest.approx(1 / tpot)
+    assert value(answer, "tokens_per_second_per_gpu") == pytest.approx(200 * rate / 8)
+    assert rate * (ttft + 199 * tpot) == pytest.approx(32, rel=0.05)  # Little's law
+
+
+def test_a_token_and_a_first_token_are_sums_of_what_spends_their_time():
+    answer = ask("mixtral-8x7b", concurrency=32)
+    for name in ("ttft_seconds", "tpot_seconds"):
+        term = answer.serving[name]
+        assert term.combine == "sum"
+        assert sum(child.value for child in term.children) == pytest.approx(term.value)
+        parts = [part.name for part in term.children[0].children]
+        assert {"products", "experts", "attention", "kernels", "exchanges", "engine"} == set(parts)
+
+
+def test_the_document_has_every_term_whole_and_its_text_the_same_figures(capsys):
+    answer = ask(concurrency=64)
+    told = answer.text()
+    for name in ("ttft_seconds", "tpot_seconds", "tpot_seconds_alone"):
+        from tonnage.units import human
+
+        assert human(value(answer, name), "seconds") in told
+    assert answer.serving["launch"] in told
+    opened = answer.text(formulas=True)
+    assert "usd_per_million_tokens" in opened and "walk of the kernels of a pass" in opened
+
+
+def test_the_command_line_and_python_give_the_same_document(capsys):
+    words = [
+        "--users",
+        "64",
+        "--input",
+        "500",
+        "--output",
+        "200",
+        "--ttft",
+        "300ms",
+        "--price-per-accelerator-hour",
+        "2.5",
+        "--json",
+    ]
+    assert main(["serve", MODEL, "--on", ON, *words]) == 0
+    said = json.loads(capsys.readouterr().out)
+    same = ask(concurrency=64, ttft="300ms", price_per_accelerator_hour=2.5)
+    assert json.loads(json.dumps(same.to_dict())) == said
+
+
+def test_lengths_have_defaults_that_say_where_they_are_from():
+    plain = tonnage.serve(MODEL, on=ON)
+    assert plain.question["input_tokens"]["value"] == plain.question["output_tokens"]["value"] == 1024
+    assert "InferenceMAX" in plain.question["input_tokens"]["why"]
+    short = tonnage.serve(MODEL, on=ON, context=1000)
+    assert (short.question["input_tokens"]["value"], short.question["output_tokens"]["value"]) == (750, 250)
+    said = ask()
+    assert said.question["context"] == {"value": 700, "from": "default", "why": "input_tokens + output_tokens"}
+
+
+def test_a_prompt_that_is_cached_comes_back_sooner():
+    plain, cached = ask(concurrency=8), ask(concurrency=8, cached_tokens=450)
+    assert value(cached, "ttft_seconds") < value(plain, "ttft_seconds")
+    assert value(cached, "tokens_per_second") > value(plain, "tokens_per_second")
+
+
+# ---- limits ----
+
+
+def test_the_users_within_the_limits_are_the_most_that_there_are():
+    for limits in ({"tpot": "8ms"}, {"ttft": 0.05}, {"ttft": "80ms", "tpot": "6ms"}):
+        answer = ask(concurrency=8, **limits)
+        assert answer.serving["service_level"]["met"]
+        most = int(value(answer, "users_at_service_level"))
+        assert ask(concurrency=most, **limits).serving["service_level"]["met"]
+        assert not ask(concurrency=most + 1, **limits).serving["service_level"]["met"]
+
+
+def test_the_rate_within_the_limits_is_the_largest_there_is_to_a_thousandth():
+    answer = ask(request_rate=5.0, ttft="60ms", tpot="6ms")
+    most = value(answer, "rate_at_service_level")
+    assert ask(request_rate=most, ttft="60ms", tpot="6ms").serving["service_level"]["met"]
+    assert not ask(request_rate=most * 1.002, ttft="60ms", tpot="6ms").serving["service_level"]["met"]
+
+
+def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
+    answer = ask(concurrency=4, tpot="1ms")
+    assert answer.serving["service_level"]["bound_by"] == "tpot"
+    assert value(answer, "users_at_service_level") == 0
+    assert answer.status == 0, "the status is that of the memory, as it is of a training run with a deadline"
+    (said,) = [each for each in answer.warnings if "--tpot" in each]
+    from tonnage.units import human
+
+    assert human(value(answer, "tpot_seconds_alone"), "seconds") in said
+
+
+def test_more_requests_than_can_be_answered_have_no_time_to_the_first_token_and_as_many_replicas_as_they_need():
+    answer = ask(request_rate=1000.0)
+    assert answer.serving["ttft_seconds"] is None and answer.serving["end_to_end_seconds"] is None
+    assert json.loads(json.dumps(answer.to_dict()))["serving"]["ttft_seconds"] is None
+    assert any("the queue grows without end" in each for each in answer.warnings)
+    needed = value(answer, "replicas_needed")
+    most = value(answer, "largest_rate")
+    assert 1000 / needed < most <= 1000 / (needed - 1)
+    assert value(answer, "accelerators_needed") == 8 * needed
+
+
+def test_the_longest_context_fits_and_one_token_more_does_not():
+    for options in ({"weights": "awq"}, {"weights": "q4_k_m"}):
+        answer = tonnage.serve("qwen3-32b", on="rtx-4090", context=1024, **options)
+        longest = int(value(answer, "longest_context"))
+        assert 1024 < longest < 131_072
+        assert tonnage.serve("qwen3-32b", on="rtx-4090", context=longest, **options).fits
+        assert not tonnage.serve("qwen3-32b", on="rtx-4090", context=longest + 1, **options).fits
+    assert value(ask(), "longest_context") == 131_072
+
+
+# ---- simulation ----
+
+
+def test_a_simulation_agrees_with_the_closed_form_and_is_the_same_each_time():
+    answer, again = (ask(concurrency=64, simulate=True, num_requests=2000, spread=0.5) for _ in range(2))
+    seen = answer.serving["simulated"]
+    assert seen["tpot"]["mean"].value == pytest.approx(value(answer, "tpot_seconds"), rel=0.05)
+    assert seen["tokens_per_second"].value == pytest.approx(value(answer, "tokens_per_second"), rel=0.05)
+    assert seen["ttft"]["p50"].value <= seen["ttft"]["p90"].value <= seen["ttft"]["p99"].value
+    assert [term["p99"].value for name, term in seen.items() if isinstance(term, dict)] == [
+        term["p99"].value for name, term in again.serving["simulated"].items() if isinstance(term, dict)
+    ]
+    other = ask(concurrency=64, simulate=True, num_requests=2000, spread=0.5, seed=1)
+    assert other.serving["simulated"]["ttft"]["mean"].value != seen["ttft"]["mean"].value
+
+
+def test_a_percentile_is_a_stricter_limit_than_the_mean():
+    mean, p99 = (
+        ask(concurrency=16, ttft="60ms", percentile=way, **({} if way == "mean" else {"num_requests": 200}))
+        for way in ("mean", "p99")
+    )
+    assert value(p99, "users_at_service_level") <= value(mean, "users_at_service_level")
+
+
+def test_the_requests_of_a_file_are_simulated(tmp_path):
+    file = tmp_path / "trace.csv"
+    rows = "\n".join(f"{0.05 * number},{400 + number % 200},{100 + number % 50}" for number in range(200))
+    file.write_text(f"arrival_seconds,input_tokens,output_tokens\n{rows}\n")
+    answer = tonnage.serve(MODEL, on=ON, trace=str(file))
+    assert answer.question["context"]["value"] == 599 + 149
+    assert answer.serving["simulated"]["requests_per_second"].value == pytest.approx(20, rel=0.1)
+    file.write_text("arrival_seconds,input_tokens\n1,2\n")
+    with pytest.raises(InvalidInput, match=r"trace.csv: line 1: no column output_tokens"):
+        tonnage.serve(MODEL, on=ON, trace=str(file))
+
+
+# ---- money ----
+
+
+def test_a_million_tokens_cost_what_the_machines_cost_while_they_are_made():
+    answer = ask(concurrency=64, price_per_accelerator_hour=2.0)
+    assert answer.bill.cost.value == pytest.approx(16.0)
+    assert value(answer, "cost_per_million_tokens") == pytest.approx(
+        16 / 3600 / value(answer, "total_tokens_per_second") * 1e6
+    )
+    prompts, answers = (value(answer, f"cost_per_million_{which}_tokens") for which in ("input", "output"))
+    assert (500 * prompts + 200 * answers) / 700 == pytest.approx(value(answer, "cost_per_million_tokens"))
+    assert value(answer, "cost_per_million_tokens_alone") > value(answer, "cost_per_million_tokens")
+    assert value(answer, "energy_per_million_tokens") == pytest.approx(
+        answer.bill.energy.value / 3600 / value(answer, "total_tokens_per_second") * 1e6
+    )
+
+
+def test_a_machine_without_a_price_has_no_cost_and_says_so():
+    answer = ask("qwen3-8b", "rtx-4060-ti-16gb", weights="q4_k_m")
+    if answer.bill.cost is None:
+        assert answer.serving["cost_per_million_tokens"] is None
+        assert any("no price of" in each for each in answer.warnings)
+        assert answer.to_dict()["cost"] is None
+    given = ask("qwen3-8b", "rtx-4060-ti-16gb", weights="q4_k_m", price_per_accelerator_hour=0.2)
+    assert isinstance(given.serving["cost_per_million_tokens"], Term)
+
+
+# ---- moves, frontiers, machines ----
+
+
+def test_every_move_gives_its_figures_when_it_is_asked_for():
+    answer = ask("llama-3.1-70b", concurrency=64, tensor_parallel_size=4)
+    assert answer.advice
+    for move in answer.advice:
+        then = ask("llama-3.1-70b", **{"concurrency": 64, "tensor_parallel_size": 4, **move["change"]})
+        assert then.needed_bytes == move["needed_bytes"] and then.fits
+        assert value(then, "tpot_seconds") == pytest.approx(move["tpot_seconds"])
+        assert value(then, "tokens_per_second") == pytest.approx(move["tokens_per_second"])
+
+
+def test_the_best_of_a_frontier_are_those_that_none_beats():
+    found = tonnage.frontier(MODEL, on=ON, points=12, **SHORT)
+    points = list(found.points())
+    assert len(points) == found.to_dict()["configurations"] > 100
+    for point in points:
+        beaten = any(
+            other["tokens_per_second_per_user"] >= point["tokens_per_second_per_user"]
+            and other["tokens_per_second_per_gpu"] > point["tokens_per_second_per_gpu"]
+            for other in points
+        )
+        assert point["pareto"] != beaten
+
+
+def test_a_point_of_a_frontier_is_the_answer_to_its_question():
+    found = tonnage.frontier(MODEL, on=ON, points=5, tensor_parallel_size=8, weights="fp8", **SHORT)
+    for point in found.points():
+        answer = ask(tensor_parallel_size=8, weights="fp8", concurrency=point["concurrency"])
+        assert value(answer, "tpot_seconds") == pytest.approx(point["tpot_seconds"])
+        assert value(answer, "tokens_per_second_per_gpu") == pytest.approx(point["tokens_per_second_per_gpu"])
+
+
+def test_what_runs_on_a_machine_fits_there_as_fast_as_serve_says():
+    found = tonnage.for_my_machine("rtx-4060-ti", context=4096)
+    names = {row.model for row in found.runs}
+    assert MODEL in names and "llama-3.1-70b" not in names
+    for row in [row for row in found.runs if row.model in (MODEL, "qwen3-8b", "gemma-3-4b-pt")]:
+        answer = tonnage.serve(
+            row.model, on="rtx-4060-ti", context=4096, weights=row.option or None, input_tokens=1024, output_tokens=1
+        )
+        assert answer.fits and answer.needed_bytes == pytest.approx(row.needed_bytes, abs=1)
+        assert value(answer, "tokens_per_second_alone") == pytest.approx(row.tokens_per_second, rel=1e-3)
+        assert value(answer, "ttft_seconds_alone") == pytest.approx(row.ttft_seconds, rel=1e-3)
+        assert value(answer, "longest_context") == pytest.approx(row.longest_context, rel=0.02)
+    sizes = [row.parameters for row in found.runs]
+    assert sizes == sorted(sizes, reverse=True)
+    quick = tonnage.for_my_machine("rtx-4060-ti", context=4096, order="tokens_per_second", tpot="20ms")
+    speeds = [row.tokens_per_second for row in quick.runs]
+    assert speeds == sorted(speeds, reverse=True) and min(speeds) >= 50
+
+
+# ---- rules of thumb ----
+
+
+def test_the_rules_of_serving_have_the_documents_figure_the_right_one_and_the_exact_one():
+    rules.load()
+    shown = {name: rules.RULES[name] for name in ("C1", "D8")}
+    assert "21 GB" in shown["C1"].printed and "336 GB" in shown["C1"].erratum
+    c1, d8 = (shown[name].worked() for name in ("C1", "D8"))
+    assert c1.value.value == pytest.approx(168e9)
+    assert c1.values["32 bit"] == pytest.approx(336e9)
+    assert d8.value.value == pytest.approx(17.09e9, rel=1e-3)
+    exact = d8.exact()
+    assert exact.unit == "bytes" and 12e9 < exact.value < 20e9
+
+
+# ---- what cannot be ----
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"concurrency": 4, "request_rate": 2.0}, "give one. Got 4 and 2"),
+        ({"output_tokens": 0}, "output_tokens must be from 1 to .* Got 0"),
+        ({"context": 600}, r"500 \+ 200 = 700 tokens. Got 600"),
+        ({"cached_tokens": 500}, "fewer than the 500 input_tokens. Got 500"),
+        ({"spread": 1.0}, "spread must be at least 0 and less than 1"), ({"spread": -0.5}, "spread must be from 0 to 1"),
+        ({"burstiness": 2.0}, "add request_rate"), ({"request_rate": 0.0}, "request_rate must be from"),
+        ({"percentile": "p99"}, "percentile is of the limits ttft and tpot"), ({"num_requests": 10}, "num_requests is of a simulation"),
+        ({"seed": 3}, "seed is of a simulation"), ({"ttft": "soon"}, "ttft must be"), ({"tpot": 0.0}, "tpot must be more than 0"),
+        ({"keep_checkpoints": 3}, "keep_checkpoints is of a training run"),
+        ({"trace": "/no/such/file.csv"}, "trace has lengths and arrivals of its own"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_contradicts_itself_is_refused_with_its_numbers(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        ask(**options)
+
+
+def test_unknown_words_are_answered_with_the_nearest():
+    with pytest.raises(UnknownName, match="p95"):
+        ask(ttft=1.0, percentile="p95")
+    with pytest.raises(InvalidInput, match=r"/no/such/file.csv: No such file"):
+        tonnage.serve(MODEL, on=ON, trace="/no/such/file.csv")
+    with pytest.raises(UnknownName, match="speed"):
+        tonnage.for_my_machine("rtx-4060-ti", order="speed")
+
+
+def test_a_model_that_makes_no_tokens_has_memory_and_no_times():
+    answer = tonnage.serve("bert-base-uncased", on=ON)
+    assert "tpot_seconds" not in answer.serving and answer.fits
+    assert any("makes no tokens" in each for each in answer.warnings)
