@@ -249,6 +249,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it
     loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one. `context_steps`: its default context by all
     accelerators' memory: (bytes from, tokens), the most first.
+    `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
     `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is
     let in only when its whole answer fits. `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it.
     `longer`: what it says of a context that the model was not made for. `older`: earlier versions by name.
@@ -298,6 +299,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     vocabulary_multiple: int = 1
     longer: str = ""
     older: Mapping[str, "ServingRuntime"] = {}
+    integer_products: tuple[str, ...] = ()
     mixes_prompts: bool = True
     chunks_prompts: bool = True
     reserves_answers: bool = False

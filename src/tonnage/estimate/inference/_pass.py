@@ -105,7 +105,7 @@ class PassTime:
 
     def _asked(self, work: Work) -> Number:
         """Seconds in which the host asks for the kernels of a pass, where it asks for each."""
-        quantised = sum(each.kernels for each in work.products if each.is_narrow or each.is_packed)
+        quantised = sum(each.kernels for each in work.products if each.is_narrow)
         return self.engine.kernel * self._launches(work) + self.engine.quantised * quantised
 
     def _launches(self, work: Work) -> Number:
@@ -192,7 +192,7 @@ class PassTime:
         self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
     ) -> Number:  # fmt: skip
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
-        read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache)
+        read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches)
         decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
         seen = (
             f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window)

@@ -12,10 +12,10 @@ from tonnage.estimate._rates import Band
 
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds of an engine between two passes, and for each request that runs; `prompt`: more of each kernel of a pass with prompts, which no graph
-    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `quantised`: more for a product
-    of quantised weights, `replays`:
+    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `quantised`: more for a product whose
+    operands are quantised before, `replays`:
     decoding is captured in graphs. `floors`: times that kernels take which do little, over those of all engines. `reads`, `packed`, `products`: shares over those of all engines, of memory in reading weights, in reading those that
-    are expanded first, and of the peak."""
+    are expanded first, of the peak, and of memory in reading the cache (which one that grows a tensor in every pass also copies)."""
 
     step: float
     request: float
@@ -28,6 +28,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reads: float = 1.0
     packed: float = 1.0
     products: float = 1.0
+    caches: float = 1.0
 
 
 class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

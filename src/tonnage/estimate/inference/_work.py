@@ -15,6 +15,7 @@ from tonnage.estimate._stored import OUTSIDE, Storage
 from tonnage.formula import Number, minimum
 from tonnage.ops import Core, Head, LatentAttention, MoE, Op, StateCache, TokenCache, Weight
 from tonnage.precisions import PRECISIONS, precision
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import ServingPlan
 
 WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
@@ -104,6 +105,7 @@ class _Counting:
         self.t = plan.tensor_parallel_size
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
+        self.integers = serving_runtime(plan.engine).integer_products
         self.formats = tuple(PRECISIONS[name] for name in stored.name.split("+") if name in PRECISIONS)
 
     def stage(self, stage: Stage) -> Work:
@@ -172,6 +174,9 @@ class _Counting:
         near = [each for each in self.formats if (each.element_bits >= EIGHT_BITS) == (bits > EIGHT_BITS)]
         compute = near[0].compute if near else wide
         if compute in ("bf16", "fp16", wide) or compute not in self.peaks:
+            whole = next((name for name in self.integers if name in self.peaks), None)
+            if whole is not None:
+                return whole, False, True
             narrower = "fp8" if compute in ("nvfp4", "mxfp4", "fp4") and "fp8" in self.peaks else ""
             return (narrower or wide) if compute == "mxfp8" else wide, False, True
         return compute, True, False
