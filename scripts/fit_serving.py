@@ -23,7 +23,7 @@ WHERE = Path(__file__).parents[1] / "src" / "tonnage" / "estimate" / "inference"
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 # (least, first guess, most): physical limits, not what a row would like
 CORE = {
-    "weights": (0.6, 0.85, 0.95), "cache": (0.6, 0.85, 0.92), "cast": (0.5e-6, 3e-6, 12e-6), "mixture": (2e-6, 10e-6, 80e-6), "mixture_launches": (2, 15, 100),
+    "weights": (0.6, 0.85, 0.95), "cache": (0.6, 0.85, 0.92), "cast": (0.5e-6, 3e-6, 12e-6), "mixture": (2e-6, 10e-6, 80e-6), "mixture_launches": (2, 15, 100), "latent_launches": (2, 15, 100),
     "other": (0.3e-6, 1.5e-6, 5e-6), "products": (0.5, 0.8, 1.3), "experts": (0.15, 0.5, 1.2),
     "packed": (0.5, 0.85, 1.0),
 }  # fmt: skip

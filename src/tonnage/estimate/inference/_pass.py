@@ -110,7 +110,8 @@ class PassTime:
 
     def _launches(self, work: Work) -> Number:
         """Kernels that the host asks for in a pass that no graph replays."""
-        return work.launches + self.rates.mixture_launches * sum(each.layers for each in work.experts)
+        mixtures = sum(each.layers for each in work.experts)
+        return work.launches + self.rates.mixture_launches * mixtures + self.rates.latent_launches * work.latents
 
     @property
     def is_eager(self) -> bool:

@@ -35,7 +35,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Everything that passes are fitted with.
 
     Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does: `product`, `cast` more of one
-    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing (so many launches `mixture_launches`, where no graph replays them), `other`, `reduce` of an all-reduce.
+    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing (launches of them where no graph replays: `mixture_launches`, those around latent attention `latent_launches`), `other`, `reduce` of an all-reduce.
     `packed`: share of `weights` that products reach whose weights are expanded first.
     `products`: share of the peak over that of training's large products, `experts` of those of experts over that. `engines`: by name, others as `generic`.
     """
@@ -47,6 +47,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     attention: float
     mixture: float
     mixture_launches: float
+    latent_launches: float
     other: float
     reduce: float
     products: float = 1.0

@@ -65,7 +65,7 @@ class Attending(Struct, frozen=True, eq=False, kw_only=True):
 
 class Work(Struct, frozen=True, eq=False, kw_only=True):
     """One rank of one stage. `head`: products of the tokens that are sampled; `state_bytes`: of a request's recurrent states, read and written;
-    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host asks for; `reduced`: all-reduces over
+    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host asks for; `latents`: layers of latent attention; `reduced`: all-reduces over
     tensor ranks."""
 
     products: tuple[Products, ...]
@@ -77,6 +77,7 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     recurrences: Number
     kernels: Number
     launches: Number
+    latents: int
     reduced: Number
     layers: int
 
@@ -117,6 +118,7 @@ class _Counting:
         scan: Number = 0
         kernels: Number = 0
         launches: Number = 0
+        latents = 0
         recurrences: Number = 0
         reduced: Number = 0
         for block, count in stage.layers:
@@ -129,6 +131,7 @@ class _Counting:
                 scanned = sum(core.flops for core in op.core() if not core.per_key)
                 scan = scan + count * scanned / self.t
                 recurrences = recurrences + count * bool(scanned and held)
+                latents += count * isinstance(op, LatentAttention)
                 small, products = _kernels(op, self.model.hidden_size)
                 kernels, launches = kernels + count * small, launches + count * (small + products)
                 reduced = reduced + count * any(w.linear and w.split in ("tensor", "expert") for w in op.weights())
@@ -136,7 +139,7 @@ class _Counting:
             self._products(head if isinstance(op, Head) or op in stage.after[-1:] else dense, op, None, 1)
         return Work(
             products=_made(dense), head=_made(head), experts=_joined(experts), attending=_alike(attending), state_bytes=2 * state,
-            scan_flops=scan, recurrences=recurrences, kernels=kernels, launches=launches, reduced=reduced, layers=sum(count for _, count in stage.layers),
+            scan_flops=scan, recurrences=recurrences, kernels=kernels, launches=launches, latents=latents, reduced=reduced, layers=sum(count for _, count in stage.layers),
         )  # fmt: skip
 
     # ---- products ----

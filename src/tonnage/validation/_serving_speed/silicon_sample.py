@@ -14,9 +14,10 @@ ENGINES = {"trtllm": "tensorrt-llm", "sglang": "sglang", "vllm": "vllm"}
 # The names that aiconfigurator gives to systems.
 SYSTEMS = {"^h100_sxm$": "H100-SXM-80GB", "^h200_sxm$": "H200-SXM-141GB", "^b200_sxm$": "B200-SXM-180GB", "^b300_sxm$": "B300-SXM-288GB",
            "^gb200": "GB200-186GB", "^gb300": "GB300-288GB", "^a100_sxm$": "A100-SXM-80GB"}  # fmt: skip
-# NVIDIA's own runs: lengths that are all alike. Where prompts run alone, users march in step for ever, which is in the times of SGLang; where a pass takes
-# prompts beside answers they drift apart, as a small spread lets them.
+# NVIDIA's own runs: lengths that are all alike. Where prompts run alone, users march in step for ever, which is in the times of SGLang's first runs; where a pass
+# takes prompts beside answers they drift apart, as a small spread lets them, and so they do in the later runs, of 4 000 and 8 000 tokens: another client.
 APART = 0.1
+LATER = (4000, 8000)
 OWN_ROUNDS = 10  # requests for each that runs at once: nobody says; a client's usual number
 RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.8
 ONE_NODE = 8
@@ -57,7 +58,7 @@ def rules(run: Run) -> None:
         )
     else:
         run.rounds = OWN_ROUNDS
-        if run.engine != "sglang":
+        if run.engine != "sglang" or isl in LATER:
             run.load["spread"] = APART
     run.plan |= _layout(run, identity, swept)
     _weights(run, name)
