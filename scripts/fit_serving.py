@@ -35,10 +35,10 @@ OF_ENGINE = {
     "floors": (0.3, 1.0, 2.0),
 }
 # Engines with rows of their own kind: what differs from the three above. The rest is theirs, on average.
-ALONE = {"prompt": (1e-7, 2e-6, 1e-4), "arrive": (1e-6, 1e-3, 5e-2)}
+ALONE = {"prompt": (1e-7, 2e-6, 1e-4), "arrive": (1e-6, 5e-4, 5e-3)}
 OTHERS = {
     "transformers": {"kernel": (5e-6, 30e-6, 200e-6), "quantised": (1e-6, 50e-6, 1e-3), "packed": (0.05, 0.5, 1.3), "products": (0.2, 1.0, 1.5), "caches": (0.01, 0.1, 1.0)},
-    "llama.cpp": {"reads": (0.4, 0.9, 1.05), "packed": (0.4, 1.0, 1.5), "products": (0.1, 0.5, 1.5), "floors": (0.1, 0.7, 4.0), **ALONE},
+    "llama.cpp": {"reads": (0.4, 0.9, 1.05), "packed": (0.4, 1.0, 1.5), "products": (0.1, 0.5, 1.5), "integers": (0.05, 0.3, 1.2), "floors": (0.1, 0.7, 4.0), **ALONE},
     "gpt-fast": {"reads": (0.5, 0.95, 1.1), "packed": (0.3, 0.9, 1.5), "floors": (0.1, 0.7, 3.0)},
     "neuron": {"reads": (0.2, 0.8, 1.05), "products": (0.1, 0.5, 1.5), "step": (1e-5, 1e-3, 2e-2), "floors": (0.1, 1.0, 10.0), **ALONE},
 }  # fmt: skip

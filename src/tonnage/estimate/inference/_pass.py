@@ -160,7 +160,7 @@ class PassTime:
         r = self.rates
         kernel = (r.product + (r.cast if each.is_narrow else 0)) * self.engine.floors
         read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
-        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute))
+        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute, each.is_packed))
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
 
     def _arithmetic(self, flops: Number, compute: str, share: float) -> Number:
@@ -174,16 +174,20 @@ class PassTime:
         share = self.rates.weights * self.engine.reads
         return min(share * self.rates.packed * self.engine.packed if is_packed else share, 1.0)
 
-    def _share(self, compute: str) -> float:
+    def _share(self, compute: str, is_packed: bool) -> float:
         name = {"nvfp4": "fp4", "mxfp4": "fp4", "int8": "fp8"}.get(compute, compute)
         known = self.shares.matrix
-        return known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * self.engine.products
+        whole = is_packed and compute != self._wide  # weights that are multiplied as they are stored, in 8-bit integers
+        own = self.engine.integers if whole else self.engine.products
+        return known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * own
 
     def _expert(self, each: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
         read = f.read_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
         rows = tokens * each.top_k / e
-        arithmetic = self._arithmetic(rows * each.flops, each.compute, self._share(each.compute) * r.experts)
+        arithmetic = self._arithmetic(
+            rows * each.flops, each.compute, self._share(each.compute, each.is_packed) * r.experts
+        )
         kernels = (r.mixture + 2 * (r.cast if each.is_narrow else 0)) * self.engine.floors
         return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
 

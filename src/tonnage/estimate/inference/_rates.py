@@ -15,7 +15,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `quantised`: more for a product whose
     operands are quantised before, `replays`:
     decoding is captured in graphs. `floors`: times that kernels take which do little, over those of all engines. `reads`, `packed`, `products`: shares over those of all engines, of memory in reading weights, in reading those that
-    are expanded first, of the peak, and of memory in reading the cache (which one that grows a tensor in every pass also copies)."""
+    are expanded first, of the peak (`integers`: of 8-bit ones), and of memory in reading the cache (which one that grows a tensor in every pass also copies)."""
 
     step: float
     request: float
@@ -28,6 +28,7 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reads: float = 1.0
     packed: float = 1.0
     products: float = 1.0
+    integers: float = 1.0
     caches: float = 1.0
 
 
