@@ -26,7 +26,9 @@ class HostWeights:
         moved = self.plan.weights_on_host_bytes
         streamed = f.read_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
         here = dense * self.layers + experts * self.experts
-        return streamed + (f.read_seconds.evaluate(M=here, W=self._rate(prompt_tokens), u=1) if self._multiplies else 0.0)
+        return streamed + (
+            f.read_seconds.evaluate(M=here, W=self._rate(prompt_tokens), u=1) if self._multiplies else 0.0
+        )
 
     @property
     def _multiplies(self) -> bool:
@@ -44,5 +46,7 @@ class HostWeights:
 
     def _link_rate(self) -> float:
         if self.link is None:
-            raise MissingDatum(f"no source gives the host link of {self.name}: weights in host memory cross it in every pass.")
+            raise MissingDatum(
+                f"no source gives the host link of {self.name}: weights in host memory cross it in every pass."
+            )
         return self.link.bytes_per_second

@@ -141,7 +141,9 @@ class _Counting:
 
     # ---- products ----
 
-    def _products(self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int) -> None:
+    def _products(
+        self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int
+    ) -> None:
         before: Weight | None = None
         for weight in _multiplied(op, is_table=block is None):
             size, kind = self._stored(weight, block)
@@ -217,7 +219,9 @@ class _Counting:
             yield from self._indexed(op, kept, cores, count)
             kept, windows = kept[:1], {op.index_topk}
         for window in windows:
-            each = sum(self._cache_bytes(cache) / cache.stride for cache in kept if window in (cache.window, cores[0].window))
+            each = sum(
+                self._cache_bytes(cache) / cache.stride for cache in kept if window in (cache.window, cores[0].window)
+            )
             yield Attending(layers=count, window=window, bytes=each, flops=decode, prompt_flops=flops)
             decode = flops = 0.0  # counted once
 
@@ -230,7 +234,11 @@ class _Counting:
 
 def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:
     """Matrices that every token passes."""
-    return [each for each in op.weights() if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))]
+    return [
+        each
+        for each in op.weights()
+        if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))
+    ]
 
 
 def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
@@ -241,7 +249,9 @@ def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
 def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
     """Kernels of an op besides its products, and of those."""
     matrices = _multiplied(op)
-    products = sum(not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False))
+    products = sum(
+        not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False)
+    )
     return OWN + AROUND_CORE * bool(op.core()), products
 
 

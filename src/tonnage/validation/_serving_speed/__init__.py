@@ -52,7 +52,15 @@ class Asked(Struct, frozen=True, eq=False, kw_only=True):
 
     def times(self, rates: ServingRates | None = None) -> ServingTimes:
         """What the product says."""
-        return predict_times(self.model, self.plan, self.load, self.cluster, self.rounds, rates, room(self.model, self.plan, self.cluster))
+        return predict_times(
+            self.model,
+            self.plan,
+            self.load,
+            self.cluster,
+            self.rounds,
+            rates,
+            room(self.model, self.plan, self.cluster),
+        )
 
     def figure(self, measured: Measured) -> Figure:
         """How a metric follows from the times; MissingDatum for what does not."""

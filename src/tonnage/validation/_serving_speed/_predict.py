@@ -24,4 +24,6 @@ def predict_times(
     """Times of one replica under this load."""
     if load.concurrency is None and load.requests_per_second is None and pool is None:
         raise MissingDatum("how many requests ran at once is not said, and the memory that bounds them is not known")
-    return serving_times(model, replace(plan, engine_version=""), load, cluster, pool_tokens=pool, rounds=rounds, rates=rates)
+    return serving_times(
+        model, replace(plan, engine_version=""), load, cluster, pool_tokens=pool, rounds=rounds, rates=rates
+    )
