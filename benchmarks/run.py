@@ -18,15 +18,20 @@ import numpy as np
 import tonnage
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
-from tonnage.estimate.answers import train
+from tonnage.estimate.answers import serve, train
 from tonnage.estimate.batch import bytes_and_seconds, needed_bytes
+from tonnage.estimate.frontier import frontier
 from tonnage.estimate.load import Policy, requests_of, simulate, steady
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.my_machine import my_machine
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number
+from tonnage.models.catalogued import every
 from tonnage.spec import Load, ServingPlan, TrainingPlan
 
 HERE = Path(__file__).parent
@@ -102,6 +107,33 @@ def breakdowns(name: str, on: str, note: Note) -> None:
     )
 
 
+def served(name: str, on: str, note: Note) -> None:
+    """Answers of serving: memory, times and their trees, and 10,000 configurations of a frontier."""
+    model, machine = tonnage.read(name), cluster(on)
+    options, load = ServingOptions(concurrency=64), LoadOptions(input_tokens=1024, output_tokens=256)
+    note(
+        f"serving answer of {name} on {on}, memory and times, in-process",
+        best(lambda: serve(model, machine, options, load, advise=False), 100),
+        "s",
+    )
+    note(
+        f"serving answer of {name} on {on} with its next moves, in-process",
+        best(lambda: serve(model, machine, options, load), 30),
+        "s",
+    )
+    found = frontier(model, machine, load=load, points=1024)
+    configurations = sum(len(curve.concurrency) for curve in found.curves)
+    taken = best(lambda: frontier(model, machine, load=load, points=1024), 10)
+    note(f"frontier of {name} on {on}, {configurations} configurations", taken, "s")
+    note(f"configurations of a frontier of {name} on {on}, one core", configurations / taken, "configurations/s")
+
+
+def catalogued(note: Note) -> None:
+    """What runs on one consumer card: the whole catalogue, models read beforehand."""
+    models, machine = list(every()), cluster("rtx-4090")
+    note(f"what of {len(models)} models runs on an RTX-4090", best(lambda: my_machine(machine, models), 3), "s")
+
+
 def arrays(name: str, note: Note) -> None:
     """Many plans together, and a part of them one by one."""
     sizes, model = columns(np.random.default_rng(0)), tonnage.read(name)
@@ -156,7 +188,9 @@ def main() -> None:
     processes(note)
     for name, on in CASES:
         breakdowns(name, on, note)
+        served(name, on, note)
         arrays(name, note)
+    catalogued(note)
     loads(note)
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -17,6 +17,7 @@ from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.explain import load_formulas
+from tonnage.cli.serve import FRONTIER_OPTIONS, LOAD_OPTIONS
 from tonnage.formula import FORMULAS
 from tonnage.glossary import SYMBOLS
 from tonnage.references import references
@@ -26,7 +27,14 @@ PAGE = ROOT / "docs" / "formulas.md"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
 ASKS = "# asks the Hub"  # after a command that no test runs
 NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
-TABLES = {"model": MODEL_OPTIONS, "machine": COMMON, "run": RUN_OPTIONS, "money": BILL_OPTIONS}
+TABLES = {
+    "model": MODEL_OPTIONS,
+    "machine": COMMON,
+    "run": RUN_OPTIONS,
+    "money": BILL_OPTIONS,
+    "load": LOAD_OPTIONS,
+    "many": FRONTIER_OPTIONS,
+}
 
 
 def page() -> str:

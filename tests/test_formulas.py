@@ -67,6 +67,8 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
         "share_that_stays",
         "passes",
         "share_of_prompt_passes",
+        "prompt_cost_share",
+        "answer_cost_share",
         "share_that_waits",
         "drain_share",
         "training_to_inference_rule",

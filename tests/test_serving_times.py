@@ -1,6 +1,7 @@
 """How fast a served model answers, as every face says it: bounds, order, sums, limits, prices."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
@@ -57,7 +58,7 @@ def faster(times, *, bandwidth=1.0, peak=1.0):
 def test_a_faster_memory_or_a_higher_peak_never_makes_anything_slower(what, users):
     only = {"bandwidth": what == "bandwidth", "peak": what == "peak"}
     answers = [ask(on=faster(times, **only), concurrency=users) for times in (0.5, 1, 2, 4)]
-    for slow, fast in zip(answers, answers[1:], strict=False):
+    for slow, fast in pairwise(answers):
         assert value(fast, "tpot_seconds") <= value(slow, "tpot_seconds") * (1 + 1e-9)
         assert value(fast, "ttft_seconds_alone") <= value(slow, "ttft_seconds_alone") * (1 + 1e-9)
         assert value(fast, "tokens_per_second") >= value(slow, "tokens_per_second") * (1 - 1e-9)
@@ -67,7 +68,7 @@ def test_a_faster_memory_or_a_higher_peak_never_makes_anything_slower(what, user
 
 def test_more_users_never_get_their_tokens_faster():
     answers = [ask(concurrency=users) for users in (1, 2, 3, 5, 8, 16, 33, 64, 128, 200, 256)]
-    for few, many in zip(answers, answers[1:], strict=False):
+    for few, many in pairwise(answers):
         assert value(many, "tpot_seconds") >= value(few, "tpot_seconds") * (1 - 1e-9)
         assert value(many, "tokens_per_second") >= value(few, "tokens_per_second")
         assert value(many, "cost_per_million_tokens") <= value(few, "cost_per_million_tokens")

@@ -23,6 +23,7 @@ from tonnage.spec import Cluster, Load, ServingPlan
 NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision, where the engine loads them on this accelerator
 POINTS = 24  # numbers of users of a plan, each larger than the one before it by the same share
 MOST_POINTS = 100_000
+NO_SERVING, NO_LOAD, NO_BILL = ServingOptions(), LoadOptions(), BillOptions()
 
 
 class Curve(Struct, frozen=True, kw_only=True, eq=False):
@@ -65,7 +66,7 @@ class Frontier(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def frontier(
-    model: Model, cluster: Cluster, options: ServingOptions = ServingOptions(), load: LoadOptions = LoadOptions(), money: BillOptions = BillOptions(),
+    model: Model, cluster: Cluster, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD, money: BillOptions = NO_BILL,
     *, points: int = POINTS,
 ) -> Frontier:  # fmt: skip
     """Tensor sizes and precisions are varied where they are not given."""
@@ -78,7 +79,9 @@ def frontier(
         raise InvalidInput(f"points must be from 2 to {MOST_POINTS:,}. Got {points:,}.")
     said = lengths(model, options, load)
     options = options if said.context is None else replace(options, context=said.context)
-    question, curves, refused = Question(), [], []
+    question = Question()
+    curves: list[Curve] = []
+    refused: list[TonnageError] = []
     for weights in _precisions(options):
         for tensor in _tensor_sizes(cluster, options):
             try:

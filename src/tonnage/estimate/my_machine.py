@@ -36,7 +36,7 @@ LEAST_BITS = 4
 CLOSE = 0.01  # of a context
 CONTEXT, PROMPT = 8192, 1024  # tokens
 ORDERS = ("parameters", "tokens_per_second", "ttft_seconds", "download_bytes", "longest_context")
-VARIED = ("weights", "context", "concurrency")
+NO_SERVING = ServingOptions()
 
 
 class Runs(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def my_machine(
-    cluster: Cluster, models: Iterable[tuple[str, str, Model]], options: ServingOptions = ServingOptions(), *, order: str = "parameters",
+    cluster: Cluster, models: Iterable[tuple[str, str, Model]], options: ServingOptions = NO_SERVING, *, order: str = "parameters",
     ttft: float | str | None = None, tpot: float | str | None = None,
 ) -> Machine:  # fmt: skip
     """`models`: (name, id on the Hub, model). Those that need more than the context, or are slower than the limits, are left out."""

@@ -24,6 +24,7 @@ from tonnage.spec import Cluster, Load, ServingPlan
 
 FITTED = "fitted: scripts/fit_serving.py"
 BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
+NOTHING = 1e-5  # of a time: what is left of a closed form that has nothing to say
 UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
 
@@ -223,7 +224,12 @@ class _Steady:
 def _tpot(found: ServingTimes, steady: _Steady, context: float) -> Term:
     decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=found.running * context)
     others = found.tpot_seconds - found.decode.seconds
-    return Term.sum("time of each later token", decode, steady.term("prompts of others in between", others, "seconds"))
+    parts = (
+        [steady.term("prompts of others in between", others, "seconds")]
+        if abs(others) > NOTHING * found.tpot_seconds
+        else []
+    )
+    return Term.sum("time of each later token", decode, *parts)
 
 
 def _ttft(found: ServingTimes, steady: _Steady, prompt: float, cached: float) -> Term | None:

@@ -34,7 +34,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _made(answer: Any, ending: str) -> bytes:
-    title, parts = _panels(answer)
+    title, parts = _drawn(answer)
     if ending == ".html":
         from tonnage.render.plot._page import page
 
@@ -44,7 +44,7 @@ def _made(answer: Any, ending: str) -> bytes:
     return image(title, parts, ending.removeprefix("."))
 
 
-def _panels(answer: Any) -> Any:
+def _drawn(answer: Any) -> Any:
     from tonnage.estimate.frontier import Frontier
 
     if isinstance(answer, Frontier):
