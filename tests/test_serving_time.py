@@ -112,7 +112,7 @@ def test_one_token_touches_as_many_experts_as_it_is_sent_to_and_many_touch_all()
 
 
 def test_drafts_that_are_always_taken_give_every_token_of_a_pass_and_such_as_never_are_only_one():
-    assert f.tokens_per_pass.evaluate(n_draft=3, p_take=1 - 1e-9) == pytest.approx(4, rel=1e-6)
+    assert f.tokens_per_pass.evaluate(n_draft=3, p_take=1 - 1e-9) == pytest.approx(4, rel=1e-5)
     assert f.tokens_per_pass.evaluate(n_draft=3, p_take=0) == 1
 
 

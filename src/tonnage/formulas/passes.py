@@ -68,4 +68,4 @@ def poll_seconds(n_pass, tau):
 )
 def tokens_per_pass(n_draft, p_take):
     """Tokens that a pass gives which checks n_draft guesses: those that are taken up to the first that is not, and one of its own."""
-    return (1 - p_take ** (n_draft + 1)) / (1 - p_take)
+    return (1 - minimum(p_take, 0.999999) ** (n_draft + 1)) / (1 - minimum(p_take, 0.999999))

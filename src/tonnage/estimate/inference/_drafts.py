@@ -18,6 +18,8 @@ class Drafted:
     def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int):
         self.checks, self.guesses, self.tokens = checks, guesses, tokens
         self.plan, self.engine, self.knows_prompts = checks.plan, checks.engine, checks.knows_prompts
+        self.works, self.bandwidth, self.is_measured = checks.works, checks.bandwidth, checks.is_measured
+        self.tokens_each: Number = f.tokens_per_pass.evaluate(n_draft=tokens, p_take=checks.plan.acceptance)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """See PassTime."""
@@ -52,8 +54,3 @@ def drafted(
     else:
         guesses = None
     return Drafted(made, guesses, plan.draft_tokens)
-
-
-def tokens_per_pass(plan: ServingPlan) -> Number:
-    """Tokens of an answer that one pass gives each request on average."""
-    return f.tokens_per_pass.evaluate(n_draft=plan.draft_tokens, p_take=plan.acceptance) if plan.draft_tokens else 1

@@ -32,7 +32,9 @@ class Spent(NamedTuple):
 
 
 class PassTime:
-    """Passes of one replica of `plan`: `works` of its stages."""
+    """Passes of one replica of `plan`: `works` of its stages. `tokens_each`: of an answer that a pass gives each request."""
+
+    tokens_each: Number = 1
 
     def __init__(
         self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates

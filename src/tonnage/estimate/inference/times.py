@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate._batch import batch_limits
-from tonnage.estimate.inference._drafts import Drafted, drafted, tokens_per_pass
+from tonnage.estimate.inference._drafts import Drafted, drafted
 from tonnage.estimate.inference._pass import PassTime, Spent
 from tonnage.estimate.inference._rates import ServingRates, serving_rates
 from tonnage.estimate.inference._work import Work, kv_bytes, stage_works
@@ -36,10 +36,13 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     steady: Steady
 
 
-def pass_time(model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates | None = None) -> PassTime:
-    """The time of passes of one replica of this plan."""
+def pass_time(
+    model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates | None = None
+) -> PassTime | Drafted:
+    """The time of passes of one replica of this plan, with those of whoever drafts tokens for it."""
+    rates = rates or serving_rates()
     works = _works(model, plan, tuple(cluster.accelerator.dense_flops))
-    return PassTime(works, plan, cluster, model.hidden_size, rates or serving_rates())
+    return drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
 
 
 def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:
@@ -59,15 +62,14 @@ def serving_times(
     rounds: int | None = None, rates: ServingRates | None = None,
 ) -> ServingTimes:  # fmt: skip
     """The steady state of one replica under a load; `rounds`: of a benchmark whose users all begin at once (see load.steady)."""
-    rates = rates or serving_rates()
-    made = drafted(pass_time(model, plan, cluster, rates), model, plan, cluster, rates)
+    made = pass_time(model, plan, cluster, rates)
     rules = policy(plan, cluster.accelerator, pool_tokens)
     return times(made, rules, load, rounds)
 
 
 def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
     """The same of passes and a policy that are there already."""
-    each = tokens_per_pass(made.plan)
+    each = made.tokens_each
     found = steady(made, rules, replace(load, output_tokens=maximum(load.output_tokens / each, 1)), rounds=rounds)
     tpot, tokens = found.tpot / each, found.output_tokens_per_second * each
     half = 1 - load.spread / 2
