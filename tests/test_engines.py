@@ -245,7 +245,7 @@ def test_weights_in_host_memory_free_as_much_of_each_rank():
      ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "expert_layers_on_host": 2}, "has no experts"),
      ("llama-3.1-8b", "mi300x", {"engine": "tensorrt-llm"}, "runs on accelerators of NVIDIA. Got MI300X of AMD. Nearest: vllm, sglang"),
      ("llama-3.1-8b", "h100", {"lora_rank": 8}, "lora_rank is that of lora_adapters"),
-     ("llama-3.1-8b", "h100", {"draft_tokens": 2, "acceptance": 1.5}, "acceptance must be from 0 to 1"),
+     ("llama-3.1-8b", "h100", {"draft_tokens": 2, "acceptance": 1.5}, "acceptance must be at least 0 and less than 1"),
      ("llama-3.1-8b", "h100", {"engine": "ollama", "gpu_memory_utilization": 0.9}, "gpu_memory_utilization is a setting of vllm")],
 )  # fmt: skip
 def test_what_an_engine_refuses_names_its_rule_and_the_nearest_choice(model, machine, options, said):

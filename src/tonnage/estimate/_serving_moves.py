@@ -83,5 +83,5 @@ def _estimated(case: Case, change: dict[str, Any]) -> dict[str, Any] | None:
     settled = Settled(ordered(change, ServingOptions), ceil(made.memory.value))
     kind: Any = "numerics" if any(name in NUMERICS for name in change) else "nothing"
     move = move_of(settled, kind, ceil(case.made.memory.value), case.usable)
-    first = {} if found.ttft_seconds == float("inf") else {"ttft_seconds": found.ttft_seconds}
+    first = {} if found.ttft_seconds in (None, float("inf")) else {"ttft_seconds": found.ttft_seconds}
     return move | first | {"tpot_seconds": found.tpot_seconds, "tokens_per_second": rate}

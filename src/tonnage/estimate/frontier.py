@@ -129,6 +129,10 @@ def _curve(
     usable = cluster.accelerator.memory.usable_bytes - options.reserve_bytes
     made = serving_memory(model, plan, cluster.accelerator)
     replica = replica_of(model, plan, cluster, made, usable, wanted)
+    if not replica.clock.knows_prompts:
+        raise MissingDatum(
+            f"no source gives a peak of {cluster.accelerator.name}: how long prompts take is not known, so there is no frontier."
+        )
     room = (
         replica.policy.max_num_seqs
         if replica.pool is None

@@ -12,11 +12,13 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._storage import stored_bytes
+from tonnage.estimate.inference._drafts import tokens_per_pass
+from tonnage.estimate.inference.times import policy
 from tonnage.estimate.run_options import duration
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import clock
+from tonnage.estimate.serving_speed import clock, prompt_pass
 from tonnage.formulas import service as h
 from tonnage.ops import TokenCache
 from tonnage.registry import unknown
@@ -168,15 +170,18 @@ def _of_model(
 
 
 def _alone(model: Model, plan: ServingPlan, cluster: Cluster) -> tuple[float | None, float | None]:
-    """(tokens a second, seconds of the first token of a prompt) of one user."""
+    """(tokens a second, seconds of the first token of a prompt) of one user; None where nobody can say them."""
     prompt = max(min(PROMPT, int(plan.context) * 3 // 4), 1)
     try:
         passes = clock(model, plan, cluster)
         token = passes.seconds(0, 0, 1, prompt)
-        first = passes.engine.arrive + passes.seconds(prompt, prompt * (prompt + 1) / 2, 0, 0)
+        speed = float(h.user_tokens_per_second.evaluate(tau=token / tokens_per_pass(plan)))
+        if not passes.knows_prompts:
+            return speed, None
+        own = prompt_pass(passes, policy(plan, cluster.accelerator), prompt)
     except TonnageError:
         return None, None
-    return float(h.user_tokens_per_second.evaluate(tau=token)), float(first)
+    return speed, float(passes.engine.arrive + own.seconds)
 
 
 def _longest(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:

@@ -38,6 +38,8 @@ def served(
     if speed is None:
         return Served(figures=figures)
     figures |= speed.figures
+    if not speed.replica.clock.knows_prompts:
+        return Served(figures=figures)
     figures |= service_level(plan, speed, wanted, question)
     if wanted.simulate:
         from tonnage.estimate.serving_simulated import simulated

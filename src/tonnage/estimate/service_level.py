@@ -71,7 +71,7 @@ def _waits(replica: Replica, asked: Asked) -> WaitsAt:
         load: Load = replace(asked.load, **{name: value})
         if asked.percentile == "mean":
             found = times(replica.clock, replica.policy, load)
-            return Waits(found.ttft_seconds, found.tpot_seconds)
+            return Waits(float("inf") if found.ttft_seconds is None else found.ttft_seconds, found.tpot_seconds)
         from tonnage.estimate.serving_simulated import percentile
 
         return Waits(*percentile(replica, asked, load))

@@ -106,8 +106,8 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
 def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Drafts and adapters."""
     said: dict[str, Any] = {}
-    if o.acceptance is not None and not 0 <= o.acceptance <= 1:
-        raise InvalidPlan(f"acceptance must be from 0 to 1. Got {o.acceptance:g}.")
+    if o.acceptance is not None and not 0 <= o.acceptance < 1:
+        raise InvalidPlan(f"acceptance must be at least 0 and less than 1. Got {o.acceptance:g}.")
     if o.draft_tokens is not None or o.draft_model:
         said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
         said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""

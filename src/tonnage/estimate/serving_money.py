@@ -70,10 +70,10 @@ def _usd(name: str, cost: Term | None, rate: float) -> Term | None:
     )
 
 
-def _part(name: str, cost: Term | None, rate: float, share: Term) -> Term | None:
+def _part(name: str, cost: Term | None, rate: float, share: Term | None) -> Term | None:
     """What is paid for these tokens alone."""
     whole = _usd("if they paid for everything", cost, rate)
-    return None if whole is None else Term.product(name, "USD", whole, share)
+    return None if whole is None or share is None else Term.product(name, "USD", whole, share)
 
 
 def _joules(name: str, energy: Term | None, rate: float) -> Term | None:

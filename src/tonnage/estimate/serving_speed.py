@@ -11,7 +11,9 @@ from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
 from tonnage.estimate._kept import Kept
 from tonnage.estimate._question import Question
+from tonnage.estimate.inference._drafts import Drafted, drafted, tokens_per_pass
 from tonnage.estimate.inference._pass import PassTime, Spent
+from tonnage.estimate.inference._rates import serving_rates
 from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
 from tonnage.estimate.load import Policy
 from tonnage.estimate.load_options import Asked
@@ -24,30 +26,30 @@ from tonnage.spec import Cluster, Load, ServingPlan
 
 FITTED = "fitted: scripts/fit_serving.py"
 BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
-NOTHING = 1e-5  # of a time: what is left of a closed form that has nothing to say
+NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
 
 class Replica(Struct, frozen=True, kw_only=True, eq=False):
     """One replica as its clock and its policy have it. `pool`: tokens of cache for requests of this load, None: as many as are asked for."""
 
-    clock: PassTime
+    clock: PassTime | Drafted
     policy: Policy
     pool: int | None
 
 
 class Speed(Struct, frozen=True, kw_only=True, eq=False):
     """`figures`: of the document, by name. `times`: of one replica. Tokens a second are of all replicas; `alone`: those of prompts and answers with one
-    user on each."""
+    user on each. None where prompts have no time."""
 
     figures: dict[str, Any]
     times: ServingTimes
     replica: Replica
-    tokens_per_second: float
-    all_tokens_per_second: float
-    alone_tokens_per_second: float
-    prompt_share: Term
-    answer_share: Term
+    tokens_per_second: float = 0.0
+    all_tokens_per_second: float = 0.0
+    alone_tokens_per_second: float = 0.0
+    prompt_share: Term | None = None
+    answer_share: Term | None = None
 
 
 def serving_speed(
@@ -89,14 +91,28 @@ def replica_of(
     )
 
 
-def clock(model: Model, plan: ServingPlan, cluster: Cluster) -> PassTime:
-    """The time of passes, made once for a plan."""
+def clock(model: Model, plan: ServingPlan, cluster: Cluster) -> PassTime | Drafted:
+    """The time of passes, of drafts too, made once for a plan."""
     return _clock(Kept(model), plan, Kept(cluster))
 
 
 @lru_cache(maxsize=256)
-def _clock(model: Kept, plan: ServingPlan, cluster: Kept) -> PassTime:
-    return pass_time(model.thing, plan, cluster.thing)
+def _clock(model: Kept, plan: ServingPlan, cluster: Kept) -> PassTime | Drafted:
+    made = pass_time(model.thing, plan, cluster.thing)
+    return drafted(made, model.thing, plan, cluster.thing, serving_rates())
+
+
+def _checks(passes: PassTime | Drafted) -> PassTime:
+    """The passes of the model itself."""
+    return passes.checks if isinstance(passes, Drafted) else passes
+
+
+def prompt_pass(passes: PassTime | Drafted, rules: Policy, prompt: float, cached: float = 0) -> Spent:
+    """A prompt alone in an idle replica, in as many passes as the engine cuts it into."""
+    fresh = max(prompt - cached, 1)
+    cuts = -(-fresh // rules.max_num_batched_tokens) if rules.chunked_prefill else 1
+    spent = passes.spent(fresh / cuts, fresh * (prompt - fresh / 2) / cuts, 0, 0)
+    return Spent._make(cuts * each for each in spent)
 
 
 def _pool_tokens(
@@ -122,16 +138,17 @@ def _is_uneven(held: float, in_proportion: float) -> bool:
 
 
 def _notes(
-    clock: PassTime, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked, question: Question
-) -> None:
+    clock: PassTime | Drafted, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked, question: Question
+) -> None:  # fmt: skip
     chip = cluster.accelerator.name
-    if not clock.is_measured:
+    if not clock.knows_prompts:
+        question.warn(
+            f"no source gives a peak of {chip}: how long prompts take is not known, so there is no time to the first token and no rate of requests."
+        )
+        return
+    if not _checks(clock).is_measured:
         question.warn(
             f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks that other accelerators reach."
-        )
-    if plan.draft_tokens:
-        question.warn(
-            "the work of drafted tokens is in the times, the passes that they save are not yet: a token takes a pass."
         )
     rate = asked.load.requests_per_second
     if rate is not None and rate >= found.largest_rate:
@@ -151,43 +168,40 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     load, clock = asked.load, replica.clock
     half = 1 - load.spread / 2
     prompt, answer = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
-    many = Term.of("replicas that have requests", g.replicas, n_copies=asked.busy)
-    steady = _Steady("open" if load.requests_per_second is not None else "closed", load)
-    tpot = _tpot(found, steady, prompt + answer / 2)
-    ttft = _ttft(found, steady, prompt, load.cached_tokens)
-    one = clock.spent(0, 0, 1, prompt + answer / 2)
-    rate = Term.product(
-        "requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s")
-    )
-    output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
-    everything = Term.of(
-        "tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer
-    )
-    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
-    first_alone = Term.sum("first token of one user alone", _pass("the prompt's own pass", found.prompt, prompt_tokens=prompt),
-                           *_some(_walked("into the engine and back", clock.engine.arrive, {})))  # fmt: skip
+    steady = _Steady(load, plan)
+    context = prompt + answer / 2
+    one = clock.spent(0, 0, 1, context)
+    tpot = _tpot(found, steady, plan, context)
+    alone = _each_token("each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan)
+    checks = _checks(clock)
+    least = Term.of("weights of one token, read at the memory's full bandwidth", f.read_seconds, M=least_bytes(checks), W=checks.bandwidth, u=1)
     figures: dict[str, Any] = {
-        "ttft_seconds": ttft, "tpot_seconds": tpot,
+        "tpot_seconds": tpot,
         "itl_seconds": steady.term("time between two tokens", found.tpot_seconds, "seconds"),
-        "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None,
-        "tokens_per_second": output, "total_tokens_per_second": everything,
         "tokens_per_second_per_user": Term.of("tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value),
-        "tokens_per_second_per_gpu": Term.of("tokens of answers a second and accelerator", h.accelerator_tokens_per_second, tps=output.value, n=cluster.size),
-        "requests_per_second": rate,
-        "largest_rate": Term.product("requests a second that can be answered", "requests/s", Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
-                                     steady.term("of one replica", found.largest_rate, "requests/s")),
-        "running": Term.product("requests that decode", "requests", many, steady.term("of one replica", found.running, "requests")),
-        "ttft_seconds_alone": first_alone,
-        "tpot_seconds_alone": _pass("each later token of one user alone", one, requests=1, keys=prompt + answer / 2),
-        "tokens_per_second_alone": Term.of("tokens a second of one user alone", h.user_tokens_per_second, tau=one.seconds),
-        "weights_read_seconds": Term.of("weights of one token, read at the memory's full bandwidth", f.read_seconds, M=least_bytes(clock), W=clock.bandwidth, u=1),
+        "tpot_seconds_alone": alone,
+        "tokens_per_second_alone": Term.of("tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value),
+        "weights_read_seconds": _each_token("weights of one token, with drafts", least, plan),
     }  # fmt: skip
-    mine = h.shared_answer_seconds.evaluate(O=answer, tau_d=found.decode.seconds, R=max(found.running, 1))
-    both = {"tau_m": found.prompt.seconds, "tau_d": mine}
-    whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=one.seconds)
-    alone = h.all_tokens_per_second.evaluate(X=plan.data_parallel_size / whole, s=prompt, O=answer)
+    if not clock.knows_prompts:
+        return Speed(figures=figures, times=found, replica=replica)
+    own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
+    first = _pass("the prompt's own pass", own, prompt_tokens=max(prompt - load.cached_tokens, 1))
+    first_alone = Term.sum("first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {})))
+    rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
+    ttft = _ttft(found, steady, first)
+    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
+    figures = {
+        "ttft_seconds": ttft, **figures, "ttft_seconds_alone": first_alone,
+        "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None, **rates,
+    }  # fmt: skip
+    whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
+    mine = h.shared_answer_seconds.evaluate(O=answer, tau_d=found.decode.seconds / tokens_per_pass(plan), R=max(found.running, 1))
+    both = {"tau_m": own.seconds, "tau_d": mine}
     return Speed(
-        figures=figures, times=found, replica=replica, alone_tokens_per_second=alone, tokens_per_second=output.value, all_tokens_per_second=everything.value,
+        figures=figures, times=found, replica=replica, tokens_per_second=rates["tokens_per_second"].value,
+        all_tokens_per_second=rates["total_tokens_per_second"].value,
+        alone_tokens_per_second=h.all_tokens_per_second.evaluate(X=plan.data_parallel_size / whole, s=prompt, O=answer),
         prompt_share=Term.of("of it for prompts", h.prompt_cost_share, **both), answer_share=Term.of("of it for answers", h.answer_cost_share, **both),
     )  # fmt: skip
 
@@ -195,51 +209,54 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
 class _Steady:
     """Figures of the steady state: which loop, of which load."""
 
-    def __init__(self, loop: str, load: Load):
-        self.procedure = f"steady state of a{'n' if loop == 'open' else ''} {loop} loop (estimate.load.steady)"
-        said = (
-            "input_tokens",
-            "output_tokens",
-            "concurrency",
-            "requests_per_second",
-            "cached_tokens",
-            "spread",
-            "burstiness",
-        )
+    def __init__(self, load: Load, plan: ServingPlan):
+        loop = "an open" if load.requests_per_second is not None else "a closed"
+        self.procedure = f"steady state of {loop} loop (estimate.load.steady)"
+        said = ("input_tokens", "output_tokens", "concurrency", "requests_per_second", "cached_tokens", "spread", "burstiness")
         self.parameters = {name: value for name in said if (value := getattr(load, name)) is not None}
 
     def term(self, name: str, value: float, unit: str) -> Term:
-        return Term.by(
-            name,
-            value,
-            unit,
-            basis="analytic",
-            source=BALANCE,
-            procedure=self.procedure,
-            version="1",
-            **self.parameters,
-        )
+        return Term.by(name, value, unit, basis="analytic", source=BALANCE, procedure=self.procedure, version="1", **self.parameters)
 
 
-def _tpot(found: ServingTimes, steady: _Steady, context: float) -> Term:
+def _rates(
+    plan: ServingPlan, cluster: Cluster, found: ServingTimes, steady: _Steady, asked: Asked, prompt: float, answer: float
+) -> dict[str, Term]:
+    """Of all replicas together."""
+    many = Term.of("replicas that have requests", g.replicas, n_copies=asked.busy)
+    rate = Term.product("requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s"))
+    output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
+    most = steady.term("of one replica", found.largest_rate, "requests/s")
+    return {
+        "tokens_per_second": output,
+        "total_tokens_per_second": Term.of("tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer),
+        "tokens_per_second_per_gpu": Term.of("tokens of answers a second and accelerator", h.accelerator_tokens_per_second, tps=output.value, n=cluster.size),
+        "requests_per_second": rate,
+        "largest_rate": Term.product("requests a second that can be answered", "requests/s", Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), most),
+        "running": Term.product("requests that decode", "requests", many, steady.term("of one replica", found.running, "requests")),
+    }  # fmt: skip
+
+
+def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: float) -> Term:
     decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=found.running * context)
-    others = found.tpot_seconds - found.decode.seconds
-    parts = (
-        [steady.term("prompts of others in between", others, "seconds")]
-        if abs(others) > NOTHING * found.tpot_seconds
-        else []
-    )
-    return Term.sum("time of each later token", decode, *parts)
+    others = found.tpot_seconds * tokens_per_pass(plan) - found.decode.seconds
+    parts = [steady.term("prompts of others in between", others, "seconds")] if abs(others) > NOTHING * found.decode.seconds else []
+    return _each_token("time of each later token", Term.sum("time of a pass", decode, *parts), plan)
 
 
-def _ttft(found: ServingTimes, steady: _Steady, prompt: float, cached: float) -> Term | None:
-    if found.ttft_seconds == float("inf"):
+def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
+    """A token's part of a pass: with drafts one gives several."""
+    if not plan.draft_tokens:
+        return of_pass.named(name)
+    several = Term.of("tokens of a pass", f.tokens_per_pass, n_draft=plan.draft_tokens, p_take=plan.acceptance)
+    return Term.ratio(name, "seconds", of_pass, several)
+
+
+def _ttft(found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
+    if found.ttft_seconds is None or found.ttft_seconds == float("inf"):
         return None
-    own = _pass("the prompt's own pass", found.prompt, prompt_tokens=max(prompt - cached, 1))
-    waits = found.ttft_seconds - found.alone_seconds
-    return Term.sum(
-        "time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds")
-    )
+    waits = found.ttft_seconds - own.value
+    return Term.sum("time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds"))
 
 
 def _pass(name: str, spent: Spent, **parameters: float) -> Term:
@@ -258,7 +275,9 @@ def _some(term: Term) -> tuple[Term, ...]:
 
 
 def least_bytes(clock: PassTime) -> float:
-    """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it chooses."""
+    """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it chooses. What stays
+    in host memory is not read from here."""
     whole = sum(each.bytes for work in clock.works for each in (*work.products, *work.head))
     chosen = sum(each.layers * each.top_k * each.bytes for work in clock.works for each in work.experts)
-    return float(whole + chosen / clock.plan.expert_parallel_size)
+    here, experts = 1 - clock.host.layers, 1 - clock.host.experts
+    return float(whole * here + chosen * experts / clock.plan.expert_parallel_size)

@@ -40,7 +40,7 @@ def answer_lines(
     if "serving" in document:
         lines += serving_lines(document)
         for term in () if formulas else opened:
-            lines += ["", *tree_lines(term, depth=2)]
+            lines += ["", *tree_lines(term, depth=3)]
         lines += serving_ends(document)
     if formulas:
         lines += _conventions(document)
