@@ -227,7 +227,9 @@ def test_a_simulation_agrees_with_the_closed_form_and_is_the_same_each_time():
 
 def test_more_requests_within_a_limit_are_fewer_users():
     ttft = 3 * value(ask(concurrency=16), "ttft_seconds")
-    half, nearly_all = (ask(concurrency=16, ttft=ttft, spread=0.5, percentile=way, num_requests=200) for way in ("p50", "p99"))
+    half, nearly_all = (
+        ask(concurrency=16, ttft=ttft, spread=0.5, percentile=way, num_requests=200) for way in ("p50", "p99")
+    )
     assert 0 < value(nearly_all, "users_at_service_level") <= value(half, "users_at_service_level")
 
 
@@ -373,7 +375,9 @@ def test_unknown_words_are_answered_with_the_nearest():
 
 def test_drafts_that_are_taken_make_tokens_faster_and_those_that_are_not_slower():
     plain = ask("deepseek-v3", "8xH200-SXM-141GB")
-    taken, not_taken = (ask("deepseek-v3", "8xH200-SXM-141GB", draft_tokens=1, acceptance=share) for share in (0.8, 0.0))
+    taken, not_taken = (
+        ask("deepseek-v3", "8xH200-SXM-141GB", draft_tokens=1, acceptance=share) for share in (0.8, 0.0)
+    )
     assert value(taken, "tpot_seconds") < value(plain, "tpot_seconds") < value(not_taken, "tpot_seconds")
     assert taken.serving["tpot_seconds"].children[1].value == pytest.approx(1.8)
     assert all(value(each, "tpot_seconds") >= value(each, "weights_read_seconds") for each in (taken, not_taken))

@@ -20,7 +20,9 @@ FEWEST = 100  # of users: p99 of fewer says nothing
 def simulated(replica: Replica, asked: Asked, question: Question) -> dict[str, Any]:
     """The block `simulated` of an answer."""
     if replica.clock.plan.draft_tokens:
-        raise InvalidInput(f"a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got {replica.clock.plan.draft_tokens}.")
+        raise InvalidInput(
+            f"a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got {replica.clock.plan.draft_tokens}."
+        )
     requests = requests_for(asked, asked.load)
     made = simulate(replica.clock, replica.policy, requests)
     question.put("num_requests", len(requests), "given" if asked.num_requests else "default", "of one replica")

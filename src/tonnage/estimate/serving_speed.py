@@ -172,9 +172,17 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     context = prompt + answer / 2
     one = clock.spent(0, 0, 1, context)
     tpot = _tpot(found, steady, plan, context)
-    alone = _each_token("each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan)
+    alone = _each_token(
+        "each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan
+    )
     checks = _checks(clock)
-    least = Term.of("weights of one token, read at the memory's full bandwidth", f.read_seconds, M=least_bytes(checks), W=checks.bandwidth, u=1)
+    least = Term.of(
+        "weights of one token, read at the memory's full bandwidth",
+        f.read_seconds,
+        M=least_bytes(checks),
+        W=checks.bandwidth,
+        u=1,
+    )
     figures: dict[str, Any] = {
         "tpot_seconds": tpot,
         "itl_seconds": steady.term("time between two tokens", found.tpot_seconds, "seconds"),
@@ -187,7 +195,9 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         return Speed(figures=figures, times=found, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
     first = _pass("the prompt's own pass", own, prompt_tokens=max(prompt - load.cached_tokens, 1))
-    first_alone = Term.sum("first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {})))
+    first_alone = Term.sum(
+        "first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {}))
+    )
     rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
     ttft = _ttft(found, steady, first)
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
@@ -196,7 +206,9 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None, **rates,
     }  # fmt: skip
     whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
-    mine = h.shared_answer_seconds.evaluate(O=answer, tau_d=found.decode.seconds / tokens_per_pass(plan), R=max(found.running, 1))
+    mine = h.shared_answer_seconds.evaluate(
+        O=answer, tau_d=found.decode.seconds / tokens_per_pass(plan), R=max(found.running, 1)
+    )
     both = {"tau_m": own.seconds, "tau_d": mine}
     return Speed(
         figures=figures, times=found, replica=replica, tokens_per_second=rates["tokens_per_second"].value,
@@ -212,19 +224,44 @@ class _Steady:
     def __init__(self, load: Load, plan: ServingPlan):
         loop = "an open" if load.requests_per_second is not None else "a closed"
         self.procedure = f"steady state of {loop} loop (estimate.load.steady)"
-        said = ("input_tokens", "output_tokens", "concurrency", "requests_per_second", "cached_tokens", "spread", "burstiness")
+        said = (
+            "input_tokens",
+            "output_tokens",
+            "concurrency",
+            "requests_per_second",
+            "cached_tokens",
+            "spread",
+            "burstiness",
+        )
         self.parameters = {name: value for name in said if (value := getattr(load, name)) is not None}
 
     def term(self, name: str, value: float, unit: str) -> Term:
-        return Term.by(name, value, unit, basis="analytic", source=BALANCE, procedure=self.procedure, version="1", **self.parameters)
+        return Term.by(
+            name,
+            value,
+            unit,
+            basis="analytic",
+            source=BALANCE,
+            procedure=self.procedure,
+            version="1",
+            **self.parameters,
+        )
 
 
 def _rates(
-    plan: ServingPlan, cluster: Cluster, found: ServingTimes, steady: _Steady, asked: Asked, prompt: float, answer: float
+    plan: ServingPlan,
+    cluster: Cluster,
+    found: ServingTimes,
+    steady: _Steady,
+    asked: Asked,
+    prompt: float,
+    answer: float,
 ) -> dict[str, Term]:
     """Of all replicas together."""
     many = Term.of("replicas that have requests", g.replicas, n_copies=asked.busy)
-    rate = Term.product("requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s"))
+    rate = Term.product(
+        "requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s")
+    )
     output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
     most = steady.term("of one replica", found.largest_rate, "requests/s")
     return {
@@ -240,7 +277,11 @@ def _rates(
 def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: float) -> Term:
     decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=found.running * context)
     others = found.tpot_seconds * tokens_per_pass(plan) - found.decode.seconds
-    parts = [steady.term("prompts of others in between", others, "seconds")] if abs(others) > NOTHING * found.decode.seconds else []
+    parts = (
+        [steady.term("prompts of others in between", others, "seconds")]
+        if abs(others) > NOTHING * found.decode.seconds
+        else []
+    )
     return _each_token("time of each later token", Term.sum("time of a pass", decode, *parts), plan)
 
 
@@ -256,7 +297,9 @@ def _ttft(found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
     if found.ttft_seconds is None or found.ttft_seconds == float("inf"):
         return None
     waits = found.ttft_seconds - own.value
-    return Term.sum("time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds"))
+    return Term.sum(
+        "time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds")
+    )
 
 
 def _pass(name: str, spent: Spent, **parameters: float) -> Term:
