@@ -12,7 +12,6 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._storage import stored_bytes
-from tonnage.estimate.inference._drafts import tokens_per_pass
 from tonnage.estimate.inference.times import policy
 from tonnage.estimate.run_options import duration
 from tonnage.estimate.serving import ServingMemory, serving_memory
@@ -175,7 +174,7 @@ def _alone(model: Model, plan: ServingPlan, cluster: Cluster) -> tuple[float | N
     try:
         passes = clock(model, plan, cluster)
         token = passes.seconds(0, 0, 1, prompt)
-        speed = float(h.user_tokens_per_second.evaluate(tau=token / tokens_per_pass(plan)))
+        speed = float(h.user_tokens_per_second.evaluate(tau=token / passes.tokens_each))
         if not passes.knows_prompts:
             return speed, None
         own = prompt_pass(passes, policy(plan, cluster.accelerator), prompt)

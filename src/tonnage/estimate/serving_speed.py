@@ -11,9 +11,8 @@ from tonnage.breakdown import Term
 from tonnage.errors import MissingDatum
 from tonnage.estimate._kept import Kept
 from tonnage.estimate._question import Question
-from tonnage.estimate.inference._drafts import Drafted, drafted, tokens_per_pass
+from tonnage.estimate.inference._drafts import Drafted
 from tonnage.estimate.inference._pass import PassTime, Spent
-from tonnage.estimate.inference._rates import serving_rates
 from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
 from tonnage.estimate.load import Policy
 from tonnage.estimate.load_options import Asked
@@ -98,8 +97,7 @@ def clock(model: Model, plan: ServingPlan, cluster: Cluster) -> PassTime | Draft
 
 @lru_cache(maxsize=256)
 def _clock(model: Kept, plan: ServingPlan, cluster: Kept) -> PassTime | Drafted:
-    made = pass_time(model.thing, plan, cluster.thing)
-    return drafted(made, model.thing, plan, cluster.thing, serving_rates())
+    return pass_time(model.thing, plan, cluster.thing)
 
 
 def _checks(passes: PassTime | Drafted) -> PassTime:
@@ -207,7 +205,7 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     }  # fmt: skip
     whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
     mine = h.shared_answer_seconds.evaluate(
-        O=answer, tau_d=found.decode.seconds / tokens_per_pass(plan), R=max(found.running, 1)
+        O=answer, tau_d=found.decode.seconds / clock.tokens_each, R=max(found.running, 1)
     )
     both = {"tau_m": own.seconds, "tau_d": mine}
     return Speed(
@@ -276,7 +274,7 @@ def _rates(
 
 def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: float) -> Term:
     decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=found.running * context)
-    others = found.tpot_seconds * tokens_per_pass(plan) - found.decode.seconds
+    others = found.tpot_seconds * found.tokens_each - found.decode.seconds
     parts = (
         [steady.term("prompts of others in between", others, "seconds")]
         if abs(others) > NOTHING * found.decode.seconds

@@ -19,7 +19,7 @@ from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
 
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
-    """Means of one replica, in seconds and tokens a second. `alone`: a prompt through an idle replica; `decode`, `prompt`: the pass in which all
+    """Means of one replica, in seconds and tokens a second. `tokens_each`: of a pass for each request; `alone`: a prompt through an idle replica; `decode`, `prompt`: the pass in which all
     running requests decode, and the one of a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1). What depends
     on how long prompts take is None where no source gives the accelerator's peak."""
 
@@ -31,6 +31,7 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     running: Number
     largest_rate: Number
     alone_seconds: Number | None
+    tokens_each: Number
     decode: Spent
     prompt: Spent | None
     steady: Steady
@@ -84,7 +85,7 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
     return ServingTimes(
         ttft_seconds=alone and ttft, tpot_seconds=tpot, end_to_end_seconds=alone and whole, output_tokens_per_second=tokens,
         requests_per_second=found.requests_per_second, running=found.running, largest_rate=found.largest_rate,
-        alone_seconds=alone and alone.seconds, decode=decode, prompt=alone, steady=found,
+        alone_seconds=alone and alone.seconds, tokens_each=each, decode=decode, prompt=alone, steady=found,
     )  # fmt: skip
 
 
