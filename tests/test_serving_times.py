@@ -11,7 +11,7 @@ from tonnage import rules
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, UnknownName
+from tonnage.errors import InvalidInput, MissingDatum, UnknownName
 
 MODEL, ON = "llama-3.1-8b", "8xH100-SXM-80GB"
 SHORT = {"input_tokens": 500, "output_tokens": 200}
@@ -389,3 +389,43 @@ def test_a_model_that_makes_no_tokens_has_memory_and_no_times():
     answer = tonnage.serve("bert-base-uncased", on=ON)
     assert "tpot_seconds" not in answer.serving and answer.fits
     assert any("makes no tokens" in each for each in answer.warnings)
+
+
+# ---- faces of many configurations ----
+
+
+def test_the_command_line_has_frontiers_and_machines_with_their_own_errors(capsys):
+    assert main(["serve", MODEL, "--on", ON, "--frontier", "--points", "4", "--input", "500", "--output", "200"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{MODEL} on {ON}: from ") and "tokens/s an accelerator" in out
+    assert main(["serve", "--for-my-machine", "--on", "rtx-4060-ti", "--context", "32k", "--weights", "q4_k_m"]) == 0
+    out = capsys.readouterr().out
+    assert "models run on RTX-4060-Ti-8GB" in out.splitlines()[0] or "models run on RTX-4060-Ti" in out.splitlines()[0]
+    for words, said in (
+        ([MODEL, "--on", ON, "--points", "4"], "--points is of --frontier"),
+        ([MODEL, "--on", ON, "--for-my-machine"], "leave out MODEL"),
+        ([MODEL, "--on", ON, "--frontier", "--users", "4"], "leave out concurrency"),
+        (["--on", ON, "--for-my-machine", "--frontier"], "give one"),
+        (["--on", ON, "--for-my-machine", "--rate", "3"], "leave out request_rate"),
+    ):
+        assert main(["serve", *words]) == 64
+        assert said in capsys.readouterr().err
+
+
+def test_the_picture_of_a_frontier_has_a_line_for_each_plan_and_the_best_marked():
+    from tonnage.render.plot._frontier import frontier_panels
+
+    found = tonnage.frontier(MODEL, on=ON, points=6, weights="fp8", **SHORT)
+    title, (panel,) = frontier_panels(found)
+    assert MODEL in title and len(panel.traces) == len(found.curves) + 1
+    best = [point for point in found.points() if point["pareto"]]
+    assert panel.traces[-1]["x"] == [point["tokens_per_second_per_user"] for point in best]
+    assert len(panel.rows) == len(best)
+
+
+def test_a_chip_whose_peak_nobody_publishes_has_times_of_tokens_and_none_of_prompts():
+    answer = tonnage.serve("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)
+    assert value(answer, "tpot_seconds") > 0 and "ttft_seconds" not in answer.serving
+    assert any("how long prompts take is not known" in each for each in answer.warnings)
+    with pytest.raises(MissingDatum, match="there is no frontier"):
+        tonnage.frontier("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)

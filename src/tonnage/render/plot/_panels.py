@@ -13,6 +13,8 @@ from tonnage.render.plot._step import pipeline_picture, work_of_step
 from tonnage.render.text import verdict_line
 from tonnage.units import human
 
+SERVED = ("ttft_seconds", "tpot_seconds", "tokens_per_second", "requests_per_second", "cost_per_million_tokens")
+
 
 def panels(answer: Any) -> tuple[str, list[Panel]]:
     """The verdict, and the pictures in the order in which they are looked at; those of what is not known are left out."""
@@ -45,6 +47,7 @@ def _in_numbers(answer: Any) -> Panel:
     ]
     if answer.step_time is not None:
         tiles.append(_tile(answer.step_time))
+    tiles += [_tile(term) for name in SERVED if (term := answer.serving.get(name)) is not None]
     tiles += [_tile(answer.run[name]) for name in ("seconds", "accelerator_hours") if name in answer.run]
     if "mfu" in answer.run:
         tiles.append(("tokens per second", f"{answer.run['tokens_per_second'].value:,.0f}"))
