@@ -4,6 +4,7 @@ Everything that grows with what a pass carries is a slope here; `_pass.py` puts 
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -148,8 +149,8 @@ class _Counting:
         self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int
     ) -> None:
         before: Weight | None = None
-        for weight in _multiplied(op, is_table=block is None):
-            size, kind = self._stored(weight, block)
+        for weight, size in _sizes(self.stored, op, block):
+            kind = self._kind(8 * size / weight.num_parameters)
             totals = into.setdefault(kind, [0, 0, 0])
             on_rank = self._share(weight)
             totals[0] = totals[0] + count * size * on_rank
@@ -163,14 +164,8 @@ class _Counting:
         group = Group(split, weight.heads if split == "kv" else 0, weight.num_parameters)
         return share(group, self.shares).value / weight.num_parameters
 
-    def _stored(self, weight: Weight, block: Block | None) -> tuple[float, tuple[str, bool, bool]]:
-        """Bytes of all of a weight, and how it is multiplied: the peak's name, whether operands are quantised, whether it is expanded."""
-        places = (self.stored.blocks.get(block) if block else None) or (OUTSIDE,)
-        places = places if self.stored.by_layer else places[:1]
-        size = sum(self.stored.bytes_of(weight, place) for place in places) / len(places)
-        return size, self._kind(8 * size / weight.num_parameters)
-
     def _kind(self, bits: float) -> tuple[str, bool, bool]:
+        """How weights of so many bits are multiplied: the peak's name, whether operands are quantised, whether weights are expanded."""
         wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.peaks), "bf16")
         if bits > WIDE_BITS:
             return wide, False, False
@@ -189,11 +184,10 @@ class _Counting:
             return
         size: float = 0
         parameters, kind = 0, ("bf16", False, False)
-        for weight in op.weights():
-            if weight.split == "expert" and weight.linear:
-                own, kind = self._stored(weight, block)
-                size += own
-                parameters += weight.num_parameters
+        for weight, own in _sizes(self.stored, op, block, of_experts=True):
+            kind = self._kind(8 * own / weight.num_parameters)
+            size += own
+            parameters += weight.num_parameters
         q = self.shares.q
         yield Experts(
             compute=kind[0], is_narrow=kind[1], is_packed=kind[2], layers=count, num_experts=op.num_experts, top_k=op.top_k,
@@ -242,6 +236,20 @@ def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:
         for each in op.weights()
         if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))
     ]
+
+
+@lru_cache(maxsize=4096)
+def _sizes(
+    stored: Storage, op: Op, block: Block | None, *, of_experts: bool = False
+) -> tuple[tuple[Weight, float], ...]:
+    """Matrices of an op with their bytes; those that every token passes, or those of experts."""
+    places = (stored.blocks.get(block) if block else None) or (OUTSIDE,)
+    places = places if stored.by_layer else places[:1]
+    if of_experts:
+        chosen = [each for each in op.weights() if each.split == "expert" and each.linear]
+    else:
+        chosen = _multiplied(op, is_table=block is None)
+    return tuple((each, sum(stored.bytes_of(each, place) for place in places) / len(places)) for each in chosen)
 
 
 def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
