@@ -45,6 +45,7 @@ bands: .venv/core.done  ## error bands and docs/accuracy.md, from the measuremen
 
 rates: .venv/quick.done  ## rates of kernels, links and hosts, from published speeds
 	$(BIN)/python scripts/fit_rates.py
+	$(BIN)/python scripts/fit_serving.py
 	$(BIN)/python scripts/accuracy.py
 
 accuracy: .venv/core.done  ## docs/accuracy.md

@@ -218,21 +218,7 @@ def written(rates: ServingRates, lines: list[str], found: dict[str, tuple[float,
         out += [
             "",
             f'[engines."{engine}"]',
-            *(
-                f"{name} = {getattr(own, name):.4g}"
-                for name in (
-                    "step",
-                    "request",
-                    "prompt",
-                    "arrive",
-                    "floors",
-                    "kernel",
-                    "quantised",
-                    "reads",
-                    "packed",
-                    "products",
-                )
-            ),
+            *(f"{name} = {getattr(own, name):.4g}" for name in own.__struct_fields__ if name != "replays"),
         ]
         out += [f"replays = {str(own.replays).lower()}"]
     for name, (low, high, number) in found.items():
@@ -252,7 +238,7 @@ def main() -> None:
     core = [case for case in every if is_core(case)]
     others = [case for case in every if case.plan.engine in OTHERS]
     print(len(core), "rows of three engines,", len(others), "of others")
-    rates = all_rates(core, others, keep_core=arguments.keep_core)
+    rates = all_rates(core, others, keep_core=arguments.others)
     lines = report(errors(every, rates), "seen")
     print(written(rates, lines, {}, len(core) + len(others)))
     if arguments.cells:
@@ -265,7 +251,15 @@ def main() -> None:
                 )
             for key, own in sorted(groups.items()):
                 print(line(f"{name} {' '.join(key)}", own))
-    if arguments.quick or arguments.keep_core:
+    if arguments.others:
+        kept = [
+            each.removeprefix("# ")
+            for each in WHERE.read_text().splitlines()
+            if each.startswith("# ") and "left out" in each
+        ]
+        found = {name: (band.low, band.high, band.rows) for name, band in serving_rates().bands.items()}
+        WHERE.write_text(written(rates, lines + kept, found, len(core) + len(others)))
+    if arguments.quick or arguments.others:
         return
     cells = left_out(core, others, lambda case: case.asked.cell, 6)
     lines += report(cells, "cells left out")
