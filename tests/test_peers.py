@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 import yaml
 
-from peer_tables import live, speed
+from peer_tables import cache_sizes, live, scaling_book, serving, speed
 from peer_tables.cases import MEASURED, TABLES, ZERO1, measured
 from peer_tables.page import FIGURES, PAGE, _errors, page, table
 from tonnage.cli import main
@@ -55,6 +55,55 @@ def test_every_row_that_both_can_be_asked_was_answered_and_ours_lie_nearer():
     ours, *theirs = (float(column.split(" / ")[1]) for column in overall[2:])
     assert int(overall[1]) == len(told) and ours < min(theirs)
     assert f"llm-analysis {answers['milliseconds']['llm-analysis']:.2f} ms" in sentence
+
+
+def test_every_row_of_serving_was_answered_or_refused_with_a_reason():
+    answers = live.recorded()["serving"]
+    told = {case.id for case in serving.told()}
+    assert answers["aiconfigurator"].keys() | answers["refused"].keys() == told
+    assert not answers["aiconfigurator"].keys() & answers["refused"].keys() and all(answers["refused"].values())
+    assert answers["GenZ"].keys() == serving.genz().keys()
+    assert sum(answers["modes"].values()) == len(answers["aiconfigurator"])
+    for tool in ("aiconfigurator", "GenZ"):
+        assert all(ttft > 0 and tpot > 0 for ttft, tpot in answers[tool].values()), tool
+
+
+def test_what_aiconfigurator_is_asked_has_as_many_ranks_as_were_run():
+    questions = serving.aiconfigurator()
+    for case in serving.told():
+        asked = questions[case.id]
+        ranks = asked["tp_size"] * asked["attention_dp_size"]
+        assert ranks == asked.get("moe_tp_size", 1) * asked.get("moe_ep_size", ranks) == case.asked.cluster.size, (
+            case.id
+        )
+
+
+def test_errors_of_serving_say_how_many_rows_a_tool_answered():
+    one, two = serving.told()[:2]
+    found = {one.id: [1000 * one.measured["ttft_seconds"], 1500 * one.measured["tpot_seconds"]]}
+    assert serving._errors("TPOT", [one], found) == "50.0 / 50.0 / 50.0 %"
+    assert serving._errors("TTFT", [one, two], found) == "0.0 / 0.0 / 0.0 % (1)"
+
+
+def test_the_roofline_is_the_published_formula():
+    case = next(
+        case for case in serving.told() if case.asked.model.name == "llama-3.1-70b" and case.asked.precision == "fp8"
+    )
+    load, chips = case.asked.load, case.asked.cluster.size
+    chip, parameters = case.asked.cluster.accelerator, case.asked.model.num_active_parameters()
+    ttft, tpot = scaling_book.milliseconds(case.asked)
+    cache = 2 * 80 * 8 * 128 * (load.input_tokens + load.output_tokens // 2) * {"fp8": 1, "bf16": 2}[case.plan.kv_cache]
+    read = cache * load.concurrency / (chips * chip.memory.bytes_per_second)
+    multiplied = 2 * parameters * load.concurrency / (chips * chip.peak("fp8"))
+    assert ttft == pytest.approx(1000 * 2 * parameters * load.input_tokens / (chips * chip.peak("fp8")), rel=1e-3)
+    weights = 70.6e9 / (chips * chip.memory.bytes_per_second)
+    assert tpot == pytest.approx(1000 * (read + max(multiplied, weights)), rel=0.05)  # embeddings stay in 16 bits
+
+
+@pytest.mark.parametrize("name", cache_sizes.BY_HAND)
+def test_one_long_request_keeps_what_its_config_says_by_hand(name):
+    assert cache_sizes.ours(name) == cache_sizes.by_hand(name)
+    assert live.recorded()["hf-mem"][name] > 0
 
 
 def test_errors_are_against_what_was_measured():

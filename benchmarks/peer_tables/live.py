@@ -11,17 +11,21 @@ from typing import Any
 import yaml
 
 import tonnage
-from peer_tables import speed
+from peer_tables import cache_sizes, serving, speed
 from peer_tables.cases import TABLES, ZERO3, Case
 from tonnage.ops import Attention
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / ".venv-peers"
-ANSWERS = HERE / "answers.yaml"
+ANSWERS, SERVING = HERE / "answers.yaml", HERE / "answers_serving.yaml"
+HEADER = "# Written by `make peers`: what the tools answered that it asks. Nobody edits this file.\n"
 # What is installed, in this order: torch first and pinned, as in the Makefile.
 INSTALLED = {
     "llm-analysis": ("llm-analysis==0.2.2",),
     "accelerate": ("torch==2.13.0", "accelerate==1.15.0", "transformers==5.23.0"),
+    "hf-mem": ("hf-mem==0.5.6",),
+    "aiconfigurator": ("aiconfigurator==0.12.0",),
+    "genz": ("genz-llm==0.0.16",),
 }
 COUNTED = (
     "llama-2-7b", "llama-3.1-8b", "llama-3.1-70b", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-32b", "gemma-3-27b-it", "mixtral-8x7b",
@@ -41,15 +45,28 @@ def ask() -> dict[str, Any]:
         "milliseconds": {"llm-analysis": said.pop("milliseconds"), "tonnage": speed.milliseconds(speed.told())},
         "llm-analysis": {**said, "speed": speed.kept(said["speed"])},
         "accelerate": _answer("accelerate", {case.name[0]: case.read().config for case in ZERO3}),
+        "hf-mem": _answer("hf-mem", cache_sizes.questions()),
     }
-    header = "# Written by `make peers`: what the tools answered that it asks. Nobody edits this file.\n"
-    ANSWERS.write_text(header + yaml.safe_dump(answers, sort_keys=False), encoding="utf-8")
-    return answers
+    ANSWERS.write_text(HEADER + yaml.safe_dump(answers, sort_keys=False), encoding="utf-8")
+    return {**answers, "serving": _serving(answers["asked"])}
+
+
+def _serving(asked: str) -> dict[str, Any]:
+    """What was said of serving, kept with a line for each row."""
+    about, times = serving.kept(_answer("aiconfigurator", serving.aiconfigurator()), _answer("genz", serving.genz()))
+    about = {"asked": asked, **about}
+    lines = (
+        yaml.safe_dump(about, sort_keys=False, width=1000),
+        yaml.safe_dump(times, sort_keys=False, default_flow_style=None),
+    )
+    SERVING.write_text(HEADER + "".join(lines), encoding="utf-8")
+    return {**about, **times}
 
 
 def recorded() -> dict[str, Any]:
     """What the tools answered the last time."""
-    return yaml.safe_load(ANSWERS.read_text(encoding="utf-8"))
+    answers, served = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in (ANSWERS, SERVING))
+    return {**answers, "serving": served}
 
 
 def _answer(tool: str, questions: Mapping[str, Any]) -> dict[str, Any]:

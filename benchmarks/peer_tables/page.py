@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 import tonnage
+from peer_tables import cache_sizes, serving
 from peer_tables.cases import TABLES, measured
 from peer_tables.live import COUNTED, INSTALLED
 from peer_tables.speed import section
@@ -28,7 +29,7 @@ their answers of the last time ({asked}) and asks tonnage alone, without network
 - live: a tool from PyPI, asked on {asked} by the program that wrote this page
 - quoted: benchmarks/peer_tables/figures.yaml, with version and day; the tool needs a checkout, a web page or a GPU
 
-hf-mem and aiconfigurator are on PyPI as well, and answer for inference alone. Figures are GiB of one GPU, tensors alone: no context, no communicators,
+Training comes first, then serving. Figures of training's memory are GiB of one GPU, tensors alone: no context, no communicators,
 nothing that the allocator reserves beyond them. A dash: not asked, or the tool cannot say.
 """
 TEXTS = {
@@ -59,6 +60,11 @@ SOURCES = """- **tonnage** {version}, computed: `tonnage.train(...)`, memory at 
   feed-forward layer, and one table for tied and untied embeddings. Sum: weights, gradients, optimizer and activations.
 - **accelerate**, live on {asked} ({accelerate}): `estimate-memory` takes names on the Hub alone, so the functions that it calls are
   given the catalogue's config. "Training using Adam": four times the weights. No parallelism, no activations, no head.
+- **aiconfigurator**, live on {asked} ({aiconfigurator}, with the aiconfigurator-core of the same version): `cli_estimate`, in process and without the Hub; a model by the config that it ships. It has
+  kernels of newer engines than those of the rows: all figures are of the version that it takes where none is named.
+- **GenZ**, live on {asked} ({genz}): the models of its list that rows have, the datasheet's peak, bandwidth and link, its efficiency left at 1.
+- **roofline**, computed: chapter 7 of jax-ml.github.io/scaling-book as it is published (benchmarks/peer_tables/scaling_book.py).
+- **hf-mem**, live on {asked} ({hf_mem}): it takes names on the Hub alone, so its own function is given the catalogue's config, and told bf16.
 """
 
 
@@ -73,6 +79,8 @@ def page(answers: Mapping[str, Any]) -> str:
     about, times, cost = section(answers)
     parts += [about, table(times), cost]
     parts += [TEXTS["counts"], table(_counts(answers["llm-analysis"]["counts"]))]
+    about, times, cost = serving.section(answers["serving"])
+    parts += [about, table(times), cost, cache_sizes.TEXT, table(cache_sizes.section(answers["hf-mem"]))]
     parts += ["## Who was asked, and how\n", _sources(figures["tools"], answers["asked"])]
     commands = [f"- {case.name}: `{case.command}`" for cases in TABLES.values() for case in cases]
     parts += ["## The same questions on the command line\n", "\n".join(commands) + "\n"]
