@@ -32,15 +32,10 @@ class Found:
         rows = read([str(path) for path in CORPUS])
         known = references_of(rows)
         self.rows = {row.id: row for row in rows if row.kind == "infer_speed"}
-        self.lines = [
-            line for line in validate(list(self.rows.values()), known)["rows"] if line["relative_error"] is not None
-        ]
+        every = validate(list(self.rows.values()), known)["rows"]
+        self.lines = [line for line in every if line["relative_error"] is not None]
         self.questions: dict[str, Asked] = {line["id"]: asked(self.rows[line["id"]], known) for line in self.lines}
-        self.skipped = {
-            line["id"]: line["skipped"]
-            for line in validate(list(self.rows.values()), known)["rows"]
-            if line["main"] and line["skipped"]
-        }
+        self.skipped = {line["id"]: line["skipped"] for line in every if line["main"] and line["skipped"]}
 
     def figure(self, line: Line) -> str:
         row = self.rows[line["id"]]

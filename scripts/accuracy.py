@@ -6,6 +6,7 @@ make accuracy
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -91,6 +92,7 @@ def _knobs(question: Asked) -> Iterable[str]:
             yield f"{name.replace('_', ' ')} {value}"
 
 
+@cache
 def page(path: Path = CORPUS) -> str:
     """The whole page, in markdown."""
     lines = Lines(path)
