@@ -106,7 +106,7 @@ def test_every_plan_has_as_many_ranks_as_its_cluster_has_accelerators():
         ("r1_c64_tp8_ep8_945", {"tp": 1, "attention_dp": 64, "moe_tp": 8, "moe_ep": 8}, (1, 8, 8)),
         ("oss_c32_tp4_ep1_296", {"tp": 1, "attention_dp": 4, "moe_tp": 4, "moe_ep": 1}, (1, 4, 1)),
         ("m2_c4_tp4_ep4_1357", {"tp": 4, "attention_dp": 4, "moe_tp": 1, "moe_ep": 16}, (4, 1, 4)),
-        ("m2_c256_cfg726", {"tp": 2, "attention_dp": 2, "moe_tp": 1, "moe_ep": 4}, (2, 1, 2)),
+        ("m2_c256_cfg726", {"tp": 2, "attention_dp": 2, "moe_tp": 1, "moe_ep": 4}, (1, 2, 2)),
         # NVIDIA's own: sizes as written, attention by requests where a rank has a part of them
         ("own_tp4_epnone_5", {"tp": 4, "moe_tp": 2, "moe_ep": 2, "batch_size": 64}, (4, 1, 2)),
         ("own_tp8_epnone_4", {"tp": 8, "moe_tp": 2, "moe_ep": 4, "concurrency": 96, "batch_size": 12}, (1, 8, 4)),
@@ -187,11 +187,11 @@ def test_racks_of_prefill_and_decode_together_are_no_question():
         ("qwen25doc-7b-tr-in1-gptq-int8", "qwen2.5-7b", "A100-SXM-80GB", "transformers", "int8", (1, 1, 1, 1, "gptq-8bit-128g", "bf16")),
         ("gptfast-l2-70b-tp8-int4", "llama-2-70b", "A100-SXM-80GB", "gpt-fast", "int4", (8, 1, 1, 1, "int4-32g", "bf16")),
         ("xd-3090-24gb-2-8b-q4_k_m-tg512", "llama-3-8b", "RTX-3090", "llama.cpp", "q4_k_m", (1, 1, 1, 2, "Q4_K_M", "fp16")),
-        ("litgpt-inf-llama-2-7b-nf4-dq-tps", "llama-2-7b", "A100-SXM-40GB", "litgpt", "nf4-dq", (1, 1, 1, 1, "nf4-double", "bf16")),
+        ("litgpt-inf-llama-2-7b-nf4-dq-tps", "llama-2-7b", "A100-SXM-40GB", "transformers", "nf4-dq", (1, 1, 1, 1, "nf4-double", "bf16")),
         ("neuron-inf2-thr-00-llama-3-8b", "llama-3-8b", "Inferentia2", "neuron", "int8", (12, 1, 1, 1, "int8", "fp16")),
         ("neuron-trn1-thr-00-llama-3-8b", "llama-3-8b", "Trainium1", "neuron", "int8", (16, 1, 1, 1, "int8", "fp16")),
         ("trtllm10-llama-3.3-70b-h100-tp2-128-128", "llama-3.3-70b", "H100-SXM-80GB", "tensorrt-llm", "fp8", (2, 1, 1, 1, None, "fp8")),
-        ("nim-l33-70b-180-5000-500-c5", "llama-3.3-70b", "H100-SXM-80GB", "nim", "fp8", (2, 1, 1, 1, None, "fp8")),
+        ("nim-l33-70b-180-5000-500-c5", "llama-3.3-70b", "H100-SXM-80GB", "tensorrt-llm", "fp8", (2, 1, 1, 1, None, "fp8")),
         ("is-sglang-ep-dsv3-2k", "deepseek-v3", "H100-SXM-80GB", "sglang", "fp8", (1, 72, 72, 1, None, "bf16")),
     ],
 )  # fmt: skip

@@ -119,9 +119,12 @@ def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
         ranks = experts = tp
     else:
         ranks = tp * groups
-    if (
-        groups > 1 and tp > 1
-    ):  # benchmarks/single_node/minimaxm2.5_fp4_b300.sh: --tensor-parallel-size=1 --data-parallel-size=$TP
+    if groups > 1 and tp > 1 and said:  # dumps that write so of runs with four requests, too
+        run.guess(
+            f"tensor_parallel_size {ranks} with experts dealt to all: whether attention is split by requests is not said"
+        )
+        groups = 1
+    elif groups > 1 and tp > 1:  # benchmarks/single_node/minimaxm2.5_fp4_b300.sh: --data-parallel-size=$TP
         run.note(f"attention_data_parallel_size {ranks}: what vLLM's scripts make of data-parallel attention")
     if ranks > ONE_NODE:
         raise MissingDatum(
