@@ -230,9 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="without the errors of what is left out, nothing written")
     parser.add_argument("--cells", action="store_true", help="errors of each cell")
-    parser.add_argument(
-        "--keep-core", action="store_true", help="the three engines' rates as they ship; nothing written"
-    )
+    parser.add_argument("--others", action="store_true", help="fit the other engines alone, the three as they ship")
     arguments = parser.parse_args()
     every = cases()
     core = [case for case in every if is_core(case)]
