@@ -185,3 +185,23 @@ def test_rates_are_shares_and_seconds():
         for value in (rates.product, rates.cast, rates.attention, rates.mixture, rates.other, rates.reduce)
     )
     assert {"vllm", "sglang", "tensorrt-llm", "generic"} <= set(rates.engines)
+
+
+def test_no_more_weights_cross_the_hosts_link_than_there_are():
+    load = replace(LOAD, concurrency=1)
+    whole, more = (
+        times("llama-3.1-8b", "rtx-4090", load, weights_on_host_bytes=size).tpot_seconds for size in (17e9, 100e9)
+    )
+    assert whole == more
+
+
+def test_ollamas_passes_take_the_time_of_llama_cpps():
+    load = replace(LOAD, concurrency=1)
+    both = [times("llama-3.1-8b", "h100", load, engine=name, weights="q4_k_m") for name in ("ollama", "llama.cpp")]
+    assert both[0].tpot_seconds == both[1].tpot_seconds and both[0].prompt == both[1].prompt
+
+
+def test_a_peak_of_four_bit_products_alone_times_tokens_and_no_prompts():
+    found = times("llama-3.1-8b", "gb10-128gb", replace(LOAD, concurrency=1))
+    assert found.tpot_seconds > 16e9 / accelerator("gb10-128gb").memory.bytes_per_second
+    assert found.ttft_seconds is None

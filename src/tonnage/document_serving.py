@@ -53,6 +53,7 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     The times are means of the steady state under the load of the question; those `_alone` are of one user on an idle replica.
     `ttft_seconds` and `end_to_end_seconds` are null where more comes than can be answered; prices where nobody publishes one, energy where
     no source gives the power. All but the cache and the loading is left out where the times of a plan or a machine are not known.
+    `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out where no run on such a machine is published.
     `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
     """
 
@@ -66,6 +67,8 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     launch: str | None = None
     ttft_seconds: TermDocument | None = None
     tpot_seconds: TermDocument | None = None
+    ttft_band: tuple[float, float] | None = None
+    tpot_band: tuple[float, float] | None = None
     itl_seconds: TermDocument | None = None
     end_to_end_seconds: TermDocument | None = None
     tokens_per_second: TermDocument | None = None

@@ -28,26 +28,27 @@ MANY = 8  # times the machine: no larger one is proposed
 
 
 def serving_advice(
-    model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan, needed: float, usable: int
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions,
+    plan: ServingPlan,
+    needed: float,
+    usable: int,
+    least_context: int = 1,
 ) -> list[dict[str, Any]]:
-    """Changes with which it would fit, or that free most; none are needed when it fits."""
+    """Changes with which it would fit, or that free most; none are needed when it fits. `least_context`: tokens of the requests that were asked about."""
     if ceil(needed) <= usable:
         return []
     replicas = _Replicas(model, cluster, options, plan)
-    return best_moves(_ladders(replicas), replicas.ask, ceil(needed), usable)
+    return best_moves(_ladders(replicas, least_context), replicas.ask, ceil(needed), usable)
 
 
 class _Replicas:
     """The user's replicas, and changes of them that hold the requests of all together."""
 
     def __init__(self, model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan):
-        self.model, self.cluster, self.options, self.plan, self.machines = (
-            model,
-            cluster,
-            options,
-            plan,
-            Machines(cluster),
-        )
+        self.model, self.cluster, self.plan, self.machines = model, cluster, plan, Machines(cluster)
+        self.options = replace(options, context=int(plan.context))  # a default may be the load's own
         self.requests = options.concurrency or plan.data_parallel_size * plan.concurrency
 
     def ask(self, change: dict[str, Any]) -> Settled | None:
@@ -67,7 +68,7 @@ class _Replicas:
         return Settled(ordered(said, ServingOptions), needed)
 
 
-def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
+def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
     """Kinds of changes that free memory, what costs least speed first."""
     model, cluster, plan = replicas.model, replicas.cluster, replicas.plan
     t, p = plan.tensor_parallel_size, plan.pipeline_parallel_size
@@ -86,8 +87,9 @@ def _ladders(replicas: _Replicas) -> Iterator[Ladder]:
     yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
     yield from _more(replicas)
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
-    whole = range((plan.context - 1) // BLOCK * BLOCK, 0, -BLOCK)
-    yield _ladder("context", whole if whole else range(plan.context - 1, 0, -1), "workload")
+    least = max(least_context, 1) - 1
+    whole = range((plan.context - 1) // BLOCK * BLOCK, least, -BLOCK)
+    yield _ladder("context", whole if whole else range(plan.context - 1, least, -1), "workload")
     yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
     narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too

@@ -148,7 +148,8 @@ def serve(
     stages, moves = len(made.ranks), []
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
     if advise and made.memory.value > usable:
-        moves = serving_advice(model, cluster, options, plan, made.memory.value, usable)
+        least = (load.input_tokens or 0) + (load.output_tokens or 0)
+        moves = serving_advice(model, cluster, options, plan, made.memory.value, usable, least)
     elif advise and found.speed is not None:
         moves = speed_moves(Case(model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted,
                                  speed=found.speed))  # fmt: skip

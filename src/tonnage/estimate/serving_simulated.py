@@ -5,6 +5,7 @@ from typing import Any
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput
 from tonnage.estimate._question import Question
+from tonnage.estimate.inference.times import around_seconds
 from tonnage.estimate.load import Quantiles, Requests, Simulated, requests_of, simulate
 from tonnage.estimate.load_options import Asked
 from tonnage.estimate.serving_speed import Replica
@@ -24,11 +25,18 @@ def simulated(replica: Replica, asked: Asked, question: Question) -> dict[str, A
             f"a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got {replica.clock.plan.draft_tokens}."
         )
     requests = requests_for(asked, asked.load)
-    made = simulate(replica.clock, replica.policy, requests)
+    made = _run(replica, requests)
     question.put("num_requests", len(requests), "given" if asked.num_requests else "default", "of one replica")
     if asked.requests is None:
         question.put("seed", asked.seed, "default" if not asked.seed else "given")
     return figures(made, asked)
+
+
+def _run(replica: Replica, requests: Requests) -> Simulated:
+    """What clients see: with the way into the engine and back, which no pass has."""
+    made = simulate(replica.clock, replica.policy, requests)
+    pause = made.tpot.mean if (made.output_tokens > 1).any() else 0.0
+    return made.delayed(float(around_seconds(replica.clock, pause)))
 
 
 def requests_for(asked: Asked, load: Load) -> Requests:
@@ -88,7 +96,7 @@ def figures(made: Simulated, asked: Asked) -> dict[str, Any]:
 
 def percentile(replica: Replica, asked: Asked, load: Load) -> tuple[float, float]:
     """(TTFT, TPOT) of this load at the percentile that is asked for."""
-    made = simulate(replica.clock, replica.policy, requests_for(asked, load))
+    made = _run(replica, requests_for(asked, load))
     if asked.percentile not in WAYS:
         raise InvalidInput(f"percentile must be one of {', '.join(WAYS)}. Got {asked.percentile}.")
     tpot = getattr(made.tpot, asked.percentile) if (made.output_tokens > 1).any() else 0.0

@@ -13,7 +13,7 @@ from tonnage.estimate._kept import Kept
 from tonnage.estimate._question import Question
 from tonnage.estimate.inference._drafts import Drafted
 from tonnage.estimate.inference._pass import PassTime, Spent
-from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
+from tonnage.estimate.inference.times import ServingTimes, around_seconds, pass_time, policy, times
 from tonnage.estimate.load import Policy
 from tonnage.estimate.load_options import Asked
 from tonnage.estimate.serving import ServingMemory, serving_memory
@@ -25,6 +25,7 @@ from tonnage.spec import Cluster, Load, ServingPlan
 
 FITTED = "fitted: scripts/fit_serving.py"
 BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
+MEASURED = ("ttft_seconds", "tpot_seconds")  # under load, by many sources
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
 UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
@@ -72,8 +73,11 @@ def serving_speed(
     except MissingDatum as error:
         question.warn(str(error))
         return None
+    if made.memory.value > usable and replica.pool is None:
+        question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
     _notes(replica.clock, plan, cluster, found, asked, question)
-    return _speed(replica, plan, cluster, found, asked)
+    speed = _speed(replica, plan, cluster, found, asked)
+    return replace(speed, figures=speed.figures | _bands(replica.clock, speed.figures))
 
 
 def replica_of(
@@ -141,12 +145,17 @@ def _notes(
     chip = cluster.accelerator.name
     if not clock.knows_prompts:
         question.warn(
-            f"no source gives a peak of {chip}: how long prompts take is not known, so there is no time to the first token and no rate of requests."
+            f"no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so there is no time to the first token and no rate of requests."
         )
         return
     if not _checks(clock).is_measured:
         question.warn(
             f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks that other accelerators reach."
+        )
+    if plan.enforce_eager and _checks(clock).engine.replays:
+        question.warn(
+            f"nobody published rows of {plan.engine} without captured graphs that rates were fitted to: the host is taken to ask for a kernel as fast as in "
+            "training, and small models and few users are slower than the times here."
         )
     rate = asked.load.requests_per_second
     if rate is not None and rate >= found.largest_rate:
@@ -160,6 +169,16 @@ def _notes(
         question.warn(
             f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and engine let them; others wait."
         )
+
+
+def _bands(clock: PassTime | Drafted, figures: dict[str, Any]) -> dict[str, list[float]]:
+    """Between what nine in ten measured times lie, of machines like those that were measured; by rows that the rates had not seen."""
+    checks = _checks(clock)
+    return {
+        name.replace("_seconds", "_band"): [figures[name].value * band.low, figures[name].value * band.high]
+        for name, band in checks.rates.bands.items()
+        if checks.is_measured and name in MEASURED and figures.get(name) is not None
+    }
 
 
 def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked) -> Speed:
@@ -197,7 +216,7 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         "first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {}))
     )
     rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
-    ttft = _ttft(found, steady, first)
+    ttft = _ttft(clock, found, steady, first)
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
     figures = {
         "ttft_seconds": ttft, **figures, "ttft_seconds_alone": first_alone,
@@ -291,13 +310,15 @@ def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
     return Term.ratio(name, "seconds", of_pass, several)
 
 
-def _ttft(found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
+def _ttft(clock: PassTime | Drafted, found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
     if found.ttft_seconds is None or found.ttft_seconds == float("inf"):
         return None
-    waits = found.ttft_seconds - own.value
-    return Term.sum(
-        "time to the first token", own, steady.term("waiting, and what shares its passes", waits, "seconds")
-    )
+    around = around_seconds(clock, found.steady.tpot)
+    waits = found.ttft_seconds - own.value - around
+    parts = [_walked("into the engine and back", around, {})] if around else []
+    if abs(waits) > NOTHING * found.ttft_seconds:
+        parts.append(steady.term("waiting, and what shares its passes", waits, "seconds"))
+    return Term.sum("time to the first token", own, *parts)
 
 
 def _pass(name: str, spent: Spent, **parameters: float) -> Term:

@@ -24,7 +24,7 @@ TIMES = (
     ("tokens of prompts and answers a second", "", "total_tokens_per_second"),
     ("tokens of answers a second and accelerator", "", "tokens_per_second_per_gpu"),
     ("requests a second", "", "requests_per_second"),
-    ("requests a second, at most", "", "largest_rate"),
+    ("requests a second, with all places taken", "", "largest_rate"),
     ("requests that decode at once", "", "running"),
     ("a million tokens, prompts and answers", "cost_per_million_tokens_alone", "cost_per_million_tokens"),
     ("a million tokens of answers, prompts included", "", "cost_per_million_output_tokens_all"),
@@ -47,7 +47,7 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
     for name, alone, loaded in TIMES:
         cells = [_cell(serving, each) for each in (alone, loaded)]
         if any(cells):
-            lines.append(f"{name:<{WIDTH}} {cells[0]:>18} {cells[1]:>18}".rstrip())
+            lines.append(f"{name:<{WIDTH}} {cells[0]:>18} {cells[1]:>18}{_band(serving, loaded)}".rstrip())
     if "simulated" in serving:
         lines += _percentiles(serving["simulated"])
     return lines
@@ -88,6 +88,11 @@ def _cell(serving: Mapping[str, Any], name: str) -> str:
         return "-" if name in ("ttft_seconds", "end_to_end_seconds") else ""
     value = human(term["value"], term["unit"])
     return value.removesuffix(" requests").removesuffix(" request")
+
+
+def _band(serving: Mapping[str, Any], name: str) -> str:
+    found = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
+    return f"   ({human(found[0], 'seconds')} to {human(found[1], 'seconds')})" if found else ""
 
 
 def _load(question: Mapping[str, Any]) -> str:

@@ -12,6 +12,9 @@ class HostWeights:
 
     def __init__(self, plan: ServingPlan, cluster: Cluster, works: tuple[Work, ...]):
         total = sum(work.layers for work in works)
+        products = sum(each.bytes for work in works for each in (*work.products, *work.head))
+        experts = sum(each.layers * each.num_experts * each.bytes for work in works for each in work.experts)
+        self.all_bytes = products + experts / plan.expert_parallel_size  # of weights of a rank of each stage
         self.plan, self.link = plan, cluster.accelerator.host_link
         self.name = cluster.accelerator.name
         kept = plan.layers_on_accelerator
@@ -23,7 +26,7 @@ class HostWeights:
         """Of a pass that touches `dense` bytes of weights, and `experts` of those of experts, as if all were on the accelerators of a rank."""
         if not self.is_used:
             return 0.0
-        moved = self.plan.weights_on_host_bytes
+        moved = minimum(self.plan.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
         streamed = f.read_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
         here = dense * self.layers + experts * self.experts
         return streamed + (

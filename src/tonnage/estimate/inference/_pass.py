@@ -13,6 +13,7 @@ from tonnage.formulas import passes as f
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes
+WIDE = ("bf16", "fp16", "fp32")  # what attention is computed in, the first that an accelerator has
 
 
 class Spent(NamedTuple):
@@ -54,8 +55,8 @@ class PassTime:
 
     @property
     def knows_prompts(self) -> bool:
-        """Whether prompts can be timed: a source gives a peak. Without one, passes of a few tokens can be, which reading bounds."""
-        return bool(self.chip.dense_flops)
+        """Whether prompts can be timed: a source gives a peak of 16 or 32 bit. Without one, passes of a few tokens can be, which reading bounds."""
+        return any(name in self.chip.dense_flops for name in WIDE)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with `requests` that decode a token
@@ -211,7 +212,7 @@ class PassTime:
 
     @property
     def _wide(self) -> str:
-        return next((name for name in ("bf16", "fp16", "fp32") if name in self.chip.dense_flops), "bf16")
+        return next((name for name in WIDE if name in self.chip.dense_flops), "bf16")
 
     def _scan(self, work: Work, tokens: Number, requests: Number) -> Number:
         if not work.recurrences:

@@ -79,14 +79,18 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
     decode = made.spent(0, 0, found.running, found.running * context)
     fresh = maximum(prompt - load.cached_tokens, 1)
     alone = made.spent(fresh, fresh * (prompt - fresh / 2), 0, 0) if made.knows_prompts else None
-    waits = made.engine.arrive + f.poll_seconds.evaluate(n_pass=made.plan.poll_passes, tau=found.tpot)
-    ttft = found.ttft + waits
+    ttft = found.ttft + around_seconds(made, found.tpot)
     whole = ttft + tpot * (answer - 1)
     return ServingTimes(
         ttft_seconds=alone and ttft, tpot_seconds=tpot, end_to_end_seconds=alone and whole, output_tokens_per_second=tokens,
         requests_per_second=found.requests_per_second, running=found.running, largest_rate=found.largest_rate,
         alone_seconds=alone and alone.seconds, tokens_each=each, decode=decode, prompt=alone, steady=found,
     )  # fmt: skip
+
+
+def around_seconds(made: PassTime | Drafted, tpot: Number) -> Number:
+    """Of a request outside of passes: into the engine, until it looks at what has come, and from the token back."""
+    return made.engine.arrive + f.poll_seconds.evaluate(n_pass=made.plan.poll_passes, tau=tpot)
 
 
 @lru_cache(maxsize=256)

@@ -53,6 +53,10 @@ class Simulated(Struct, frozen=True, kw_only=True, eq=False):
 
         return replace(self, chosen=np.arange(len(self.arrival)) >= share * len(self.arrival))
 
+    def delayed(self, seconds: float) -> "Simulated":
+        """As the client sees it, to whom each answer takes so much longer on its way in and back."""
+        return replace(self, first_token=self.first_token + seconds, finished=self.finished + seconds)
+
     @property
     def ttft(self) -> Quantiles:
         """Seconds from a request to the first token of its answer."""
