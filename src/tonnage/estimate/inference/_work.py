@@ -169,12 +169,12 @@ class _Counting:
         wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.peaks), "bf16")
         if bits > WIDE_BITS:
             return wide, False, False
+        whole = next((name for name in self.integers if name in self.peaks), None)
+        if whole is not None:  # llama.cpp: every quantised type by the same kernels
+            return whole, False, True
         near = [each for each in self.formats if (each.element_bits >= EIGHT_BITS) == (bits > EIGHT_BITS)]
         compute = near[0].compute if near else wide
         if compute in ("bf16", "fp16", wide) or compute not in self.peaks:
-            whole = next((name for name in self.integers if name in self.peaks), None)
-            if whole is not None:
-                return whole, False, True
             narrower = "fp8" if compute in ("nvfp4", "mxfp4", "fp4") and "fp8" in self.peaks else ""
             return (narrower or wide) if compute == "mxfp8" else wide, False, True
         return compute, True, False
