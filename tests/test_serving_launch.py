@@ -5,6 +5,8 @@ from json import dumps
 import pytest
 
 from tonnage.catalogue import cluster
+from tonnage.cli import main
+from tonnage.errors import InvalidPlan
 from tonnage.estimate._launch import launch_command
 from tonnage.estimate._question import Question
 from tonnage.estimate.serving_answer import serving_plan
@@ -131,3 +133,37 @@ def test_one_node_needs_no_word_about_nodes():
     for engine in ("vllm", "sglang", "tensorrt-llm"):
         command = launched("llama-3.1-8b", "8xh100", tensor_parallel_size=8, engine=engine)
         assert "node" not in command and "#" not in command
+
+
+# ---- what is chosen, and refused ----
+
+
+@pytest.mark.parametrize("on", ["inferentia2", "2xtrainium1", "2xtrainium2"])
+def test_neurons_engine_is_the_usual_one_on_its_own_chips(on):
+    assert "VLLM_NEURON_FRAMEWORK" in launched("llama-3.2-1b", on)
+
+
+def test_formats_without_kernels_on_apple_are_refused_there():
+    with pytest.raises(InvalidPlan, match=r"no Metal kernels for awq-4bit-128g .*Nearest: q4_k_m"):
+        launched("llama-3.2-1b", "apple-m1-16gb", weights="awq")
+    assert "PATH-OR-ID-OF-A-awq-CHECKPOINT" in launched("llama-3.2-1b", "h100", weights="awq", engine="transformers")
+
+
+def test_no_layer_on_the_accelerator_is_another_machine():
+    with pytest.raises(InvalidPlan, match=r"from 1, which is the head alone. Got 0.*--on desktop-ddr5-64gb"):
+        launched("llama-3.2-1b", "rtx-4090", engine="llama.cpp", layers_on_accelerator=0)
+
+
+def test_another_tools_number_is_said_again(capsys):
+    assert main(["serve", "llama-3.1-8b", "--on", "h100", "--cpu-offload-gb", "10"]) == 64
+    assert "Write --weights-on-host 10GiB." in capsys.readouterr().err
+    assert main(["serve", "llama-3.1-8b", "--on", "h100", "--cpu-offload-gb=2.5"]) == 64
+    assert "Write --weights-on-host 2.5GiB." in capsys.readouterr().err
+
+
+def test_a_cache_in_nvfp4_is_refused_where_vllm_has_no_kernel_for_it():
+    for name, on in (("llama-3.1-8b", "t4"), ("llama-3.1-8b", "mi300x"), ("gpt-oss-20b", "h100")):
+        with pytest.raises(InvalidPlan, match=r"cannot hold nvfp4 there: .*supports_kv_cache_dtype.*Nearest: fp8"):
+            launched(name, on, kv_cache="nvfp4", engine="vllm")
+    for name, on in (("llama-3.1-8b", "h100"), ("llama-3.1-8b", "a100"), ("gpt-oss-20b", "b200")):
+        assert "--kv-cache-dtype nvfp4" in launched(name, on, kv_cache="nvfp4", engine="vllm")

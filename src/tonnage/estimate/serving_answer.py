@@ -18,8 +18,10 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._engine_checks import (
     FLOATS,
+    check_cache,
     check_format,
     check_heads,
+    check_layers,
     check_settings,
     is_gguf,
     loads,
@@ -52,6 +54,7 @@ RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
     """A complete, checked plan of one replica; replicas use the whole cluster and share the requests evenly."""
     o, q = options, question
+    check_layers(o.layers_on_accelerator)
     for name in COUNTS:
         check_size(name, getattr(o, name))
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
@@ -76,10 +79,12 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         raise InvalidPlan(
             f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}."
         )
+    cache = _kv_cache(model, o, q, engine)
+    check_cache(model, cache, engine, cluster.accelerator)
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
         expert_parallel_size=expert, attention_data_parallel_size=groups, data_parallel_size=data, weights=o.weights,
-        kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
+        kv_cache=cache, engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
@@ -178,6 +183,10 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
     if reason:
         return "transformers", "model", reason
     why = f"usual on {cluster.accelerator.vendor}"
+    if cluster.accelerator.vendor in serving_runtime("neuron").vendors and loads(
+        serving_runtime("neuron"), stored_format(model, o.weights)
+    ):
+        return "neuron", "cluster", why
     if _is_home(cluster.accelerator):
         return "vllm", "cluster", why
     fits = loads(serving_runtime("llama.cpp"), stored_format(model, o.weights))
