@@ -79,16 +79,15 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         raise InvalidPlan(
             f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}."
         )
-    cache = _kv_cache(model, o, q, engine)
-    check_cache(model, cache, engine, cluster.accelerator)
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
         expert_parallel_size=expert, attention_data_parallel_size=groups, data_parallel_size=data, weights=o.weights,
-        kv_cache=cache, engine=engine.name, engine_version=o.engine_version or "",
+        kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
+    check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
         q.take(engine.setting, o.gpu_memory_utilization, share, "runtime", engine.source)
