@@ -281,19 +281,19 @@ def test_every_engine_answers_and_is_started_by_a_command(engine):
     assert answer.fits and answer.question["engine"]["value"] == engine
     model, machine = read("llama-3.1-8b"), cluster(on)
     asked = ServingOptions(engine=engine, context=8192, concurrency=4)
-    assert "llama-3.1-8b" in launch_command(model, serving_plan(model, machine, asked, Question()), machine)
+    assert "llama-3.1-8b" in launch_command(model, serving_plan(model, machine, asked, Question()), machine).lower()
     assert set(WRITERS) == set(SERVING)
 
 
 @pytest.mark.parametrize(
     ("options", "command"),
     [({"engine": "vllm", "tensor_parallel_size": 8, "kv_cache": "fp8", "max_num_seqs": 64},
-      "vllm serve llama-3.1-8b --tensor-parallel-size 8 --max-model-len 8192 --kv-cache-dtype fp8_e4m3 --max-num-seqs 64"),
+      "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8 --max-model-len 8192 --kv-cache-dtype fp8_e4m3 --max-num-seqs 64"),
      ({"engine": "sglang", "gpu_memory_utilization": 0.85},
-      "python -m sglang.launch_server --model-path llama-3.1-8b --context-length 8192 --tp-size 8 --mem-fraction-static 0.85"),
-     ({"engine": "tensorrt-llm", "max_num_seqs": 32}, "trtllm-serve llama-3.1-8b --max_seq_len 8192 --tp_size 8 --max_batch_size 32"),
+      "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --context-length 8192 --tp-size 8 --mem-fraction-static 0.85"),
+     ({"engine": "tensorrt-llm", "max_num_seqs": 32}, "trtllm-serve meta-llama/Llama-3.1-8B --max_seq_len 8192 --tp_size 8 --max_batch_size 32"),
      ({"engine": "llama.cpp", "kv_cache": "q8_0", "concurrency": 4, "layers_on_accelerator": 20},
-      "llama-server -m llama-3.1-8b.gguf -c 32768 -np 4 -ngl 20 -ctk q8_0 -ctv q8_0")],
+      "llama-server -m Llama-3.1-8B-BF16.gguf -c 32768 -np 4 -ngl 20 -ctk q8_0 -ctv q8_0")],
 )  # fmt: skip
 def test_a_command_says_what_the_plan_says_and_no_defaults(options, command):
     model, machine = read("llama-3.1-8b"), cluster("8xh100")

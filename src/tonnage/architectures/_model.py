@@ -136,7 +136,8 @@ class Model(Struct, frozen=True, eq=False, kw_only=True):
 
     `dtype` is the checkpoint's own type; `quantization` its quantization_config, as it stands; `assumed` the fields that
     the config left to the family's defaults; `notes` what the user should know about how it was read; `tensors` what its
-    files hold, where they were read; `source` how it was read.
+    files hold, where they were read; `source` how it was read; `place` what a loader finds it by: its id on a hub, or a path;
+    empty where nobody knows one.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Model(Struct, frozen=True, eq=False, kw_only=True):
     notes: tuple[str, ...] = ()
     tensors: TensorSummary | None = None
     source: str = ""
+    place: str = ""
 
     @property
     def decoder(self) -> Branch:

@@ -66,6 +66,11 @@ class ModelFile(Struct, forbid_unknown_fields=True):
     variants: dict[str, Variant] = {}
 
 
+OF_MODELSCOPE = (
+    "llm-research",
+    "ai-modelscope",
+    "modelscope",
+)  # owners of copies that the Hugging Face Hub does not have
 COUNTS = ("all", "model", "text", "non-embedding", "active", "active without table", "active non-embedding")
 
 
@@ -89,6 +94,18 @@ def named(form: ModelFile, name: str) -> ModelFile:
         published=variant.published or form.published, variants={}, released="", why={},
         sources={**form.sources, "variant": Source(variant.source, variant.as_of)},
     )  # fmt: skip
+
+
+def hub_id(form: ModelFile, name: str) -> str:
+    """The id on the Hugging Face Hub of the checkpoint that `name` means: an alias of its own, such as that of an instructed one, else `hub`.
+
+    Case does not matter to the Hub.
+    """
+    said, _, wanted = _files.key(name).rpartition("/")
+    if said and said not in OF_MODELSCOPE:
+        return form.hub if _files.key(name) == _files.key(form.hub) else name
+    owner = _files.key(form.hub).rpartition("/")[0]
+    return f"{owner}/{wanted}" if f"{owner}/{wanted}" in form.aliases and wanted != form.name else form.hub
 
 
 def _variant(form: ModelFile, name: str) -> str | None:

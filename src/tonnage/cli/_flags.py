@@ -35,7 +35,8 @@ def ours(words: list[str], known: Container[str], verb: str) -> list[str]:
         if word == "--":
             return made + words[position:]
         flag, equals, value = word.partition("=")
-        made.append(f"{_flag(flag, known, verb)}{equals}{value}" if flag.startswith("-") else word)
+        following = value or next(iter(words[position + 1 :]), "")
+        made.append(f"{_flag(flag, known, verb, following)}{equals}{value}" if flag.startswith("-") else word)
     return made
 
 
@@ -51,7 +52,7 @@ def assignment(word: str, verb: str) -> str:
     return f" Write {found}." if found.replace("-", "_") != f"--{key}".replace("-", "_") else ""
 
 
-def _flag(flag: str, known: Container[str], verb: str) -> str:
+def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
     dashed = flag.replace("_", "-")
     for spelled in (flag, dashed):
         if spelled in known:
@@ -65,7 +66,10 @@ def _flag(flag: str, known: Container[str], verb: str) -> str:
         if dashed in tool.differs:
             said.setdefault(tool.differs[dashed], []).append(tool.name)
     if said:
-        raise InvalidInput(" ".join(_sentence(flag, names, text) for text, names in said.items()))
+        number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
+        raise InvalidInput(
+            " ".join(_sentence(flag, names, text.replace("{value}", number)) for text, names in said.items())
+        )
     return flag
 
 

@@ -25,7 +25,7 @@ OPTIONS = (
     Option("engine", "vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron, jetstream or generic", word, unit="name", default="vllm; llama.cpp for GGUF, on CPUs and Apple"),
     Option("engine_version", "an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp", word, unit="version", default="the newest"),
     Option("attention_data_parallel_size", "groups of ranks that each keep the attention for their own requests and share the experts", size, ("--dp-attention",), "groups", "1"),
-    Option("layers_on_accelerator", "layers, the head counted as one, that are on the accelerator (llama.cpp)", size, ("--n-gpu-layers", "-ngl"), "layers", "all"),
+    Option("layers_on_accelerator", "layers, the head counted as one, that are on the accelerator (llama.cpp)", count, ("--n-gpu-layers", "-ngl"), "layers", "all"),
     Option("expert_layers_on_host", "layers whose experts stay in host memory (llama.cpp)", size, ("--n-cpu-moe",), "layers", "none"),
     Option("weights_on_host", "weights of each rank that stay in host memory (vllm, sglang)", parse_bytes, (), "bytes", "none"),
     Option("draft_model", "the model that drafts (speculative decoding)", word, ("--spec-draft-model",), "name", "the model's own prediction layers"),

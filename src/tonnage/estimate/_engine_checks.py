@@ -17,6 +17,10 @@ HEADS = {
     "tensorrt-llm": "TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
 }
 FLOATS = ("bf16", "f16", "f32", "fp16", "fp32")  # types of files too, and nothing tells them from a checkpoint
+NOT_ON_METAL = ("awq",)
+METAL = "transformers, docs/source/en/quantization/overview.md"
+FP4_CACHE = "vLLM, vllm/v1/attention/backends/flashinfer.py, supports_kv_cache_dtype and supports_combination"
+UNREAD_HEAD = 64
 OFFLOADS = ("vllm", "sglang")  # --cpu-offload-gb
 ADAPTERS = ("vllm", "sglang", "tensorrt-llm", "generic", "llama.cpp", "ollama")
 GROUPS = ("vllm", "sglang", "tensorrt-llm")
@@ -79,12 +83,41 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             f"weights: {engine.version} loads {known} ({engine.formats_source}). Got {storage(model, weights).name}. "
             f"Engines that load it: {', '.join(others) or 'none'}."
         )
+    if engine.name == "transformers" and accelerator.kind == "apple" and found.startswith(NOT_ON_METAL):
+        raise InvalidPlan(
+            f"weights: {engine.version} has no Metal kernels for {found} ({METAL}). Got {accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
+        )
     need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
     if need and accelerator.dense_flops and need not in accelerator.dense_flops:
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
         raise InvalidPlan(
             f"weights: {engine.version} needs an accelerator with {need} arithmetic for {found} ({engine.formats_source}), and "
             f"{accelerator.name} has none. Nearest: {other}, or another engine."
+        )
+
+
+def check_cache(model: Model, kind: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
+    """vLLM reads a cache in nvfp4 by FlashInfer's kernels alone: those before Blackwell have not every shape of head."""
+    if kind != "nvfp4" or engine.name != "vllm" or "fp4" in accelerator.dense_flops:
+        return
+    why = ""
+    if accelerator.vendor != "NVIDIA" or ("fp16" in accelerator.dense_flops and "bf16" not in accelerator.dense_flops):
+        why = f"{accelerator.name} is none of NVIDIA's from Ampere on"
+    heads = [op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention)]
+    if any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
+        why = f"before Blackwell it reads neither heads of {UNREAD_HEAD} nor sinks, and {model.name} has them"
+    if why:
+        raise InvalidPlan(
+            f"kv_cache: {engine.version} cannot hold nvfp4 there: {why} ({FP4_CACHE}). Got {accelerator.name}. Nearest: fp8."
+        )
+
+
+def check_layers(kept: int | None) -> None:
+    """llama.cpp's -ngl 0 is a machine without the accelerator, as far as weights and cache go."""
+    if kept == 0:
+        raise InvalidPlan(
+            "layers_on_accelerator must be from 1, which is the head alone. Got 0: with all layers on the processor, that is the machine. "
+            "Name it: --on desktop-ddr5-64gb, --on epyc-9654, ..."
         )
 
 

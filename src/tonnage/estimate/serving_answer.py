@@ -18,8 +18,10 @@ from tonnage.estimate._checks import (
 )
 from tonnage.estimate._engine_checks import (
     FLOATS,
+    check_cache,
     check_format,
     check_heads,
+    check_layers,
     check_settings,
     is_gguf,
     loads,
@@ -52,6 +54,7 @@ RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
     """A complete, checked plan of one replica; replicas use the whole cluster and share the requests evenly."""
     o, q = options, question
+    check_layers(o.layers_on_accelerator)
     for name in COUNTS:
         check_size(name, getattr(o, name))
     if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
@@ -84,6 +87,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
         reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
+    check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
         q.take(engine.setting, o.gpu_memory_utilization, share, "runtime", engine.source)
@@ -178,6 +182,10 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
     if reason:
         return "transformers", "model", reason
     why = f"usual on {cluster.accelerator.vendor}"
+    if cluster.accelerator.vendor in serving_runtime("neuron").vendors and loads(
+        serving_runtime("neuron"), stored_format(model, o.weights)
+    ):
+        return "neuron", "cluster", why
     if _is_home(cluster.accelerator):
         return "vllm", "cluster", why
     fits = loads(serving_runtime("llama.cpp"), stored_format(model, o.weights))

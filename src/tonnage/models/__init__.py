@@ -93,6 +93,7 @@ def _catalogued(text: str) -> Contents | None:
         where=str(found.name),
         fields=dict(form.config),
         notes=notes,
+        place=catalogue.hub_id(form, text),
     )
 
 
@@ -105,7 +106,9 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
         from tonnage.models.hub import contents
     else:
         from tonnage.models.modelscope import contents
-    return contents(reference, offline)
+    found = contents(reference, offline)
+    found.place = reference.repository
+    return found
 
 
 def _no_revision(revision: str | None, what: str) -> None:

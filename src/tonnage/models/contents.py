@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Contents(Struct, kw_only=True):
-    """What a model's files say: the fields of its config and its tensors, where they have them."""
+    """What a model's files say: the fields of its config and its tensors, where they have them. `place`: what a loader finds it by."""
 
     name: str
     source: str
@@ -19,3 +19,4 @@ class Contents(Struct, kw_only=True):
     form: Literal["safetensors", "gguf"] = "safetensors"
     files: int = 0
     notes: list[str] = []
+    place: str = ""

@@ -97,9 +97,12 @@ def _holds_model(path: Path) -> bool:
 def contents(path: Path) -> Contents:
     """What the files at `path` tell."""
     try:
-        return _contents(path)
+        found = _contents(path)
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}.") from None
+    if path.suffix != ".toml":  # loaders take a folder, or a GGUF file
+        found.place = str(path if path.is_dir() or path.suffix == ".gguf" else path.parent)
+    return found
 
 
 def _contents(path: Path) -> Contents:
@@ -124,7 +127,9 @@ def _from_toml(path: Path) -> Contents:
     from tonnage.catalogue.models import load
 
     form = load(path)
-    return Contents(name=form.name, source=f"model file {path}", where=str(path), fields=dict(form.config))
+    return Contents(
+        name=form.name, source=f"model file {path}", where=str(path), fields=dict(form.config), place=form.hub
+    )
 
 
 def held_back(text: str) -> TonnageError | None:

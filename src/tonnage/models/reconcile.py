@@ -44,7 +44,7 @@ def _completed(contents: Contents, fields: dict[str, Any], notes: list[str], ove
 
 
 def _told(model: Model, contents: Contents) -> Model:
-    return replace(model, source=contents.source)
+    return replace(model, source=contents.source, place=contents.place)
 
 
 def _overridden(
