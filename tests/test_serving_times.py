@@ -181,7 +181,8 @@ def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
     answer = ask(concurrency=4, tpot="1ms")
     assert answer.serving["service_level"]["bound_by"] == "tpot"
     assert value(answer, "users_at_service_level") == 0
-    assert answer.status == 0, "the status is that of the memory, as it is of a training run with a deadline"
+    assert answer.fits and answer.status == 3, "the memory suffices, and the load is not served as asked"
+    assert str(answer).startswith("fits, but the service level is not met: ")
     (said,) = [each for each in answer.warnings if "--tpot" in each]
     from tonnage.units import human
 
@@ -193,10 +194,25 @@ def test_more_requests_than_can_be_answered_have_no_time_to_the_first_token_and_
     assert answer.serving["ttft_seconds"] is None and answer.serving["end_to_end_seconds"] is None
     assert json.loads(json.dumps(answer.to_dict()))["serving"]["ttft_seconds"] is None
     assert any("the queue grows without end" in each for each in answer.warnings)
+    assert answer.fits and answer.status == 3 and str(answer).startswith("fits, but the queue grows without end: ")
+    assert ask(request_rate=1.0).status == 0
     needed = value(answer, "replicas_needed")
     most = value(answer, "largest_rate")
     assert 1000 / needed < most <= 1000 / (needed - 1)
     assert value(answer, "accelerators_needed") == 8 * needed
+
+
+@pytest.mark.parametrize(("users", "says"), [(64, "which fits"), (300, "which does not fit either")])
+def test_a_verdict_over_whole_contexts_says_what_the_load_itself_needs(users, says):
+    on = "h100-sxm-80gb"
+    answer = tonnage.serve(MODEL, on=on, context=8192, concurrency=users)
+    (said,) = [each for each in answer.warnings if "whole context of 8,192 tokens" in each]
+    assert answer.status == 3 and says in said and "vllm starts all the same" in said
+    load = tonnage.serve(MODEL, on=on, context=2048, concurrency=users)
+    assert load.fits == (says == "which fits")
+    from tonnage.units import human
+
+    assert human(load.needed_bytes, "bytes") in said
 
 
 def test_the_longest_context_fits_and_one_token_more_does_not():

@@ -95,11 +95,11 @@ def _emphasised(line: str) -> str:
 
     style = (
         "bold green"
-        if line.startswith("fits")
+        if line.startswith("fits:")
         else "bold red"
         if line.startswith("does not fit")
         else "bold yellow"
-        if line.startswith("tight")
+        if line.startswith(("tight", "fits, but"))
         else "bold"
     )
     held = StringIO()

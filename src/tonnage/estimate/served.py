@@ -11,6 +11,7 @@ from tonnage.estimate.bill import Bill, BillOptions
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.service_level import service_level
 from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.serving_answer import warn_of_context
 from tonnage.estimate.serving_limits import longest_context
 from tonnage.estimate.serving_money import hour, prices
 from tonnage.estimate.serving_speed import Speed, serving_speed
@@ -34,6 +35,8 @@ def served(
     if any(rank.per_token.value for rank in made.ranks):
         figures["longest_context"] = longest_context(model, plan, cluster, made, usable)
     figures["launch"] = launch_command(model, plan, cluster)
+    tokens = wanted.load.input_tokens + wanted.load.output_tokens
+    warn_of_context(model, plan, cluster, made, usable, float(tokens), question)
     speed = serving_speed(model, plan, cluster, made, usable, wanted, question)
     if speed is None:
         return Served(figures=figures)

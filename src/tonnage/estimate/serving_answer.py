@@ -111,9 +111,20 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     if o.draft_tokens is not None or o.draft_model:
         said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
         said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
+        if o.acceptance is None:
+            q.warn(
+                "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. --acceptance 0.7 says how many are."
+            )
         if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
             q.warn(f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts are taken to need no memory, as n-grams do.")  # fmt: skip
+    elif o.acceptance is not None:
+        raise InvalidPlan(
+            f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone."
+        )
     if o.lora_adapters is not None:
+        q.warn(
+            "adapters are counted in memory alone: the time of their products, which grows with those in use, is not in the times."
+        )
         said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
         said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
     elif o.lora_rank is not None:
@@ -306,6 +317,32 @@ def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> N
     if made.host.value > cluster.node.host_memory_bytes:
         question.warn(f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
                       f"{human(cluster.node.host_memory_bytes, 'bytes')}.")  # fmt: skip
+
+
+def warn_of_context(
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    made: ServingMemory,
+    usable: int,
+    tokens: float,
+    question: Question,
+) -> None:
+    """The verdict holds every request at the whole context, which few reach: what those of this load need, and whether the engine starts."""
+    if made.memory.value <= usable or tokens >= plan.context or not made.fullest.per_token.value:
+        return
+    needs, alone = (serving_memory(model, replace(plan, **change), cluster.accelerator).memory.value
+                    for change in ({"context": int(tokens)}, {"concurrency": plan.attention_data_parallel_size}))  # fmt: skip
+    starts = serving_runtime(plan.engine, plan.engine_version).queues and alone <= usable
+    if needs > usable and not starts:
+        return
+    said = (
+        f"the verdict holds {counted(plan.concurrency, 'requests')} of a replica at the whole context of {plan.context:,} tokens. With the {tokens:,.0f} tokens "
+        f"of a prompt and its answer they need {human(needs, 'bytes')}, which {'fits' if needs <= usable else 'does not fit either'}."
+    )
+    if starts:
+        said += f" {plan.engine} starts all the same, as one whole request fits, and lets those wait for which there is no room."
+    question.warn(said)
 
 
 def serving_slopes(made: ServingMemory) -> dict[str, float]:
