@@ -205,8 +205,8 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
         machines: Number = cluster.num_nodes
         if cluster.is_part_of_node:
             machines = e.machines_in_part(n=cluster.size, n_node=node.accelerators)
-            said = (f"energy is that of {cluster.accelerators_per_node} of the {node.accelerators} accelerators of {node.name}: the power of hosts, "
-                    "fans and network is shared evenly.",)  # fmt: skip
+            part = f"{cluster.accelerators_per_node} of the {node.accelerators} accelerators of {node.name}"
+            said = (f"energy is that of {part}: the power of hosts, fans and network is shared evenly.",)
         elif cluster.accelerators_per_node > node.accelerators:
             machines = -(-cluster.size // node.accelerators)
         source = _fact(node.sources.get("power_watts"), node.name)

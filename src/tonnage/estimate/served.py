@@ -17,6 +17,15 @@ from tonnage.estimate.serving_money import hour, prices
 from tonnage.estimate.serving_speed import Speed, serving_speed
 from tonnage.spec import Cluster, ServingPlan
 
+# None where answers have one token.
+OF_LATER_TOKENS = (
+    "tpot_seconds",
+    "itl_seconds",
+    "tokens_per_second_per_user",
+    "tpot_seconds_alone",
+    "tokens_per_second_alone",
+)
+
 
 class Served(Struct, frozen=True, kw_only=True, eq=False):
     """`figures` of the block `serving`; `bill` of an hour, and `speed`, None where the times are not known."""
@@ -41,6 +50,9 @@ def served(
     if speed is None:
         return Served(figures=figures)
     figures |= speed.figures
+    if wanted.load.output_tokens <= 1:
+        figures |= dict.fromkeys(OF_LATER_TOKENS)
+        question.warn("an answer of one token has no later ones, and no time of them.")
     if not speed.replica.clock.knows_prompts:
         return Served(figures=figures)
     figures |= service_level(plan, speed, wanted, question)

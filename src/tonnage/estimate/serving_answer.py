@@ -30,6 +30,7 @@ from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._serving_overhead import NO_CONTEXT
 from tonnage.estimate._static_share import static_share
+from tonnage.estimate.run_options import rate
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.formulas import serving as g
@@ -45,7 +46,7 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank", "storage_read_bandwidth", "host_bandwidth")  # fmt: skip
+          "lora_rank")  # fmt: skip
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 
 
@@ -82,7 +83,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
-        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
+        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=rate("host_bandwidth", o.host_bandwidth), **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
@@ -168,6 +169,10 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
             f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
         )
     q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
+    if o.engine_version:
+        q.warn(
+            "engine_version changes memory, limits and the command: times are those of the releases that were measured."
+        )
     share = o.gpu_memory_utilization
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
