@@ -239,6 +239,12 @@ def test_every_name_that_train_prints_as_a_default_is_explained(run):
     assert [name for name in taken if run("explain", name)[0] != 0] == []
 
 
+@pytest.mark.parametrize("name", ["TTFT", "tpot_seconds", "itl", "products", "kernels", "exchanges", "captured graphs", "usable_memory", "goodput_share", "frontier", "simulate"])  # fmt: skip
+def test_the_words_of_an_answer_of_serving_are_explained(run, name):
+    status, out, _ = run("explain", name)
+    assert status == 0 and "(word)" in out
+
+
 def test_what_a_word_refers_to_is_there_and_no_two_words_are_written_alike():
     load_formulas()
     written = [letters_of(each) for word in WORDS.values() for each in (word.name, *word.also)]

@@ -231,3 +231,12 @@ def test_unlike_or_unknown_accelerators_are_named(monkeypatch):
 def test_a_name_that_leaves_the_memory_open_says_which_is_taken(text, other, taken):
     assert other in cluster(text).note and f"{taken} is taken" in cluster(text).note
     assert cluster(taken).note == cluster("rtx-4090").note == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("cpu", "epyc-9654, epyc-9755"), ("apple", "m"), ("GPU", "more, or local")]
+)
+def test_a_kind_in_place_of_a_name_is_answered_with_names_of_that_kind(kind, names):
+    with pytest.raises(UnknownName, match="is a kind of accelerator, not a name") as raised:
+        cluster(kind)
+    assert names in str(raised.value)

@@ -11,7 +11,16 @@ from tonnage.catalogue import cluster
 from tonnage.catalogue.offers import offers
 from tonnage.catalogue.prices import Price
 from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate.money import BUILDING, POWER_SHARE, best_price, hourly, run_carbon, run_cost, run_energy
+from tonnage.estimate.money import (
+    BUILDING,
+    POWER_SHARE,
+    best_price,
+    hourly,
+    run_carbon,
+    run_cost,
+    run_energy,
+    usd_per_accelerator,
+)
 
 EIGHT = Price(provider="Somewhere", instance="8x", accelerator="H100-SXM-80GB", accelerators=8, region="all", kind="on-demand", usd_per_hour=24.0,
               price_per_hour=24.0, source="here", as_of="2026-11-21")  # fmt: skip
@@ -101,6 +110,28 @@ def test_the_best_price_of_a_cluster_is_of_machines_as_large_as_its_nodes():
     assert best_price(cluster("h100")).price.usd_per_accelerator_hour < whole.usd_per_accelerator_hour
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_a_part_of_a_node_is_rented_by_its_size_where_somebody_rents_that(size):
+    best = best_price(cluster(f"{size}xh100-sxm-80gb"))
+    assert best.price.accelerators == size
+    assert not any("whole machine" in said for said in run_cost(size, 3600, best.price).warnings)
+
+
+def test_two_accelerators_cost_less_than_the_node_that_they_are_a_part_of():
+    two, eight = (best_price(cluster(f"{size}xh100-sxm-80gb")) for size in (2, 8))
+    assert hourly(two.price).value < hourly(eight.price).value / 2
+    assert "of machines with as many accelerators as are used" in two.why
+
+
+def test_a_node_that_is_only_rented_whole_is_paid_whole_and_that_is_said():
+    one = cluster("mi355x")
+    best = best_price(one)
+    assert best.price.accelerators == 8
+    assert usd_per_accelerator(one, best.price) == best.price.usd_per_hour
+    said = " ".join(run_cost(1, 3600, best.price).warnings)
+    assert "is rented as a whole machine of 8 accelerators: 8 are paid for 1 that are used." in said
+
+
 def test_smaller_machines_are_taken_where_nobody_rents_larger_ones():
     assert best_price(cluster("8xrtx-3090")).price.accelerators == 1
 
@@ -154,6 +185,13 @@ def test_whole_nodes_draw_their_rated_power_times_a_share_that_was_measured():
     assert made.energy.value == pytest.approx(made.power.value * DAY * BUILDING)
     assert set(made.assumed) == {"power_share", "pue"} and "Latif2024" in made.assumed["power_share"]
     assert made.energy.basis == "rule" and not made.warnings
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_part_of_a_node_draws_its_part_of_the_power_and_that_is_said(size):
+    part, whole = run_energy(cluster(f"{size}xh100-sxm-80gb"), DAY), run_energy(cluster("8xh100-sxm-80gb"), DAY)
+    assert part.energy.value == pytest.approx(whole.energy.value * size / 8)
+    assert f"energy is that of {size} of the 8 accelerators" in part.warnings[0]
 
 
 def test_without_a_node_of_known_power_accelerators_are_counted_alone_and_that_is_said():

@@ -11,7 +11,7 @@ from tonnage import rules
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, UnknownName
 
 MODEL, ON = "llama-3.1-8b", "8xH100-SXM-80GB"
 SHORT = {"input_tokens": 500, "output_tokens": 200}
@@ -181,7 +181,8 @@ def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
     answer = ask(concurrency=4, tpot="1ms")
     assert answer.serving["service_level"]["bound_by"] == "tpot"
     assert value(answer, "users_at_service_level") == 0
-    assert answer.status == 0, "the status is that of the memory, as it is of a training run with a deadline"
+    assert answer.fits and answer.status == 3, "the memory suffices, and the load is not served as asked"
+    assert str(answer).startswith("fits, but the service level is not met: ")
     (said,) = [each for each in answer.warnings if "--tpot" in each]
     from tonnage.units import human
 
@@ -193,10 +194,59 @@ def test_more_requests_than_can_be_answered_have_no_time_to_the_first_token_and_
     assert answer.serving["ttft_seconds"] is None and answer.serving["end_to_end_seconds"] is None
     assert json.loads(json.dumps(answer.to_dict()))["serving"]["ttft_seconds"] is None
     assert any("the queue grows without end" in each for each in answer.warnings)
+    assert answer.fits and answer.status == 3 and str(answer).startswith("fits, but the queue grows without end: ")
+    assert ask(request_rate=1.0).status == 0
     needed = value(answer, "replicas_needed")
     most = value(answer, "largest_rate")
     assert 1000 / needed < most <= 1000 / (needed - 1)
     assert value(answer, "accelerators_needed") == 8 * needed
+
+
+@pytest.mark.parametrize(("users", "says"), [(64, "which fits"), (300, "which does not fit either")])
+def test_a_verdict_over_whole_contexts_says_what_the_load_itself_needs(users, says):
+    on = "h100-sxm-80gb"
+    answer = tonnage.serve(MODEL, on=on, context=8192, concurrency=users)
+    (said,) = [each for each in answer.warnings if "whole context of 8,192 tokens" in each]
+    assert answer.status == 3 and says in said and "vllm starts all the same" in said
+    load = tonnage.serve(MODEL, on=on, context=2048, concurrency=users)
+    assert load.fits == (says == "which fits")
+    from tonnage.units import human
+
+    assert human(load.needed_bytes, "bytes") in said
+
+
+def test_an_answer_of_one_token_has_no_time_of_later_ones():
+    answer = ask(output_tokens=1)
+    assert all(answer.serving[name] is None for name in ("tpot_seconds", "itl_seconds", "tokens_per_second_alone"))
+    assert value(answer, "end_to_end_seconds") == pytest.approx(value(answer, "ttft_seconds"))
+    assert "each later token" not in str(answer) and "an answer of one token has no later ones" in str(answer)
+    assert json.loads(json.dumps(answer.to_dict()))["serving"]["tpot_seconds"] is None
+
+
+def test_guesses_say_how_many_of_them_are_taken():
+    with pytest.raises(InvalidPlan, match="add draft_tokens or draft_model"):
+        ask(acceptance=0.7)
+    said = "acceptance is not said"
+    assert any(said in each for each in ask(draft_tokens=2).warnings)
+    assert not any(said in each for each in ask(draft_tokens=2, acceptance=0.7).warnings)
+
+
+def test_what_the_times_leave_out_is_said():
+    assert any("the time of their products" in each for each in ask(lora_adapters=2).warnings)
+    assert any(
+        "times are those of the releases that were measured" in each
+        for each in ask(engine="vllm", engine_version="0.11.0").warnings
+    )
+    assert not any("measured" in each or "products" in each for each in ask().warnings)
+
+
+@pytest.mark.parametrize("written", [80e9, 80_000_000_000, "80GB/s"])
+def test_a_rate_of_bytes_is_a_number_or_a_text_as_on_the_command_line(written):
+    host = {"engine": "llama.cpp", "weights": "q4_k_m", "layers_on_accelerator": 20}
+    assert ask(on="h100", host_bandwidth=written, **host).serving["tpot_seconds"].value == ask(on="h100", host_bandwidth=80e9, **host).serving["tpot_seconds"].value  # fmt: skip
+    assert value(ask(storage_read_bandwidth=written), "load_seconds") == value(ask(storage_read_bandwidth=80e9), "load_seconds")  # fmt: skip
+    with pytest.raises(InvalidInput, match="host_bandwidth must be more than 0"):
+        ask(host_bandwidth=-1.0)
 
 
 def test_the_longest_context_fits_and_one_token_more_does_not():
@@ -312,7 +362,7 @@ def test_what_runs_on_a_machine_fits_there_as_fast_as_serve_says():
     assert MODEL in names and "llama-3.1-70b" not in names
     for row in [row for row in found.runs if row.model in (MODEL, "qwen3-8b", "gemma-3-4b-pt")]:
         answer = tonnage.serve(
-            row.model, on="rtx-4060-ti", context=4096, weights=row.option or None, input_tokens=1024, output_tokens=1
+            row.model, on="rtx-4060-ti", context=4096, weights=row.option or None, input_tokens=1024, output_tokens=2
         )
         assert answer.fits and answer.needed_bytes == pytest.approx(row.needed_bytes, abs=1)
         assert value(answer, "tokens_per_second_alone") == pytest.approx(row.tokens_per_second, rel=1e-3)

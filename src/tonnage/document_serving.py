@@ -52,9 +52,9 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
     The times are means of the steady state under the load of the question; those `_alone` are of one user on an idle replica.
     `ttft_seconds` and `end_to_end_seconds` are null where more comes than can be answered; prices where nobody publishes one, energy where
-    no source gives the power. All but the cache and the loading is left out where the times of a plan or a machine are not known.
-    `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out where no run on such a machine is published.
-    `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
+    no source gives the power, times and rates of later tokens where an answer has one. All but the cache and the loading is left out where
+    the times of a plan or a machine are not known. `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out
+    where no run on such a machine is published. `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
     """
 
     kv_bytes_per_token: TermDocument | None = None

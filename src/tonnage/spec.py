@@ -124,6 +124,11 @@ class Cluster(Struct, frozen=True, kw_only=True):
         return self.num_nodes * self.accelerators_per_node
 
     @property
+    def is_part_of_node(self) -> bool:
+        """Whether fewer accelerators are used than each node has."""
+        return self.node is not None and self.accelerators_per_node < self.node.accelerators
+
+    @property
     def name(self) -> str:
         parts = [str(self.num_nodes)] if self.num_nodes > 1 else []
         if self.accelerators_per_node > 1 or parts:

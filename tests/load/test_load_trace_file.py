@@ -40,7 +40,19 @@ def test_moments_with_a_zone_are_told_apart(tmp_path):
 
 def test_the_columns_of_burstgpt_without_the_requests_that_failed(tmp_path):
     text = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,0,1087,Conversation log\n118,GPT-4,417,276,693,API log\n"
-    assert columns(read_requests(written(tmp_path, text)))[:3] == [[0, 113], [472, 417], [18, 276]]
+    requests = read_requests(written(tmp_path, text))
+    assert columns(requests)[:3] == [[0, 113], [472, 417], [18, 276]]
+    assert requests.note == "1 request of BurstGPT without an answer left out, which failed"
+
+
+def test_times_of_mooncake_are_milliseconds_and_ours_are_seconds(tmp_path):
+    """Mooncake's traces: {"timestamp": 3000, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]}."""
+    row = '{{"timestamp": {}, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47]}}\n'
+    theirs = read_requests(written(tmp_path, row.format(0) + row.format(3000), "mooncake.jsonl"))
+    assert columns(theirs)[:3] == [[0, 3], [6955, 6955], [52, 52]]
+    assert "milliseconds" in theirs.note
+    ours = read_requests(written(tmp_path, "timestamp,input_tokens,output_tokens\n0,10,5\n3000,10,5\n"))
+    assert columns(ours)[0] == [0, 3000] and not ours.note
 
 
 @pytest.mark.parametrize(
@@ -51,10 +63,14 @@ def test_the_columns_of_burstgpt_without_the_requests_that_failed(tmp_path):
         ("arrival_seconds,input_tokens,output_tokens\n1,2,-3\n", "line 2: output_tokens must be"),
         ("arrival_seconds,input_tokens,output_tokens\n1,2,1e400\n", "line 2: output_tokens must be"),
         ("arrival_seconds,input_tokens,output_tokens\n1,2.5,3\n", "line 2: input_tokens must be"),
-        ("arrival_seconds,input_tokens,output_tokens\nnoon,2,3\n", "line 2: arrival_seconds must be seconds"),
-        ("arrival_seconds,input_tokens,output_tokens\nnan,2,3\n", "line 2: arrival_seconds must be seconds"),
+        ("arrival_seconds,input_tokens,output_tokens\nnoon,2,3\n", "line 2: arrival_seconds must be seconds, 0 or more"),
+        ("arrival_seconds,input_tokens,output_tokens\nnan,2,3\n", "line 2: arrival_seconds must be seconds, 0 or more"),
         ("arrival_seconds,input_tokens,output_tokens\n1,2\n", "line 2: output_tokens is missing"),
         ("arrival_seconds,input_tokens,output_tokens,cached_tokens\n1,2,3,2\n", "line 2: cached_tokens must be fewer than input_tokens, 2. Got 2"),
+        ("arrival_seconds,input_tokens,output_tokens\n0,2,3\n-1,2,3\n", "line 3: arrival_seconds must be seconds, 0 or more"),
+        ("arrival_seconds,input_tokens,output_tokens\n0,2,3\n1,2,0\n", "line 3: output_tokens must be at least 1"),
+        ("arrival_seconds,input_tokens,output_tokens\n0,0,3\n", "line 2: input_tokens must be at least 1"),
+        ('{"timestamp": 0, "input_length": 2, "output_length": 0}\n', "line 1: output_tokens must be at least 1"),
         ("arrival_seconds,input_tokens,output_tokens\n", "no requests"),
         ('{"arrival_seconds": 1, "input_tokens": 2}\n', "line 1: output_tokens is missing"),
         ('{"arrival_seconds": 1,\n', "line 1: not JSON"),

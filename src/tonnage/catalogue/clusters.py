@@ -6,20 +6,21 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tonnage.catalogue import _files
+from tonnage.catalogue.accelerators import KINDS, accelerator_names
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
-from tonnage.catalogue.accelerators import accelerator_names
 from tonnage.catalogue.accelerators import load as load_accelerator
 from tonnage.catalogue.nodes import find as find_node
 from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
-from tonnage.errors import InvalidInput, shown
+from tonnage.errors import InvalidInput, UnknownName, shown
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Cluster, Node
 from tonnage.units import counted
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
+SHOWN = 8  # accelerators of a kind that an error lists
 LONGEST = 4096  # characters of a cluster's name, which may be a path
 
 
@@ -117,6 +118,12 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         raise InvalidInput(
             f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
+        )
+    if _files.key(name) in KINDS:
+        alike = [each for each in accelerator_names() if accelerator_named(each).kind == _files.key(name)]
+        more = f" and {len(alike) - SHOWN} more" if len(alike) > SHOWN else ""
+        raise UnknownName(
+            f"{shown(name)} is a kind of accelerator, not a name: take one of {', '.join(alike[:SHOWN])}{more}, or local, which is this machine."
         )
     raise unknown("accelerator or node", name, [*accelerator_names(), *node_names()],
                   [*_files.aliases("accelerators"), *_files.aliases("nodes")])  # fmt: skip

@@ -101,6 +101,8 @@ def hub_id(form: ModelFile, name: str) -> str:
 
     Case does not matter to the Hub.
     """
+    if f"{_files.key(name)}-hf" in (*form.aliases, form.name):  # the files of Llama 2 in the Hub's own form
+        name = f"{name}-hf"
     said, _, wanted = _files.key(name).rpartition("/")
     if said and said not in OF_MODELSCOPE:
         return form.hub if _files.key(name) == _files.key(form.hub) else name

@@ -39,7 +39,7 @@ CANNOT_WRITE, INTERRUPTED = 74, 130  # sysexits.h: EX_IOERR; a shell's 128 + SIG
 STATUSES = {
     0: "it fits; verbs without a verdict: done",
     2: "tight: what is usable lies inside the error band of the estimate",
-    3: "it does not fit",
+    3: "it does not fit; of serve also: a service level is not met, or more requests come than are answered",
     4: "not enough is known",
     64: "wrong usage or bad input",
     CANNOT_WRITE: "the answer cannot be written: the disk is full",

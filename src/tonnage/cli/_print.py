@@ -51,6 +51,14 @@ def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
     )
 
 
+def ready_to_plot(path: str | None) -> None:
+    """What is not installed is said before the work, not after it."""
+    if path is not None:
+        from tonnage.render.plot import check_extra
+
+        check_extra(path)
+
+
 def plotted(answer: Any, path: str | None) -> int:
     """The status: what keeps a plot from being written is said after the answer, and does not take it back."""
     if path is None:
@@ -95,11 +103,11 @@ def _emphasised(line: str) -> str:
 
     style = (
         "bold green"
-        if line.startswith("fits")
+        if line.startswith("fits:")
         else "bold red"
         if line.startswith("does not fit")
         else "bold yellow"
-        if line.startswith("tight")
+        if line.startswith(("tight", "fits, but"))
         else "bold"
     )
     held = StringIO()

@@ -95,7 +95,10 @@ def _found(name: str) -> dict[str, Any] | None:
 @cache
 def _options() -> dict[str, dict[str, Option]]:
     """Every option of the verbs whose answers print its name -> what it is to each of them."""
-    verbs = {"train": (*COMMON, *train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS), "serve": (*COMMON, *serve.OPTIONS)}
+    verbs = {
+        "train": (*COMMON, *train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS),
+        "serve": (*COMMON, *serve.OPTIONS, *serve.LOAD_OPTIONS, *serve.FRONTIER_OPTIONS),
+    }
     found: dict[str, dict[str, Option]] = {}
     for verb, options in verbs.items():
         for option in options:

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli import _serve_many as many
-    from tonnage.cli._print import plotted, print_answer
+    from tonnage.cli._print import plotted, print_answer, ready_to_plot
     from tonnage.estimate.answers import serve
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.load_options import LoadOptions
@@ -92,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     money = BillOptions(**o.values(arguments, MONEY_OPTIONS))
     asked = o.values(arguments, FRONTIER_OPTIONS)
     many.check(asked, arguments.plot)
+    ready_to_plot(arguments.plot)
     if asked.get("for_my_machine"):
         return many.my_machine(arguments, options, load, asked)
     model, machine, reserve = o.model_and_machine(arguments)

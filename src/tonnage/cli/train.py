@@ -106,12 +106,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.cli._print import plotted, print_answer
+    from tonnage.cli._print import plotted, print_answer, ready_to_plot
     from tonnage.estimate.answers import train
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.run_options import RunOptions
     from tonnage.estimate.training_options import TrainingOptions
 
+    ready_to_plot(arguments.plot)
     options = TrainingOptions(**o.values(arguments, OPTIONS))
     run = RunOptions(**o.values(arguments, RUN_OPTIONS))
     money = BillOptions(**o.values(arguments, BILL_OPTIONS))

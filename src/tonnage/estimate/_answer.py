@@ -13,6 +13,7 @@ from tonnage.estimate._host import HostMemory
 from tonnage.estimate.bill import Bill
 from tonnage.estimate.disks import Disks
 from tonnage.estimate.pipeline_boxes import StepSeconds
+from tonnage.estimate.unserved import unserved
 from tonnage.units import human
 
 
@@ -61,11 +62,20 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> int:
-        """0 it fits, 2 tight, 3 it does not fit, 4 not enough is known."""
-        return 2 if self.tight else {True: 0, False: 3, None: 4}[self.fits]
+        """0 it fits, 2 tight, 3 it does not fit, or fits and does not answer the load as asked, 4 not enough is known."""
+        if self.tight:
+            return 2
+        return 3 if self.fits and self.unserved else {True: 0, False: 3, None: 4}[self.fits]
+
+    @property
+    def unserved(self) -> str:
+        """Why a model that fits does not answer the load as asked; nothing where it does."""
+        return unserved(self.serving, self.question)
 
     def __repr__(self) -> str:
         verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
+        if self.fits and self.unserved:
+            verdict = f"fits, but {self.unserved}"
         model, on = self.question["model"]["value"], self.question["on"]["value"]
         sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
         return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"

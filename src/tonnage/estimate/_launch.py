@@ -9,6 +9,7 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.estimate._launch_model import draft_place, file_name, loaded
 from tonnage.estimate._launch_nodes import Spread, elsewhere, mpi, sglang_nodes, spread, vllm_nodes
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 from tonnage.units import GIB
 
@@ -42,7 +43,12 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
     found = loaded(model, plan, cluster.accelerator)
     start = Start(model=model, plan=plan, cluster=cluster, name=found.name, words=list(found.words), spread=spread(plan, cluster),
                   notes=list(found.notes))  # fmt: skip
-    command = WRITERS[plan.engine](start)
+    variable = (
+        serving_runtime(plan.engine, plan.engine_version).longer_variable
+        if plan.context > (model.context or plan.context)
+        else ""
+    )
+    command = f"{variable} {WRITERS[plan.engine](start)}".lstrip()
     return "\n".join([command, *(f"# {note}" for note in start.notes)])
 
 

@@ -24,7 +24,7 @@ from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.disks import disks
 from tonnage.estimate.load_options import LoadOptions, asked, lengths
 from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.run_options import RunOptions, rate
 from tonnage.estimate.served import served
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import (
@@ -158,7 +158,7 @@ def serve(
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
         slopes=serving_slopes(made), bill=found.bill,
-        serving={**serving_figures(model, made, plan, usable), **load_figures(made, plan, cluster, options.storage_read_bandwidth), **found.figures},
+        serving={**serving_figures(model, made, plan, usable), **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)), **found.figures},
         advice=tuple(moves), warnings=tuple(question.warnings),
     )  # fmt: skip
 

@@ -137,13 +137,13 @@ def bill(
 
 
 def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
-    """What the offer that `bill` takes costs for an accelerator and hour; None where no price is known."""
+    """What the offer that `bill` takes costs for an accelerator that is used and hour; None where no price is known."""
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     try:
         found = _best(cluster, options, rates).price
     except MissingDatum:
         return None
-    return float(money.hourly(found, rates).value / found.accelerators)
+    return money.usd_per_accelerator(cluster, found, rates)
 
 
 def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:

@@ -188,6 +188,8 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
 def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tuple[int, int]:
     if said.requests is not None:
         q.put("trace", load.trace, "given", f"{len(said.requests):,} requests")
+        if said.requests.note:
+            q.warn(f"trace: {said.requests.note}.")
         return (q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
                 q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"))  # fmt: skip
     if context < 2:

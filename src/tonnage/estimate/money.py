@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tonnage.breakdown import Term
-from tonnage.catalogue.offers import Rates, cheapest, compared, offers, rate
+from tonnage.catalogue.offers import Rates, cheapest, compared, in_usd, offers, rate
 from tonnage.catalogue.prices import DOLLARS, Price, is_stale, staleness
 from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.formula import Basis, Number, is_any
@@ -45,11 +45,13 @@ class RunEnergy(Struct, frozen=True, kw_only=True):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes if `whole`."""
+    """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes if `whole`;
+    `part`: the cluster is a part of a node."""
 
     price: Price
     among: int
     whole: bool
+    part: bool = False
 
     @property
     def why(self) -> str:
@@ -64,7 +66,7 @@ class Choice(Struct, frozen=True, kw_only=True):
         if one.index:
             which += ": what others paid, and nobody's offer"
         elif self.whole:
-            which += " of machines with as many accelerators as a node"
+            which += f" of machines with as many accelerators as {'are used' if self.part else 'a node'}"
         elif one.accelerators == 1:
             which += " priced by the accelerator: none of machines as large as a node could be compared"
         else:
@@ -78,7 +80,8 @@ def best_price(
     rates: Rates | None = None,
 ) -> Choice:  # fmt: skip
     """The cheapest offer for this cluster: of machines that hold as many accelerators as its nodes, where there are such, else of smaller.
-    An index is no offer, and is taken where there is none.
+    Of the first, all that is rented is compared: one accelerator of eight is dear that is only rented with the other seven. An index is no
+    offer, and is taken where there is none.
 
     MissingDatum where no price is known, or none in a currency that has a rate.
     """
@@ -92,8 +95,19 @@ def best_price(
                            "<config directory>/prices/, or give it.")  # fmt: skip
     whole = [price for price in found if price.accelerators >= cluster.accelerators_per_node and not price.index]
     payable = [price for price in whole if price.currency == DOLLARS or price.currency in (rates or {})]
-    chosen = payable or found
-    return Choice(price=cheapest(chosen, rates), among=len(compared(chosen, rates)), whole=bool(payable))
+    if not payable:
+        return Choice(price=cheapest(found, rates), among=len(compared(found, rates)), whole=False)
+    among = compared(payable, rates)
+    best = min(
+        among, key=lambda price: in_usd(price, rates) * c.machines_billed(n=cluster.size, n_node=price.accelerators)
+    )
+    return Choice(price=best, among=len(among), whole=True, part=cluster.is_part_of_node)
+
+
+def usd_per_accelerator(cluster: Cluster, price: Price, rates: Rates | None = None) -> float:
+    """What each accelerator that is used costs an hour, with those that are rented beside it."""
+    paid = c.machines_billed(n=cluster.size, n_node=price.accelerators) * price.accelerators
+    return float(hourly(price, rates).value / price.accelerators * (paid / cluster.size))
 
 
 def run_cost(
@@ -141,6 +155,16 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
         made.append(
             f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share its fast links."
         )
+    if is_any(num_accelerators % price.accelerators > 0):
+        paid = c.machines_billed(n=num_accelerators, n_node=price.accelerators) * price.accelerators
+        counted = (
+            ""
+            if hasattr(num_accelerators, "shape")
+            else f": {paid:,.0f} are paid for {num_accelerators:,.0f} that are used"
+        )
+        made.append(
+            f"{price.provider} {price.instance} is rented as a whole machine of {price.accelerators} accelerators{counted}."
+        )
     if price.note:
         made.append(f"{price.provider} {price.instance}: {price.note}.")
     return made  # fmt: skip
@@ -155,7 +179,8 @@ def run_energy(
     """Power of the cluster and the energy that its building takes up in `seconds`.
 
     power_share [0 to 1]: of the rated power that is drawn; pue [at least 1]: power of the building for a watt of the machines. Where the
-    catalogue knows the node's power, whole nodes are counted; else accelerators alone. MissingDatum where neither is known.
+    catalogue knows the node's power, nodes are counted, of one that is used in part the part; else accelerators alone. MissingDatum where
+    neither is known.
     """
     _not_negative("seconds", seconds)
     assumed = {}
@@ -176,25 +201,22 @@ def run_energy(
 def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
     node, chip = cluster.node, cluster.accelerator
     if node is not None and node.power_watts:
-        machines = (
-            cluster.num_nodes
-            if cluster.accelerators_per_node <= node.accelerators
-            else -(-cluster.size // node.accelerators)
-        )
-        return Term.of(
-            "power",
-            e.machines_power,
-            source=_fact(node.sources.get("power_watts"), node.name),
-            nodes=machines,
-            pw=node.power_watts,
-            u=share,
-        ), ()
+        said: tuple[str, ...] = ()
+        machines: Number = cluster.num_nodes
+        if cluster.is_part_of_node:
+            machines = e.machines_in_part(n=cluster.size, n_node=node.accelerators)
+            part = f"{cluster.accelerators_per_node} of the {node.accelerators} accelerators of {node.name}"
+            said = (f"energy is that of {part}: the power of hosts, fans and network is shared evenly.",)
+        elif cluster.accelerators_per_node > node.accelerators:
+            machines = -(-cluster.size // node.accelerators)
+        source = _fact(node.sources.get("power_watts"), node.name)
+        return Term.of("power", e.machines_power, source=source, nodes=machines, pw=node.power_watts, u=share), said
     if not chip.tdp_watts:
         raise MissingDatum(
             f"no source says what {chip.name} draws: give its power as a node of your own with power_watts."
         )
-    said = f"{chip.name} is counted by its own power ({chip.tdp_watts:g} W): hosts, fans and network come on top, and no source says how much."
-    return Term.of("power", e.accelerators_power, source=_fact(chip.fact("tdp_watts"), chip.name), n=cluster.size, pw=chip.tdp_watts, u=share), (said,)  # fmt: skip
+    alone = f"{chip.name} is counted by its own power ({chip.tdp_watts:g} W): hosts, fans and network come on top, and no source says how much."
+    return Term.of("power", e.accelerators_power, source=_fact(chip.fact("tdp_watts"), chip.name), n=cluster.size, pw=chip.tdp_watts, u=share), (alone,)  # fmt: skip
 
 
 def _fact(fact: object, name: str) -> str:

@@ -11,10 +11,20 @@ from tonnage.estimate.bill import Bill, BillOptions
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.service_level import service_level
 from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.serving_answer import warn_of_context
 from tonnage.estimate.serving_limits import longest_context
 from tonnage.estimate.serving_money import hour, prices
 from tonnage.estimate.serving_speed import Speed, serving_speed
 from tonnage.spec import Cluster, ServingPlan
+
+# None where answers have one token.
+OF_LATER_TOKENS = (
+    "tpot_seconds",
+    "itl_seconds",
+    "tokens_per_second_per_user",
+    "tpot_seconds_alone",
+    "tokens_per_second_alone",
+)
 
 
 class Served(Struct, frozen=True, kw_only=True, eq=False):
@@ -34,10 +44,15 @@ def served(
     if any(rank.per_token.value for rank in made.ranks):
         figures["longest_context"] = longest_context(model, plan, cluster, made, usable)
     figures["launch"] = launch_command(model, plan, cluster)
+    tokens = wanted.load.input_tokens + wanted.load.output_tokens
+    warn_of_context(model, plan, cluster, made, usable, float(tokens), question)
     speed = serving_speed(model, plan, cluster, made, usable, wanted, question)
     if speed is None:
         return Served(figures=figures)
     figures |= speed.figures
+    if wanted.load.output_tokens <= 1:
+        figures |= dict.fromkeys(OF_LATER_TOKENS)
+        question.warn("an answer of one token has no later ones, and no time of them.")
     if not speed.replica.clock.knows_prompts:
         return Served(figures=figures)
     figures |= service_level(plan, speed, wanted, question)

@@ -32,6 +32,7 @@ from tonnage.estimate._machine import arithmetic_of, warn_of_machine
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._serving_overhead import NO_CONTEXT
 from tonnage.estimate._static_share import static_share
+from tonnage.estimate.run_options import rate
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.formulas import serving as g
@@ -47,7 +48,7 @@ GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
 MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank", "storage_read_bandwidth", "host_bandwidth")  # fmt: skip
+          "lora_rank")  # fmt: skip
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 
 
@@ -85,7 +86,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
         kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
         max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
-        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=o.host_bandwidth, **_on_host(model, o, q), **_beside(model, o, q),
+        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=rate("host_bandwidth", o.host_bandwidth), **_on_host(model, o, q), **_beside(model, o, q),
     )  # fmt: skip
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
@@ -115,9 +116,20 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     if o.draft_tokens is not None or o.draft_model:
         said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
         said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
+        if o.acceptance is None:
+            q.warn(
+                "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. --acceptance 0.7 says how many are."
+            )
         if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
             q.warn(f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts are taken to need no memory, as n-grams do.")  # fmt: skip
+    elif o.acceptance is not None:
+        raise InvalidPlan(
+            f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone."
+        )
     if o.lora_adapters is not None:
+        q.warn(
+            "adapters are counted in memory alone: the time of their products, which grows with those in use, is not in the times."
+        )
         said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
         said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
     elif o.lora_rank is not None:
@@ -161,6 +173,10 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
             f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
         )
     q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
+    if o.engine_version:
+        q.warn(
+            "engine_version changes memory, limits and the command: times are those of the releases that were measured."
+        )
     share = o.gpu_memory_utilization
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
@@ -227,7 +243,11 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
         raise MissingDatum(f"{model.name} names no context. Say one: --context 8k.")
     context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
-        rule = f" {engine.longer}; the longest valid one is {model.context}." if engine.longer else ""
+        rule = (
+            f" {engine.longer}, refuses it unless {engine.longer_variable}; the longest valid one is {model.context}."
+            if engine.longer
+            else ""
+        )
         q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.{rule}")
     return int(context)
 
@@ -314,6 +334,32 @@ def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> N
     if made.host.value > cluster.node.host_memory_bytes:
         question.warn(f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
                       f"{human(cluster.node.host_memory_bytes, 'bytes')}.")  # fmt: skip
+
+
+def warn_of_context(
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    made: ServingMemory,
+    usable: int,
+    tokens: float,
+    question: Question,
+) -> None:
+    """The verdict holds every request at the whole context, which few reach: what those of this load need, and whether the engine starts."""
+    if made.memory.value <= usable or tokens >= plan.context or not made.fullest.per_token.value:
+        return
+    needs, alone = (serving_memory(model, replace(plan, **change), cluster.accelerator).memory.value
+                    for change in ({"context": int(tokens)}, {"concurrency": plan.attention_data_parallel_size}))  # fmt: skip
+    starts = serving_runtime(plan.engine, plan.engine_version).queues and alone <= usable
+    if needs > usable and not starts:
+        return
+    said = (
+        f"the verdict holds {counted(plan.concurrency, 'requests')} of a replica at the whole context of {plan.context:,} tokens. With the {tokens:,.0f} tokens "
+        f"of a prompt and its answer they need {human(needs, 'bytes')}, which {'fits' if needs <= usable else 'does not fit either'}."
+    )
+    if starts:
+        said += f" {plan.engine} starts all the same, as one whole request fits, and lets those wait for which there is no room."
+    question.warn(said)
 
 
 def serving_slopes(made: ServingMemory) -> dict[str, float]:

@@ -55,5 +55,5 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     acceptance: float | None = None
     lora_adapters: int | None = None
     lora_rank: int | None = None
-    storage_read_bandwidth: int | None = None
-    host_bandwidth: int | None = None
+    storage_read_bandwidth: float | str | None = None
+    host_bandwidth: float | str | None = None

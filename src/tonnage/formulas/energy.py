@@ -10,6 +10,16 @@ def machines_power(nodes, pw, u):
 
 
 @formula(
+    unit="machines",
+    source="Patterson2021, the equations of energy and of CO2e",
+    assumes="accelerators of a machine draw alike, and others use those that are left",
+)
+def machines_in_part(n, n_node):
+    """Machines of n_node accelerators that n accelerators are, a part of one counted as a part."""
+    return n / n_node
+
+
+@formula(
     unit="watts",
     source="Patterson2021, the equations of energy and of CO2e",
     assumes="accelerators alone: hosts, fans and network are left out",

@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.breakdown import Term
 from tonnage.estimate.ownership import when_it_pays
+from tonnage.estimate.unserved import unserved
 from tonnage.render.serving import serving_ends, serving_lines
 from tonnage.units import human
 
@@ -66,7 +67,8 @@ def verdict_line(document: Mapping[str, Any]) -> str:
     if verdict["fits"] is None:
         return f"not enough is known: {what} needs at least {sizes}"
     if verdict["fits"]:
-        return f"fits: {what} needs {sizes} ({_share(needed, high, usable)})"
+        but = unserved(document.get("serving", {}), question)
+        return f"fits{f', but {but}' if but else ''}: {what} needs {sizes} ({_share(needed, high, usable)})"
     return f"does not fit: {what} needs {sizes} ({human(needed - usable, 'bytes')} too much)"
 
 

@@ -57,7 +57,8 @@ NEWEST = ServingRuntime(
     split="rest last",
     mixes_prompts=False,  # unless --enable-mixed-chunk
     vocabulary_multiple=64,  # sglang/srt/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
-    longer="SGLang, sglang/srt/configs/model_config.py, refuses it unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
+    longer="SGLang, sglang/srt/configs/model_config.py",
+    longer_variable="SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
 )  # fmt: skip
 
 

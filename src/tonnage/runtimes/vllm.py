@@ -80,7 +80,8 @@ NEWEST = ServingRuntime(
         "nvfp4": "nvfp4",
     },
     kv_cache_source="vLLM, vllm/config/cache.py: CacheDType",
-    longer="vLLM, vllm/config/model.py, refuses it unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
+    longer="vLLM, vllm/config/model.py",
+    longer_variable="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
     # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them, or FlashInfer's two in their place
     logits_bytes=14,
     sampled_streams=2,

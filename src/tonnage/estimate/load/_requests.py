@@ -19,7 +19,7 @@ class Requests(Struct, frozen=True, kw_only=True, eq=False):
     """Requests in the order in which they come: arrays with one entry each.
 
     `users`: how many there are who send the next one when an answer ends; None: each comes at its second of `arrival`.
-    `cached`: tokens of each prompt that the engine has already; they take their place in the cache like the others.
+    `cached`: tokens of each prompt that the engine has already; they take their place in the cache like the others. `note`: how a file was read.
     """
 
     arrival: "Numbers"
@@ -27,6 +27,7 @@ class Requests(Struct, frozen=True, kw_only=True, eq=False):
     output_tokens: "Numbers"
     cached: "Numbers"
     users: int | None = None
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.input_tokens)

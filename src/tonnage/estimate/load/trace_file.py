@@ -1,7 +1,8 @@
 """Requests of a file: when each came, and how long its prompt and its answer are. CSV with a header, or JSON, an object a line.
 
 Known columns are ours (arrival_seconds, input_tokens, output_tokens, and cached_tokens), those of the Azure traces
-(TIMESTAMP, ContextTokens, GeneratedTokens), and those of BurstGPT (Timestamp, Request tokens, Response tokens).
+(TIMESTAMP, ContextTokens, GeneratedTokens), those of BurstGPT (Timestamp, Request tokens, Response tokens), and those of Mooncake
+(timestamp in milliseconds, input_length, output_length).
 """
 
 import csv
@@ -10,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from msgspec import Struct
+
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate.load._requests import Requests
+from tonnage.units import counted
 
 # ours -> how others write it
 _COLUMNS = {
@@ -21,34 +25,69 @@ _COLUMNS = {
     "cached_tokens": ("cached_tokens",),
 }
 _NEEDED = ("arrival_seconds", "input_tokens", "output_tokens")
+# The other form that counts from a moment in another unit, and the one that writes requests without an answer.
+_MOONCAKE = frozenset({"timestamp", "input_length", "output_length"})
+_BURSTGPT = frozenset({"timestamp", "request tokens", "response tokens"})
+MILLISECONDS = "timestamp, input_length and output_length are Mooncake's columns, whose times are milliseconds"
+
+
+class _Row(Struct, frozen=True):
+    """Fields of a line by our names, and those who write them so."""
+
+    line: int
+    fields: dict[str, object]
+    is_mooncake: bool
+    is_burstgpt: bool
 
 
 def read_requests(path: Path | str) -> Requests:
-    """The requests of a file, in order of arrival, from second 0 on. Those without an answer (BurstGPT's failures) are left out."""
+    """The requests of a file, in order of arrival, from second 0 on. BurstGPT's failures, which have no answer, are left out; `note` says what
+    was taken as something."""
     import numpy as np
 
     path = Path(path)
     found: list[tuple[float, int, int, int]] = []
-    for line, row in _rows(path):
-        where = f"{path}: line {line}"
-        arrival = _seconds(_field(row, "arrival_seconds", where), where)
-        prompt, answer = (_count(_field(row, name, where), name, where) for name in ("input_tokens", "output_tokens"))
-        cached = _count(row.get("cached_tokens", 0), "cached_tokens", where)
-        if cached >= prompt > 0:
-            raise InvalidInput(f"{where}: cached_tokens must be fewer than input_tokens, {prompt}. Got {cached}.")
-        if prompt and answer:
-            found.append((arrival, prompt, answer, cached))
+    failed, milliseconds = 0, False
+    for row in _rows(path):
+        request = _request(row, f"{path}: line {row.line}")
+        milliseconds = milliseconds or row.is_mooncake
+        if request is None:
+            failed += 1
+        else:
+            found.append(request)
     if not found:
         raise InvalidInput(f"{path}: no requests.")
     found.sort(key=lambda row: row[0])
     times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
+    notes = [MILLISECONDS] if milliseconds else []
+    if failed:
+        notes.append(f"{counted(failed, 'requests')} of BurstGPT without an answer left out, which failed")
     return Requests(
-        arrival=times - times[0], input_tokens=prompts, output_tokens=answers, cached=cached_tokens, users=None
+        arrival=times - times[0], input_tokens=prompts, output_tokens=answers, cached=cached_tokens, users=None, note="; ".join(notes)
+    )  # fmt: skip
+
+
+def _request(row: _Row, where: str) -> tuple[float, int, int, int] | None:
+    """Arrival [seconds], prompt, answer and what is cached of the prompt; None of a request that failed."""
+    arrival = _seconds(_field(row.fields, "arrival_seconds", where), where) / (1000 if row.is_mooncake else 1)
+    prompt, answer = (
+        _count(_field(row.fields, name, where), name, where) for name in ("input_tokens", "output_tokens")
     )
+    cached = _count(row.fields.get("cached_tokens", 0), "cached_tokens", where)
+    if cached >= prompt > 0:
+        raise InvalidInput(f"{where}: cached_tokens must be fewer than input_tokens, {prompt}. Got {cached}.")
+    if row.is_burstgpt and not answer:
+        return None
+    for name, value in (("input_tokens", prompt), ("output_tokens", answer)):
+        if not value:
+            raise InvalidInput(
+                f"{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0."
+            )
+    return arrival, prompt, answer, cached
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """(number of the line, its fields by our names)."""
+def _rows(path: Path) -> Iterator[_Row]:
+    """Every line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -58,7 +97,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     yield from _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)
 
 
-def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _json_rows(path: Path, text: str) -> Iterator[_Row]:
     for line, written in enumerate(text.splitlines(), start=1):
         if not written.strip():
             continue
@@ -68,10 +107,10 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, object]]]
             raise InvalidInput(f"{path}: line {line}: not JSON ({getattr(error, 'msg', 'too deep')}).") from None
         if not isinstance(fields, dict):
             raise InvalidInput(f"{path}: line {line}: must be an object. Got {shown(fields)}.")
-        yield line, _ours(fields)
+        yield _row(line, fields)
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
     reader = csv.reader(text.splitlines())
     try:
         header = next(reader, [])
@@ -83,9 +122,14 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, object]]]:
             )
         for row in reader:
             if row:
-                yield reader.line_num, _ours(dict(zip(header, row, strict=False)))
+                yield _row(reader.line_num, dict(zip(header, row, strict=False)))
     except csv.Error as error:
         raise InvalidInput(f"{path}: line {reader.line_num}: not CSV ({error}).") from None
+
+
+def _row(line: int, fields: Mapping[str, object]) -> _Row:
+    names = {str(name).strip().lower() for name in fields}
+    return _Row(line, _ours(fields), names >= _MOONCAKE, names >= _BURSTGPT)
 
 
 def _ours(fields: Mapping[str, object]) -> dict[str, object]:
@@ -114,7 +158,7 @@ def _seconds(value: object, where: str) -> float:
     text = str(value).strip()
     try:
         number = float(text)
-        if abs(number) < 1e15:
+        if 0 <= number < 1e15:
             return number
     except ValueError:
         whole, _point, rest = text.partition(".")
@@ -124,7 +168,7 @@ def _seconds(value: object, where: str) -> float:
             return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() - _offset(moment)  # noqa: DTZ001
         except ValueError:
             pass
-    raise InvalidInput(f"{where}: arrival_seconds must be seconds or a moment such as 2023-11-16 18:17:03.98. Got {shown(value)}.")  # fmt: skip
+    raise InvalidInput(f"{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 18:17:03.98. Got {shown(value)}.")  # fmt: skip
 
 
 def _offset(moment: datetime) -> float:

@@ -11,6 +11,23 @@ ENDINGS = (".html", ".png", ".svg")
 LONGEST = 300  # letters of a path in an error
 
 
+def check_extra(path: str | os.PathLike[str] | None) -> None:
+    """Before a long run: InvalidInput where a picture is asked for and what draws it is not installed."""
+    ending = Path(path or "").suffix.lower()
+    modules = ("plotly.offline",) if ending == ".html" else ("plotly", "kaleido")
+    if ending in ENDINGS and not all(map(_is_installed, modules)):
+        raise InvalidInput(f"--plot: {NEEDS_PLOTLY}")
+
+
+def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # without its parent; a module that is kept from being imported
+        return False
+
+
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
     """Write the pictures of an answer of `train` or `serve`, or of a frontier; the ending of `path` says the format. InvalidInput where that cannot be done."""
     file = Path(path)
