@@ -17,6 +17,7 @@ from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate._serving_moves import Case, speed_moves
+from tonnage.estimate._serving_notes import warn_of_blocks, warn_of_gguf, warn_of_host
 from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import BillOptions, bill
@@ -31,9 +32,6 @@ from tonnage.estimate.serving_answer import (
     serving_figures,
     serving_plan,
     serving_slopes,
-    warn_of_blocks,
-    warn_of_gguf,
-    warn_of_host,
 )
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import TrainingMemory, training_memory

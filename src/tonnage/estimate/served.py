@@ -7,11 +7,11 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.estimate._launch import launch_command
 from tonnage.estimate._question import Question
+from tonnage.estimate._serving_notes import warn_of_context
 from tonnage.estimate.bill import Bill, BillOptions
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.service_level import service_level
 from tonnage.estimate.serving import ServingMemory
-from tonnage.estimate.serving_answer import warn_of_context
 from tonnage.estimate.serving_limits import longest_context
 from tonnage.estimate.serving_money import hour, prices
 from tonnage.estimate.serving_speed import Speed, serving_speed

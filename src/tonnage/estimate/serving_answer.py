@@ -17,7 +17,6 @@ from tonnage.estimate._checks import (
     expert_counts,
 )
 from tonnage.estimate._engine_checks import (
-    FLOATS,
     check_cache,
     check_format,
     check_heads,
@@ -37,15 +36,11 @@ from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
-from tonnage.quantization import FILE_TYPES
 from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import counted, human
 
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
-
-
-MUCH_MORE = 1.5  # times what is kept
 COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
           "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
           "lora_rank")  # fmt: skip
@@ -302,64 +297,6 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
     if found.startswith("kv-"):
         q.warn(f"kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.")
     return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
-
-
-def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None:
-    """Where an engine sets aside much more than a request's keys and values, people look for the reason."""
-    rank = made.fullest
-    if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
-        question.warn(
-            f"{engine} sets aside {human(rank.per_request.value, 'bytes')} of cache for a request that keeps {human(rank.kept.value, 'bytes')}: "
-            "its blocks hold layers of several kinds, and a window also the tokens in flight. A smaller --max-num-batched-tokens helps."
-        )
-
-
-def warn_of_gguf(plan: ServingPlan, made: ServingMemory, question: Question) -> None:
-    """GGUF files under an engine that does not keep them as they are."""
-    engine = serving_runtime(plan.engine, plan.engine_version)
-    if made.stored.name not in FILE_TYPES or made.stored.name in FLOATS or engine.gguf:
-        return
-    if plan.engine == "transformers":
-        question.warn("transformers turns GGUF weights into 16 bits when it loads them; they are counted as stored. --engine llama.cpp keeps them.")  # fmt: skip
-    else:
-        question.warn(
-            f"GGUF is judged as {plan.engine} would run it; --engine llama.cpp is what most people run it with."
-        )
-
-
-def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> None:
-    """Host memory that the engine needs and the node does not have."""
-    if made.host is None or cluster.node is None or cluster.node.host_memory_bytes is None:
-        return
-    if made.host.value > cluster.node.host_memory_bytes:
-        question.warn(f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
-                      f"{human(cluster.node.host_memory_bytes, 'bytes')}.")  # fmt: skip
-
-
-def warn_of_context(
-    model: Model,
-    plan: ServingPlan,
-    cluster: Cluster,
-    made: ServingMemory,
-    usable: int,
-    tokens: float,
-    question: Question,
-) -> None:
-    """The verdict holds every request at the whole context, which few reach: what those of this load need, and whether the engine starts."""
-    if made.memory.value <= usable or tokens >= plan.context or not made.fullest.per_token.value:
-        return
-    needs, alone = (serving_memory(model, replace(plan, **change), cluster.accelerator).memory.value
-                    for change in ({"context": int(tokens)}, {"concurrency": plan.attention_data_parallel_size}))  # fmt: skip
-    starts = serving_runtime(plan.engine, plan.engine_version).queues and alone <= usable
-    if needs > usable and not starts:
-        return
-    said = (
-        f"the verdict holds {counted(plan.concurrency, 'requests')} of a replica at the whole context of {plan.context:,} tokens. With the {tokens:,.0f} tokens "
-        f"of a prompt and its answer they need {human(needs, 'bytes')}, which {'fits' if needs <= usable else 'does not fit either'}."
-    )
-    if starts:
-        said += f" {plan.engine} starts all the same, as one whole request fits, and lets those wait for which there is no room."
-    question.warn(said)
 
 
 def serving_slopes(made: ServingMemory) -> dict[str, float]:
