@@ -7,7 +7,9 @@ and it is asked again after each fit. So a fit is least squares over seconds of 
 """
 
 import argparse
+import json
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, median
 
@@ -205,14 +207,17 @@ def bands(found) -> dict[str, tuple[float, float, int]]:
     return made
 
 
-def written(rates: ServingRates, lines: list[str], found: dict[str, tuple[float, float, int]], rows: int) -> str:
+def written(
+    rates: ServingRates, lines: list[str], found: dict[str, tuple[float, float, int]], rows: Sequence[Case]
+) -> str:
     count = (
         len(CORE)
         + len(OF_ENGINE) * len(ENGINES)
         + sum(len(OTHERS[engine]) for engine in OTHERS if engine in rates.engines)
     )
     out = ["# Made by scripts/fit_serving.py from validation/infer_speed.yaml. Errors in percent of what was measured:", *(f"# {each}" for each in lines), "#",
-           "# Fixed:", *(f"# {each}" for each in FIXED), "", f'fitted = "{count} rates on {rows} rows"']  # fmt: skip
+           "# Fixed:", *(f"# {each}" for each in FIXED), "", f'fitted = "{count} rates on {len(rows)} rows"']  # fmt: skip
+    out += [f"generations = {json.dumps(sorted({each.asked.cluster.accelerator.generation for each in rows}))}"]
     out += [f"{name} = {getattr(rates, name):.4g}" for name in (*CORE, "product", "attention", "reduce")]
     for engine, own in rates.engines.items():
         out += [
@@ -238,7 +243,7 @@ def main() -> None:
     print(len(core), "rows of three engines,", len(others), "of others")
     rates = all_rates(core, others, keep_core=arguments.others)
     lines = report(errors(every, rates), "seen")
-    print(written(rates, lines, {}, len(core) + len(others)))
+    print(written(rates, lines, {}, [*core, *others]))
     if arguments.cells:
         for name, pairs in errors(every, rates).items():
             groups = defaultdict(list)
@@ -256,7 +261,7 @@ def main() -> None:
             if each.startswith("# ") and "left out" in each
         ]
         found = {name: (band.low, band.high, band.rows) for name, band in serving_rates().bands.items()}
-        WHERE.write_text(written(rates, lines + kept, found, len(core) + len(others)))
+        WHERE.write_text(written(rates, lines + kept, found, [*core, *others]))
     if arguments.quick or arguments.others:
         return
     cells = left_out(core, others, lambda case: case.asked.cell, 6)
@@ -265,7 +270,7 @@ def main() -> None:
         left_out(core, others, lambda case: case.asked.cluster.accelerator.generation), "generations left out"
     )
     lines += report(left_out(core, [], lambda case: case.plan.engine), "engines left out")
-    WHERE.write_text(written(rates, lines, bands(cells), len(core) + len(others)))
+    WHERE.write_text(written(rates, lines, bands(cells), [*core, *others]))
     print("\n".join(lines))
 
 

@@ -41,3 +41,13 @@ def test_eager_engines_say_that_nobody_measured_them():
 def test_times_of_what_does_not_fit_are_said_to_be_so():
     answer = tonnage.serve("llama-3.1-70b", on="rtx-4090", weights="q4_k_m", context=4096)
     assert answer.fits is False and warned(answer, "it does not fit")
+
+
+@pytest.mark.parametrize(("on", "has_rows"), [("rtx-4090", True), (ON, True), ("mi300x", False)])
+def test_times_have_a_band_where_machines_like_these_were_measured_and_a_note_where_none_was(on, has_rows):
+    answer = tonnage.serve("llama-3.1-8b", on=on, context=4096, concurrency=4, weights="fp8")
+    assert ("tpot_band" in answer.serving) is has_rows
+    assert warned(answer, "nobody published runs") is not has_rows
+    if has_rows:
+        low, high = answer.serving["tpot_band"]
+        assert low < answer.serving["tpot_seconds"].value < high

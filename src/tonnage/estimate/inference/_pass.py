@@ -47,7 +47,8 @@ class PassTime:
                 f"no source gives the memory bandwidth of {self.chip.name}: the time of a pass needs it."
             )
         self.bandwidth = self.chip.memory.bytes_per_second
-        self.shares, self.is_measured = training_rates().of(self.chip.generation)
+        self.shares, _ = training_rates().of(self.chip.generation)
+        self.is_measured = self.chip.generation in rates.generations
         self.own = training_rates().chips.get(self.chip.name, {})
         self.network = Network(cluster)
         self.engine = rates.engine(plan.engine)

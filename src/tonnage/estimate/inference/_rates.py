@@ -41,6 +41,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing (launches of them where no graph replays: `mixture_launches`, those around latent attention `latent_launches`), `other`, `reduce` of an all-reduce.
     `packed`: share of `weights` that products reach whose weights are expanded first.
     `products`: share of the peak over that of training's large products, `experts` of those of experts over that. `engines`: by name, others as `generic`.
+    `generations`: of accelerators with rows.
     """
 
     weights: float
@@ -59,6 +60,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     engines: Mapping[str, Engine] = {}
     bands: Mapping[str, Band] = {}
     fitted: str = ""
+    generations: tuple[str, ...] = ()
 
     def engine(self, name: str) -> Engine:
         """Of this engine, or of one that nobody measured."""
