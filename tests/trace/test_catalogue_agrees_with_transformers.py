@@ -12,7 +12,7 @@ from tonnage.catalogue.models import ModelFile, load
 ELSEWHERE = {
     "ArcticForCausalLM", "BaiChuanForCausalLM", "BaichuanForCausalLM", "ChatGLMModel", "DeciLMForCausalLM", "DeepseekForCausalLM",
     "Grok1ModelForCausalLM", "InternLM2ForCausalLM", "InternLM3ForCausalLM", "KimiK25ForConditionalGeneration",
-    "KimiK3ForConditionalGeneration", "MPTForCausalLM", "MiMoForCausalLM", "QWenLMHeadModel", "Step3p7FlashForCausalLM",
+    "KimiK3ForConditionalGeneration", "KimiVLForConditionalGeneration", "MPTForCausalLM", "MiMoForCausalLM", "QWenLMHeadModel", "Step3p7FlashForCausalLM",
 }  # fmt: skip
 # Its vision tower needs timm and pillow.
 NEEDS_TIMM = {"Gemma3nForConditionalGeneration"}
