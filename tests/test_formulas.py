@@ -37,7 +37,7 @@ def test_a_formula_gives_an_array_what_it_gives_each_number(name):
     if "exp" in chosen.text or chosen.text.count("**") > 2:
         np.testing.assert_allclose(together, one_by_one, rtol=1e-13)
     elif "**" in chosen.text:
-        np.testing.assert_allclose(together, one_by_one, rtol=2e-15)
+        np.testing.assert_allclose(together, one_by_one, rtol=1e-15)
     else:
         assert np.array_equal(together, one_by_one)
 

@@ -340,8 +340,7 @@ def test_llama_7b_on_eight_a800_takes_what_was_published_with_its_optimizer_on_t
     """Sequences a second of 64 (gist.github.com/chenyaofo/d4cd6a20ab4b95cb3a49491747e2139a): 12 GB/s of the node explain ZeRO-3, and ZeRO-2 is near."""
     said = {"model": "llama-7b", "machine": "8xA800-SXM-80GB", "runtime": "deepspeed", "zero_stage": zero, "micro_batch_size": micro,
             "global_batch_size": 64, "sequence_length": 4096, "recompute": "full"}  # fmt: skip
-    made = timing(**said)
-    assert made.band and made.band.low < 64 / plain / made.seconds < made.band.high
+    assert timing(**said).seconds == pytest.approx(64 / plain, rel=0.12)
     assert timing(**said, offload_optimizer="cpu", host_update_bandwidth=12e9).seconds == pytest.approx(
         64 / offloaded, rel=0.15
     )

@@ -88,8 +88,8 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("K", "num_keys", "keys", "pairs of a token and a key that it attends to"),
         Symbol("n_draft", "draft_tokens", "tokens", "tokens guessed ahead in a pass"),
         Symbol("p_take", "acceptance", "", "probability that a guessed token is taken"),
-        Symbol("tau_read", "read_seconds", "seconds", "time that reading from memory needs"),
-        Symbol("tau_math", "arithmetic_seconds", "seconds", "time that arithmetic needs"),
+        Symbol("tau_read", "memory_seconds", "seconds", "time that reading from memory needs"),
+        Symbol("tau_math", "compute_seconds", "seconds", "time that arithmetic needs"),
         # a replica under load
         Symbol("X", "requests_per_second", "requests/s", "requests that come, or that are answered, in a second"),
         Symbol("X_max", "largest_rate", "requests/s", "requests a second that a replica can answer"),

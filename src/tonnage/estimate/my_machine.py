@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.document import SCHEMA
+from tonnage.document_serving import RunsDocument
 from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._storage import stored_bytes
@@ -40,31 +41,12 @@ ORDERS = ("parameters", "tokens_per_second", "ttft_seconds", "download_bytes", "
 NO_SERVING = ServingOptions()
 
 
-class Runs(Struct, frozen=True, kw_only=True):
-    """A model that runs in one precision. Times are of one user alone, None where nobody can say them; `longest_context`: at most what the
-    model was made for."""
-
-    model: str
-    hub: str
-    parameters: int
-    active_parameters: int
-    weights: str
-    option: str
-    engine: str
-    needed_bytes: int
-    download_bytes: int
-    context: int
-    longest_context: int
-    tokens_per_second: float | None
-    ttft_seconds: float | None
-
-
 class Machine(Struct, frozen=True, kw_only=True, eq=False):
     """What runs, ranked; `tried`: models that were looked at."""
 
     question: dict[str, Any]
     usable_bytes: int
-    runs: tuple[Runs, ...]
+    runs: tuple[RunsDocument, ...]
     tried: int
     warnings: tuple[str, ...]
 
@@ -75,13 +57,13 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
     def to_dict(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA, "question": self.question, "usable_bytes": self.usable_bytes, "models_tried": self.tried,
-            "runs": [{name: getattr(row, name) for name in Runs.__struct_fields__} for row in self.runs], "warnings": list(self.warnings),
+            "runs": [{name: getattr(row, name) for name in RunsDocument.__struct_fields__} for row in self.runs], "warnings": list(self.warnings),
         }  # fmt: skip
 
     @property
-    def widest(self) -> tuple[Runs, ...]:
+    def widest(self) -> tuple[RunsDocument, ...]:
         """Of each model the widest precision that runs."""
-        seen: dict[str, Runs] = {}
+        seen: dict[str, RunsDocument] = {}
         for row in self.runs:
             if row.model not in seen or row.download_bytes > seen[row.model].download_bytes:
                 seen[row.model] = row
@@ -136,7 +118,7 @@ def _question(cluster: Cluster, options: ServingOptions, order: str, limits: dic
 
 def _of_model(
     name: str, hub: str, model: Model, cluster: Cluster, options: ServingOptions, usable: int
-) -> Iterator[Runs]:
+) -> Iterator[RunsDocument]:
     if model.num_parameters() * LEAST_BITS / 8 > usable * cluster.size or not any(
         branch.kind == "decoder" for branch in model.branches
     ):
@@ -161,7 +143,7 @@ def _of_model(
             continue
         seen.add(made.stored.name)
         speed, first = _alone(model, plan, cluster)
-        yield Runs(
+        yield RunsDocument(
             model=name, hub=hub, parameters=model.num_parameters(), active_parameters=model.num_active_parameters(), weights=made.stored.name,
             option=weights or "", engine=plan.engine, needed_bytes=round(made.memory.value), download_bytes=round(stored_bytes(model, weights)),
             context=context, longest_context=_longest(model, plan, cluster, made, usable), tokens_per_second=speed, ttft_seconds=first,
@@ -208,13 +190,13 @@ def _bends(model: Model) -> bool:
     return any(isinstance(cache, TokenCache) and cache.window is not None for cache in caches)
 
 
-def _keeps(row: Runs, limits: dict[str, float | None]) -> bool:
+def _keeps(row: RunsDocument, limits: dict[str, float | None]) -> bool:
     if limits["ttft"] is not None and (row.ttft_seconds is None or row.ttft_seconds > limits["ttft"]):
         return False
     return limits["tpot"] is None or (row.tokens_per_second is not None and 1 / row.tokens_per_second <= limits["tpot"])
 
 
-def _rank(row: Runs, order: str) -> tuple[Any, ...]:
+def _rank(row: RunsDocument, order: str) -> tuple[Any, ...]:
     """The largest model first, and of one model the widest precision; or the other way where less is better."""
     value = getattr(row, order)
     sign = 1 if order in ("ttft_seconds", "download_bytes") else -1

@@ -20,6 +20,7 @@ from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
+from tonnage.formulas.time import memory_seconds
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
@@ -195,7 +196,7 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     checks = _checks(clock)
     least = Term.of(
         "weights of one token, read at the memory's full bandwidth",
-        f.read_seconds,
+        memory_seconds,
         M=least_bytes(checks),
         W=checks.bandwidth,
         u=1,

@@ -3,18 +3,6 @@
 from tonnage.formula import formula, maximum, minimum
 
 
-@formula(unit="seconds", source="Pope2023, sec. 2: weights and keys are read from memory in every pass")
-def read_seconds(M, W, u):
-    """Time to read M bytes at the share u of a memory's bandwidth."""
-    return M / (W * u)
-
-
-@formula(unit="seconds", source="Pope2023, sec. 2: matrix multiplications at the share u of the peak")
-def arithmetic_seconds(C, P, u):
-    """Time of C FLOP at the share u of the peak P."""
-    return C / (P * u)
-
-
 @formula(
     unit="seconds",
     source="aiconfigurator-core, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",

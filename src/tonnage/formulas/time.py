@@ -41,7 +41,10 @@ def accelerators_for_memory(M, U):
     return ceil_div(M, U)
 
 
-@formula(unit="seconds", source="Williams2009: the sloped part of the roofline")
+@formula(
+    unit="seconds",
+    source="Williams2009: the sloped part of the roofline; Pope2023, sec. 2: weights and keys are read in every pass",
+)
 def memory_seconds(M, W, u):
     """Time to read and write M bytes at the share u of a memory's bandwidth."""
     return M / (W * u)

@@ -252,7 +252,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
     `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is
     let in only when its whole answer fits. `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it.
-    `longer`: where it refuses a context that the model was not made for, `longer_variable`: with which it does not. `older`: earlier versions by name.
+    `longer`: where it refuses a context that the model was not made for, `longer_variable`: with which it does not. `passes_in`: the engine that it starts. `older`: earlier versions by name.
 
     What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the accelerator's context are
     counted against its share; `each_peer`: of communicators for each tensor rank beyond the second; `graph_layers`: of captured graphs for each
@@ -299,6 +299,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     vocabulary_multiple: int = 1
     longer: str = ""
     longer_variable: str = ""
+    passes_in: str = ""
     older: Mapping[str, "ServingRuntime"] = {}
     integer_products: tuple[str, ...] = ()
     mixes_prompts: bool = True

@@ -10,6 +10,7 @@ ENGINE = serving_runtime("llama.cpp")
 NEWEST = replace(
     ENGINE,
     name="ollama",
+    passes_in=ENGINE.name,
     version="Ollama 0.33.2",
     source="Ollama, server/routes.go: defaultNumCtx; Ollama, llm/llama_server.go: num_ctx x OLLAMA_NUM_PARALLEL tokens; llama.cpp, src/llama-context.cpp",
     kv_cache={"f16": "fp16", "fp16": "fp16", "q8_0": "q8_0", "q4_0": "q4_0"},

@@ -3,7 +3,7 @@
 from tonnage.errors import MissingDatum
 from tonnage.estimate.inference._work import Work
 from tonnage.formula import Number, maximum, minimum
-from tonnage.formulas import passes as f
+from tonnage.formulas.time import memory_seconds
 from tonnage.spec import Cluster, ServingPlan
 
 
@@ -12,9 +12,9 @@ class HostWeights:
 
     def __init__(self, plan: ServingPlan, cluster: Cluster, works: tuple[Work, ...]):
         total = sum(work.layers for work in works)
-        products = sum(each.bytes for work in works for each in (*work.products, *work.head))
+        self.dense = sum(each.bytes for work in works for each in (*work.products, *work.head))
         experts = sum(each.layers * each.num_experts * each.bytes for work in works for each in work.experts)
-        self.all_bytes = products + experts / plan.expert_parallel_size  # of weights of a rank of each stage
+        self.all_bytes = self.dense + experts / plan.expert_parallel_size  # of weights of a rank of each stage
         self.plan, self.link = plan, cluster.accelerator.host_link
         self.name = cluster.accelerator.name
         kept = plan.layers_on_accelerator
@@ -22,15 +22,15 @@ class HostWeights:
         self.experts: Number = maximum(self.layers, minimum(plan.expert_layers_on_host / max(total, 1), 1))
         self.is_used = bool(plan.weights_on_host_bytes) or kept is not None or bool(plan.expert_layers_on_host)
 
-    def seconds(self, dense: Number, experts: Number, prompt_tokens: Number) -> Number:
-        """Of a pass that touches `dense` bytes of weights, and `experts` of those of experts, as if all were on the accelerators of a rank."""
+    def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
+        """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the accelerators of a rank."""
         if not self.is_used:
             return 0.0
         moved = minimum(self.plan.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
-        streamed = f.read_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
-        here = dense * self.layers + experts * self.experts
+        streamed = memory_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
+        here = self.dense * self.layers + experts * self.experts
         return streamed + (
-            f.read_seconds.evaluate(M=here, W=self._rate(prompt_tokens), u=1) if self._multiplies else 0.0
+            memory_seconds.evaluate(M=here, W=self._rate(prompt_tokens), u=1) if self._multiplies else 0.0
         )
 
     @property

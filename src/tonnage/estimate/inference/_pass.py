@@ -10,6 +10,8 @@ from tonnage.estimate.inference._rates import ServingRates
 from tonnage.estimate.inference._work import Attending, Experts, Products, Work
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import passes as f
+from tonnage.formulas.time import compute_seconds, memory_seconds
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes
@@ -51,7 +53,7 @@ class PassTime:
         self.is_measured = self.chip.generation in rates.generations
         self.own = training_rates().chips.get(self.chip.name, {})
         self.network = Network(cluster)
-        self.engine = rates.engine(plan.engine)
+        self.engine = rates.engine(serving_runtime(plan.engine).passes_in or plan.engine)
         self.host = HostWeights(plan, cluster, works)
 
     @property
@@ -91,7 +93,6 @@ class PassTime:
         """Seconds of what stays in host memory."""
         if not self.host.is_used:
             return 0.0
-        dense = sum(each.bytes for work in self.works for each in (*work.products, *work.head))
         experts = sum(
             (
                 self._touched(each, prompt_tokens + decoded) * each.layers
@@ -100,7 +101,7 @@ class PassTime:
             ),
             0.0,
         )
-        return self.host.seconds(dense, experts, prompt_tokens)
+        return self.host.seconds(experts, prompt_tokens)
 
     def _touched(self, each: Experts, tokens: Number) -> Number:
         """Bytes of one layer's experts on a rank that a pass reads."""
@@ -163,7 +164,7 @@ class PassTime:
     def _product(self, each: Products, tokens: Number) -> Number:
         r = self.rates
         kernel = (r.product + (r.cast if each.is_narrow else 0)) * self.engine.floors
-        read = f.read_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
+        read = memory_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
         arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute, each.is_packed))
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
 
@@ -171,7 +172,7 @@ class PassTime:
         """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any machine (see `knows_prompts`)."""
         if not self.knows_prompts:
             return 0.0
-        return f.arithmetic_seconds.evaluate(C=flops, P=self.chip.peak(compute), u=share)
+        return compute_seconds.evaluate(C=flops, n=1, P=self.chip.peak(compute), u=share)
 
     def _reads(self, is_packed: bool) -> float:
         """The share of the memory's bandwidth in which weights are read: never more than all of it."""
@@ -187,7 +188,7 @@ class PassTime:
 
     def _expert(self, each: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
-        read = f.read_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
+        read = memory_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
         rows = tokens * each.top_k / e
         arithmetic = self._arithmetic(
             rows * each.flops, each.compute, self._share(each.compute, each.is_packed) * r.experts
@@ -201,7 +202,7 @@ class PassTime:
         self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
     ) -> Number:  # fmt: skip
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
-        read = f.read_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches)
+        read = memory_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches)
         decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
         seen = (
             f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window)
@@ -218,7 +219,7 @@ class PassTime:
     def _scan(self, work: Work, tokens: Number, requests: Number) -> Number:
         if not work.recurrences:
             return 0.0
-        read = f.read_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
+        read = memory_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
         arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide, training_rates().scan)
         return maximum(read, arithmetic) + work.recurrences * self.rates.attention
 

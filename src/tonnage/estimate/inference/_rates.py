@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from tonnage.estimate._rates import Band
 
-STARTS = {"ollama": "llama.cpp"}  # what an engine's passes run in
-
 
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds of an engine between two passes, and for each request that runs; `prompt`: more of each kernel of a pass with prompts, which no graph
@@ -64,7 +62,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def engine(self, name: str) -> Engine:
         """Of this engine, or of one that nobody measured."""
-        return self.engines.get(STARTS.get(name, name)) or self.engines["generic"]
+        return self.engines.get(name) or self.engines["generic"]
 
 
 @cache
