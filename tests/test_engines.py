@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import tonnage
 from tonnage import read
 from tonnage.catalogue import accelerator, cluster
 from tonnage.errors import InvalidPlan, UnknownName
@@ -348,4 +349,15 @@ def test_a_table_is_filled_up_to_whole_64_rows_under_sglang():
     padded = made("gpt2", H100, "sglang", context=512).memory.child("weights").value
     assert (
         padded - made("gpt2", H100, "generic", context=512).memory.child("weights").value == (50304 - 50257) * 768 * 2
+    )
+
+
+@pytest.mark.parametrize("weights", ["fp8", "awq", "nvfp4"])
+def test_vllm_refuses_formats_that_an_old_accelerator_has_no_kernels_for(weights):
+    with pytest.raises(InvalidPlan, match=r"no kernels of .* for Volta .*V100.*Nearest: gptq"):
+        tonnage.serve("llama-3.2-1b", on="v100-sxm2-32gb", weights=weights, context=4096)
+    assert tonnage.serve("llama-3.2-1b", on="v100-sxm2-32gb", weights="gptq", context=4096).fits
+    assert not any(
+        "awq" in move["text"] or "fp8" in move["text"]
+        for move in tonnage.serve("llama-3.2-1b", on="v100-sxm2-32gb", context=4096).advice
     )

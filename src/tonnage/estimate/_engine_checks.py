@@ -87,6 +87,12 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
         raise InvalidPlan(
             f"weights: {engine.version} has no Metal kernels for {found} ({METAL}). Got {accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
         )
+    old = next((names for prefix, names in engine.too_old.items() if found.startswith(prefix)), ())
+    if accelerator.generation in old:
+        raise InvalidPlan(
+            f"weights: {engine.version} has no kernels of {found} for {accelerator.generation} ({engine.too_old_source}). Got {accelerator.name}. "
+            "Nearest: gptq, or q8_0 or q4_k_m under llama.cpp."
+        )
     need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
     if need and accelerator.dense_flops and need not in accelerator.dense_flops:
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"

@@ -247,7 +247,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
     `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it
-    loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one. `context_steps`: its default context by all
+    loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one; `too_old`: generations that have no kernels for one. `context_steps`: its default context by all
     accelerators' memory: (bytes from, tokens), the most first.
     `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
     `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is
@@ -294,6 +294,8 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
     peaks: Mapping[str, str] = {}
+    too_old: Mapping[str, tuple[str, ...]] = {}
+    too_old_source: str = ""
     context_steps: tuple[tuple[int, int], ...] = ()
     split: str = "even"
     vocabulary_multiple: int = 1

@@ -81,6 +81,8 @@ NEWEST = ServingRuntime(
     },
     kv_cache_source="vLLM, vllm/config/cache.py: CacheDType",
     longer="vLLM, vllm/config/model.py",
+    too_old=dict.fromkeys(("awq", "fp8", "nvfp4", "mxfp4", "int8"), ("Pascal", "Volta")),
+    too_old_source="vLLM, docs/features/quantization/README.md, supported hardware; AWQConfig.get_min_capability: 75",
     longer_variable="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
     # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them, or FlashInfer's two in their place
     logits_bytes=14,
