@@ -226,3 +226,11 @@ def test_any_rows_give_a_document_or_a_clear_error(tmp_path: Path, rows: object)
         assert "rows.yaml" in str(error)
     else:
         msgspec.convert(json.loads(msgspec.json.encode(document)), ValidationDocument)
+
+
+def test_a_folder_is_its_files_of_rows(tmp_path):
+    with pytest.raises(InvalidInput, match=r"holds no \*\.yaml"):
+        read([str(tmp_path)])
+    path = written(tmp_path, [row()])
+    (tmp_path / "README.md").write_text("no rows")
+    assert read([str(tmp_path)]) == read([path])

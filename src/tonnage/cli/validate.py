@@ -13,7 +13,10 @@ HELP = "predictions against published measurements, row by row"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "rows", nargs="+", metavar="ROWS.yaml", help="files of rows, in the form of validation/README.md"
+        "rows",
+        nargs="+",
+        metavar="ROWS.yaml",
+        help="files of rows, or folders of them, in the form of validation/README.md",
     )
     parser.add_argument("--kind", help="only rows of this kind (default: all)")
     o.add_output(parser)

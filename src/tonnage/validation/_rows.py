@@ -49,16 +49,23 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def read(paths: Iterable[str]) -> list[Row]:
-    """All rows of these YAML files; a file or row of another form is an InvalidInput that names it."""
-    rows: list[Row] = []
-    for path in paths:
-        rows += _read_file(Path(path))
+    """All rows of these YAML files, and of those in folders; a file or row of another form is an InvalidInput that names it."""
+    rows = [row for path in paths for file in _files(Path(path)) for row in _read_file(file)]
     seen: dict[str, str] = {}
     for row in rows:
         if row.id in seen:
             raise InvalidInput(f"row {shown(row.id)} is in {seen[row.id]} and in {row.file}: ids must be unique.")
         seen[row.id] = row.file
     return rows
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob("*.yaml"))
+    if not found:
+        raise InvalidInput(f"{path} holds no *.yaml.")
+    return found
 
 
 def _read_file(path: Path) -> list[Row]:
