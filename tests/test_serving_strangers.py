@@ -3,6 +3,7 @@
 import pytest
 
 import tonnage
+from tonnage.errors import TonnageError
 
 ON = "h100-sxm-80gb"
 
@@ -51,3 +52,36 @@ def test_times_have_a_band_where_machines_like_these_were_measured_and_a_note_wh
     if has_rows:
         low, high = answer.serving["tpot_band"]
         assert low < answer.serving["tpot_seconds"].value < high
+
+
+def test_prompts_on_replicas_of_their_own_stand_beside_replicas_that_do_both():
+    said = {"on": "4x8xH100-SXM-80GB", "weights": "fp8", "input_tokens": 6000, "output_tokens": 200, "request_rate": 8}
+    answer = tonnage.serve("llama-3.1-70b", tensor_parallel_size=8, prefill_replicas=2, **said)
+    split = answer.serving["split"]
+    assert (split["prefill_replicas"], split["decode_replicas"]) == (2, 2)
+    assert split["tpot_seconds"].value < answer.serving["tpot_seconds"].value
+    assert 0 < split["transfer_seconds"].value < split["ttft_seconds"].value
+    assert split["requests_per_second"].value == pytest.approx(8)
+    full = tonnage.serve("llama-3.1-70b", tensor_parallel_size=8, prefill_replicas=1, **{**said, "request_rate": 1e4})
+    assert full.serving["split"]["ttft_seconds"] is None and full.serving["split"]["largest_rate"].value < 1e4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"prefill_replicas": 2}, "needs two replicas"),
+        ({"prefill_replicas": 4, "tensor_parallel_size": 2}, "from 1 to 3"),
+        ({"prefill_replicas": 0}, "prefill_replicas must be from 1"),
+        (
+            {"prefill_replicas": 1, "tensor_parallel_size": 2, "draft_tokens": 2, "acceptance": 0.5},
+            "draft_tokens together",
+        ),
+        (
+            {"prefill_replicas": 1, "tensor_parallel_size": 1, "engine": "llama.cpp", "weights": "q8_0"},
+            "does not hand caches on",
+        ),
+    ],
+)
+def test_replicas_of_prompts_that_cannot_be_are_refused(options, words):
+    with pytest.raises(TonnageError, match=words):
+        tonnage.serve("llama-3.1-8b", on="8xH100-SXM-80GB", context=4096, **options)

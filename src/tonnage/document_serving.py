@@ -34,6 +34,21 @@ class SimulatedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     goodput: TermDocument | None = None
 
 
+class SplitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The same load where some replicas compute prompts alone and the others answer; null where the queue grows without end. `transfer_seconds`: of a
+    prompt's cache between them, which is in the time to the first token."""
+
+    prefill_replicas: int
+    decode_replicas: int
+    ttft_seconds: TermDocument | None
+    tpot_seconds: TermDocument | None
+    end_to_end_seconds: TermDocument | None
+    transfer_seconds: TermDocument | None
+    tokens_per_second: TermDocument | None
+    requests_per_second: TermDocument | None
+    largest_rate: TermDocument | None
+
+
 class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """Whether the load keeps within the limits. `bound_by`: the limit that it exceeds most; `ttft_seconds` is left out where the queue grows
     without end."""
@@ -87,6 +102,7 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     rate_at_service_level: TermDocument | None = None
     replicas_needed: TermDocument | None = None
     accelerators_needed: TermDocument | None = None
+    split: SplitDocument | None = None
     simulated: SimulatedDocument | None = None
     cost_per_million_tokens: TermDocument | None = None
     cost_per_million_input_tokens: TermDocument | None = None

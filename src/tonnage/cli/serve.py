@@ -42,6 +42,7 @@ LOAD_OPTIONS = (
     Option("output_tokens", "tokens of an answer", length, ("--output", "--output-len"), "tokens", "1024, at most what the context leaves"),
     Option("request_rate", "requests that arrive by themselves at all replicas together, instead of --concurrency", number, ("--rate",), "requests/s"),
     Option("cached_tokens", "of a prompt that the engine has already (prefix caching)", ranged(count, "from 0 to 1,099,511,627,776"), ("--cached",), "tokens", "0"),
+    Option("prefill_replicas", "of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated)", size, (), "replicas", "all do both"),
     Option("spread", "lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these", number, unit="0 to 1", default="0, all alike"),
     Option("burstiness", "of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly", number, unit="factor", default="1"),
     Option("trace", "requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated", word, unit="file"),

@@ -31,6 +31,7 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
     - output_tokens [tokens]: tokens of an answer (default: 1024, at most what the context leaves)
     - request_rate [requests/s]: requests that arrive by themselves at all replicas together, instead of concurrency
     - cached_tokens [tokens]: of a prompt that the engine has already (prefix caching) (default: 0)
+    - prefill_replicas [replicas]: of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated) (default: all do both)
     - spread [0 to 1]: lengths are uniform from (1 - spread) of input_tokens and output_tokens to these (default: 0, all alike)
     - burstiness [factor]: of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly (default: 1)
     - trace [file]: requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated
@@ -47,6 +48,7 @@ class LoadOptions(Struct, frozen=True, kw_only=True):
     output_tokens: int | None = None
     request_rate: float | None = None
     cached_tokens: int | None = None
+    prefill_replicas: int | None = None
     spread: float | None = None
     burstiness: float | None = None
     trace: str | None = None
@@ -71,6 +73,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     num_requests: int | None
     seed: int
     requests: "Requests | None" = None
+    prefill_replicas: int | None = None
 
     @property
     def is_open(self) -> bool:
@@ -175,6 +178,9 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     if load.percentile and not (ttft or tpot):
         raise InvalidInput(f"percentile is of the limits ttft and tpot, and none is given. Got {percentile}.")
     _count("num_requests", load.num_requests, MOST_REQUESTS)
+    _count("prefill_replicas", load.prefill_replicas)
+    if load.prefill_replicas is not None:
+        q.put("prefill_replicas", load.prefill_replicas, "given")
     if load.seed is not None and not 0 <= load.seed < 2**32:
         raise InvalidInput(f"seed must be from 0 to {2**32 - 1:,}. Got {load.seed}.")
     simulate = bool(load.simulate or load.trace or percentile != "mean")
@@ -182,7 +188,7 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
         if getattr(load, name) is not None and not simulate:
             raise InvalidInput(f"{name} is of a simulation: add simulate. Got {getattr(load, name)}.")
     return Asked(load=form, busy=busy, ttft=ttft, tpot=tpot, percentile=percentile, simulate=simulate, num_requests=load.num_requests,
-                 seed=load.seed or 0, requests=said.requests)  # fmt: skip
+                 seed=load.seed or 0, requests=said.requests, prefill_replicas=load.prefill_replicas)  # fmt: skip
 
 
 def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tuple[int, int]:

@@ -56,6 +56,10 @@ def served(
     if not speed.replica.clock.knows_prompts:
         return Served(figures=figures)
     figures |= service_level(plan, speed, wanted, question)
+    if wanted.prefill_replicas:
+        from tonnage.estimate.serving_split import split_figures
+
+        figures["split"] = split_figures(model, plan, cluster, wanted, speed.replica.pool)
     if wanted.simulate:
         from tonnage.estimate.serving_simulated import simulated
 

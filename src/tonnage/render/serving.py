@@ -48,6 +48,8 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
         cells = [_cell(serving, each) for each in (alone, loaded)]
         if any(cells):
             lines.append(f"{name:<{WIDTH}} {cells[0]:>18} {cells[1]:>18}{_band(serving, loaded)}".rstrip())
+    if "split" in serving:
+        lines += _split(serving["split"])
     if "simulated" in serving:
         lines += _percentiles(serving["simulated"])
     return lines
@@ -102,6 +104,13 @@ def _load(question: Mapping[str, Any]) -> str:
         return f"{question['request_rate']['value']:g} requests/s"
     users = question["concurrency"]["value"]
     return f"{users:,} user{'' if users == 1 else 's'}"
+
+
+def _split(split: Mapping[str, Any]) -> list[str]:
+    made = [each for each in split.values() if isinstance(each, Mapping)]
+    head = f"prompts on {split['prefill_replicas']} of the replicas, answers on {split['decode_replicas']}"
+    lines = ["", head, *(f"{each['name']:<{WIDTH}} {human(each['value'], each['unit']):>18}" for each in made)]
+    return lines if split["ttft_seconds"] else [*lines, "the queue grows without end"]
 
 
 def _percentiles(simulated: Mapping[str, Any]) -> list[str]:

@@ -19,11 +19,12 @@ ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a numbe
 
 
 class Side(NamedTuple):
-    """Replicas of one kind: how each is spread, on what, and how many there are."""
+    """Replicas of one kind: how each is spread, on what, and how many there are; `pool_tokens`: of cache of each, None for more than is needed."""
 
     plan: ServingPlan
     cluster: Cluster
     replicas: int
+    pool_tokens: int | None = None
 
 
 class SplitTimes(Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ class _Split:
     def __init__(self, model: Model, prompts: Side, answers: Side, load: Load, rates: ServingRates):
         self.load, self.sides = load, (prompts, answers)
         self.passes = [pass_time(model, side.plan, side.cluster, rates) for side in self.sides]
-        self.rules = [policy(side.plan, side.cluster.accelerator) for side in self.sides]
+        self.rules = [policy(side.plan, side.cluster.accelerator, side.pool_tokens) for side in self.sides]
         alone = replace(load, concurrency=None)
         # a prompt's own pass makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
@@ -90,7 +91,7 @@ class _Split:
         first, second = (self._steady(n, rate / side.replicas) for n, side in enumerate(self.sides))
         half = 1 - self.load.spread / 2
         answer = self.load.output_tokens * half
-        ttft = first.ttft + self.transfer + sum(made.engine.arrive for made in self.passes[:1])
+        ttft = first.ttft + self.transfer + self.passes[0].engine.arrive
         return SplitTimes(
             ttft_seconds=ttft, tpot_seconds=second.tpot, end_to_end_seconds=ttft + second.ttft + second.tpot * (answer - 1),
             requests_per_second=rate, output_tokens_per_second=rate * answer, transfer_seconds=self.transfer, largest_rate=self.largest,
