@@ -15,7 +15,7 @@ PACKAGE = Path(tonnage.__file__).parent
 LAYERS = (
     ("units", "errors"), ("registry",), ("glossary",), ("formula",), ("formulas",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document", "document_prices", "document_run", "document_serving"),
     ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
-    ("estimate",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
+    ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
 )  # fmt: skip
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 SOURCES = sorted(PACKAGE.rglob("*.py"))

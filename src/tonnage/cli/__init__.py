@@ -10,6 +10,7 @@ from tonnage.errors import TonnageError
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
+    "plan": "the best plans and machines for a training run, for users, or for a pool of unlike machines",
     "trace": "what PyTorch would allocate, without a GPU",
     "measure": "what does this training program take on the GPU of this machine?",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",
@@ -92,6 +93,8 @@ def _run_verb(verb: str, rest: list[str]) -> int:
 
         raise unknown("verb", verb, VERBS)
     module = import_module(f"tonnage.cli.{verb}")
+    if hasattr(module, "mode"):  # what is asked decides which options there are
+        module = module.mode(rest) or module
     parser = Parser(prog=f"tonnage {verb}", description=module.HELP, epilog=f"exit status:\n{statuses(verb)}")
     module.add_arguments(parser)
     try:
