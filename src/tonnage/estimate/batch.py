@@ -62,11 +62,11 @@ def _walked(
             raise InvalidPlan(f"a column of plans is one of {', '.join(COLUMNS)}. Got {name!r}.")
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
     plans = dict(zip(columns, arrays, strict=True))
-    alike = _alike(model, plans)
+    same = alike(model, plans)
     stages, chunks = (plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
                       for name in ("pipeline_parallel_size", "virtual_pipeline_size"))  # fmt: skip
     # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked together.
-    keys = (alike * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
+    keys = (same * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
@@ -80,7 +80,7 @@ def _walked(
             yield part, plan, stages.size
 
 
-def _alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
+def alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
     """A number that plans share which write their layers alike: is there more than one rank of a kind, is a window shorter?"""
     facts = [plans[name] > 1 for name in SPREAD if name in plans]
     experts = {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}

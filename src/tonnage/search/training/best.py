@@ -1,0 +1,85 @@
+"""The best plans of a search: so many for each machine, ties broken by simplicity."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from tonnage.search.training.space import Group, Space
+from tonnage.search.training.validity import Columns
+from tonnage.search.training.walk import Walked, said
+
+TIE = 1e-3  # plans whose times differ by less share a step of this ladder: no estimate tells them apart
+CUTS = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
+
+
+def rung(seconds: Any) -> Any:
+    """The step of a ladder of times, each TIE longer than the one before it."""
+    return np.floor(np.log(seconds) / np.log1p(TIE))
+
+
+class Candidate(Struct, frozen=True, kw_only=True, eq=False):
+    """A plan that was walked. `options`: all that the search chose; `machine`: which of the space's. `seconds`: of a step of `tokens`.
+
+    `order`: what it is sorted by: its rung, then kinds of parallelism, then their sizes, then the seconds of a token, then the options.
+    """
+
+    machine: int
+    options: dict[str, Any]
+    needed: float
+    high: float
+    seconds: float
+    tokens: float
+    order: tuple[Any, ...]
+
+
+def simplicity(group: Group, inner: Mapping[str, Any]) -> tuple[Any, Any]:
+    """How many kinds of cutting, copying again and moving away a plan has, and how far they go: arrays with an entry for each row."""
+    cuts = [inner[name] for name in CUTS]
+    kinds = sum((size > 1) * 1 for size in cuts) + (group.stages > 1) + (group.chunks > 1)
+    kinds = (
+        kinds
+        + (group.choices["recompute"] != "none")
+        + sum(value in ("cpu", "nvme") for value in group.choices.values())
+    )
+    sizes = sum(np.log2(size) for size in cuts) + np.log2(group.stages) + np.log2(group.chunks)
+    return kinds, sizes
+
+
+class Best:
+    """The `most` best plans of each machine."""
+
+    def __init__(self, space: Space, most: int):
+        self.space, self.most = space, most
+        self.of: list[list[Candidate]] = [[] for _ in space.machines]
+
+    def worst(self) -> np.ndarray:
+        """The rung that a plan of each machine must reach to be kept: shape (machines,)."""
+        return np.array([found[-1].order[0] if len(found) == self.most else np.inf for found in self.of])
+
+    def put(self, group: Group, columns: Columns, walked: Walked, which: np.ndarray) -> None:
+        """Plans of a group; `which`: those that hold all constraints, shape (plans,)."""
+        chosen = np.flatnonzero(which)
+        if not len(chosen):
+            return
+        each = walked.seconds[chosen] / walked.tokens[chosen]
+        rungs, machine, row = rung(each), walked.machine[chosen], walked.row[chosen]
+        kinds, sizes = (np.broadcast_to(value, (group.rows,))[row] for value in simplicity(group, group.inner))
+        order = np.lexsort((row, each, sizes, kinds, rungs, machine))
+        first = np.flatnonzero(np.diff(machine[order], prepend=-1))
+        for start, end in zip(first, [*first[1:], len(order)], strict=True):
+            for at in order[start : min(start + self.most, end)]:
+                index = int(chosen[at])
+                options = said(self.space, group, columns, int(row[at]), int(machine[at]))
+                self._add(Candidate(
+                    machine=int(machine[at]), options=options, needed=float(walked.needed[index]), high=float(walked.high[index]),
+                    seconds=float(walked.seconds[index]), tokens=float(walked.tokens[index]),
+                    order=(float(rungs[at]), int(kinds[at]), float(sizes[at]), float(each[at]), tuple(map(str, options.values()))),
+                ))  # fmt: skip
+
+    def _add(self, candidate: Candidate) -> None:
+        found = self.of[candidate.machine]
+        found.append(candidate)
+        found.sort(key=lambda each: each.order)
+        del found[self.most :]

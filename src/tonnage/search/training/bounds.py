@@ -1,0 +1,149 @@
+"""Bounds that cost next to nothing: bytes that a plan needs at least, and seconds that a step takes at least.
+
+What one rank does with one layer is walked once for all pipelines, numbers of replicas and ZeRO stages: the same layers, with the same
+exchanges inside of them, are in every one of these plans. All else is taken as nothing: table and head, states that are gathered, buffers,
+what replicas send each other, the optimizer. So no plan is turned away that the whole estimate would keep
+(tests/search/test_training_bounds.py).
+"""
+
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from tonnage.estimate._communication import width_of
+from tonnage.estimate._pipeline_layout import chunk_layers
+from tonnage.estimate._rank import Shares, block_parameters, stages
+from tonnage.estimate._rates import rates
+from tonnage.estimate._stage import StageMemory
+from tonnage.estimate._step_time import StepTime
+from tonnage.estimate.bands import training_band
+from tonnage.estimate.training import Step
+from tonnage.formulas.memory import interleaved_microbatches_in_flight, microbatches_in_flight
+from tonnage.formulas.pipeline import bubble_seconds
+from tonnage.optimizers import optimizer
+from tonnage.precisions import TRAINING_RECIPES
+from tonnage.runtimes import training_runtime
+from tonnage.search.training.space import Group, Space
+from tonnage.search.training.validity import Columns
+from tonnage.search.training.walk import REFUSALS, WIDE, template
+from tonnage.spec import TrainingPlan
+
+PLAIN = ("1f1b", "interleaved-1f1b")  # schedules whose micro-batches in flight, and whose bubble, are counted here
+OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
+
+
+class Bounds:
+    """Of the plans of a space."""
+
+    def __init__(self, space: Space):
+        self.space = space
+        self._known: dict[tuple[Any, ...], _Layers | None] = {}
+
+    def of(self, group: Group, columns: Columns, left: np.ndarray) -> "Least | None":
+        """Bounds of a group, some of whose plans are valid (`left`); None where nothing is known of it."""
+        names = tuple(sorted((name, value) for name, value in group.choices.items() if name != "zero_stage"))
+        key = (*names, group.block)
+        if key not in self._known:
+            self._known[key] = _layers(self.space, group, columns, left)
+        layers = self._known[key]
+        return None if layers is None else Least(self.space, group, columns, layers)
+
+
+class _Layers:
+    """One micro-batch through all layers, and what one layer of each kind keeps of it: arrays with an entry for each row of a group."""
+
+    def __init__(self, space: Space, plan: TrainingPlan, sizes: dict[str, Any]):
+        whole = replace(plan, **sizes, pipeline_parallel_size=1, virtual_pipeline_size=1, pipeline_schedule="1f1b", num_microbatches=1,
+                        data_parallel_size=1, chunk_layers=(), first_stage_layers=None, last_stage_layers=None)  # fmt: skip
+        step = Step(space.model, whole, space.largest)
+        timed = StepTime(step, rates())
+        self.plan = plan
+        self.through = timed.stages[0].seconds * timed.factor  # one micro-batch through all layers, and the head
+        self.fixed = timed.factor * timed.rates.step
+        memory = StageMemory(step, step.stages[0])
+        self.kept = {block: kept.value for block, kept in memory.kept.items()}
+        band = training_band(plan, space.largest)
+        self.band = band.high if band else 1.0
+
+
+def _layers(space: Space, group: Group, columns: Columns, left: np.ndarray) -> _Layers | None:
+    """None where layers do not all train and leave the same, or cannot be."""
+    try:
+        plan = template(space, group, columns, left)
+        if plan.method != "full" or plan.objective != "sft":
+            return None
+        sizes = {name: np.asarray(columns[name][:, 0], dtype=np.float64) for name in WIDE}
+        return _Layers(space, plan, sizes)
+    except REFUSALS:
+        return None
+
+
+class Least:
+    """The bounds of one group: arrays of shape (rows, machines), or what broadcasts to it."""
+
+    def __init__(self, space: Space, group: Group, columns: Columns, layers: _Layers):
+        self.space, self.group, self.columns, self.layers = space, group, columns, layers
+        plan, runtime = layers.plan, training_runtime(group.choices["runtime"], layers.plan.runtime_version)
+        self.is_plain = plan.pipeline_schedule in PLAIN
+        p, v = group.stages, group.chunks
+        made = replace(plan, pipeline_parallel_size=p, virtual_pipeline_size=v)
+        dealt = chunk_layers(space.model, runtime, made) if not plan.chunk_layers else ()
+        self.first = dict(stages(space.model, p, dealt)[0].layers) if dealt else {}
+
+    def seconds_per_token(self) -> np.ndarray:
+        """Of a step: layers on stages that are all alike, and what stages wait while a pipeline fills and drains."""
+        p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
+        one = np.broadcast_to(self.layers.through, (self.group.rows,))[:, None] / p
+        if v > 1 and self.is_plain:
+            step = m * one + bubble_seconds.evaluate(tau=p * one, tau_step=one, v=v)
+        else:
+            step = np.maximum(m, p) * one  # each stage runs all micro-batches, and each micro-batch passes all stages
+        tokens = (
+            self.columns["sequence_length"] * self.columns["micro_batch_size"] * self.columns["data_parallel_size"] * m
+        )
+        return np.asarray((step + self.layers.fixed) / tokens)
+
+    def needed(self) -> np.ndarray | float:
+        """The high end of the band of bytes that layers of the first stage keep: their states, and what backward needs of each micro-batch
+        in flight."""
+        plan = self.layers.plan
+        if not self.first or any(getattr(plan, name) != "none" for name in OFFLOADS):
+            return 0.0
+        p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
+        flying = 0
+        if self.is_plain:
+            flying = (
+                microbatches_in_flight.evaluate(p=p, i=0, m=m)
+                if v == 1
+                else interleaved_microbatches_in_flight.evaluate(p=p, i=0, m=m, v=v)
+            )
+        kept = sum(count * np.broadcast_to(self.layers.kept[block], (self.group.rows,))[:, None]
+                   for block, count in self.first.items() if block in self.layers.kept)  # fmt: skip
+        return np.asarray((self._states() + kept * flying) * self.layers.band)
+
+    def _states(self) -> Any:
+        """Weights, gradients that stay, and the optimizer's states of the first stage's layers."""
+        plan = self.layers.plan
+        runtime, recipe = training_runtime(plan.runtime, plan.runtime_version), TRAINING_RECIPES[plan.precision]
+        zero = self.group.choices["zero_stage"]
+        states = [*runtime.weights, *(runtime.gradients if runtime.gradients_persist else ())]
+        states += runtime.masters if recipe.master_bytes else ()
+        widths = [(width_of(state.copy, recipe), zero >= state.sharded_from) for state in states]
+        if plan.optimizer == "adamw":  # the states of others depend on shapes
+            held = optimizer(plan.optimizer).total_bytes(1, 1, update_bytes=recipe.update_bytes)
+            widths.append((held, zero >= runtime.optimizer_sharded_from))
+        t, e, q = (
+            self.columns[name]
+            for name in ("tensor_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
+        )
+        dense = self.columns["data_parallel_size"] * self.columns["context_parallel_size"] / plan.replicate_size
+        whole, shard = Shares(t, e, q), Shares(t, e, q, dense, np.maximum(dense * t / (e * q), 1))
+        total: Any = 0
+        for shares, is_sharded in ((whole, False), (shard, True)):
+            width = sum(width for width, sharded in widths if sharded is is_sharded)
+            if width:
+                total = total + width * sum(
+                    count * block_parameters(block, shares).value for block, count in self.first.items()
+                )
+        return total

@@ -1,0 +1,89 @@
+"""The options of a training run that have names, and the values of each that a search tries: one place to add another."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate.plans import RECOMPUTE
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.ops import LatentAttention
+from tonnage.runtimes import training_runtime
+from tonnage.spec import Cluster
+
+SEVERAL = (
+    "megatron",
+    "fsdp2",
+)  # runtimes that are tried on several accelerators: those that can cut a model in every way
+ALONE = ("transformers",)
+OWN = ("full", "lora", "dora", "qlora", "freeze")
+
+
+def choices_of(
+    model: Model, machines: Sequence[Cluster], options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
+) -> Iterator[dict[str, Any]]:
+    """Combinations of names, the simplest first. Sizes are not among them."""
+    from tonnage.search.training.space import SIZES
+
+    names = [name for name in vary if name not in SIZES and name not in ("runtime", "zero_stage", "recompute")]
+    for runtime in _runtimes(machines, options, vary):
+        zero = _tried("zero_stage", options, vary, training_runtime(runtime).zero_stages)
+        for stage, again in product(zero, _recompute(model, runtime, options, vary)):
+            for values in product(*(vary[name] for name in names)):
+                yield {"runtime": runtime, "zero_stage": stage, **again, **dict(zip(names, values, strict=True))}
+
+
+def _tried(
+    name: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]], usual: Sequence[Any]
+) -> Sequence[Any]:
+    given = getattr(options, name)
+    return (given,) if given is not None else vary.get(name, usual)
+
+
+def _runtimes(
+    machines: Sequence[Cluster], options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
+) -> Sequence[str]:
+    several = [name for name in SEVERAL if _trains(name, options)] or ["fsdp2"]
+    usual = ALONE if machines[-1].size == 1 else several
+    tried = _tried("runtime", options, vary, usual)
+    # the Trainer of transformers on several accelerators runs under DDP
+    return ["ddp" if name == "transformers" and machines[-1].size > 1 else name for name in tried]
+
+
+def _trains(runtime: str, options: TrainingOptions) -> bool:
+    made = training_runtime(runtime)
+    return options.method in (None, "full") or options.method in made.trains
+
+
+def _recompute(
+    model: Model, runtime: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
+) -> list[dict[str, Any]]:
+    """Policies, and with Megatron the modules that one of them runs again."""
+    titan = (
+        training_runtime(runtime).own is not None
+        and options.model_code in (None, "torchtitan")
+        and options.method in (None, "full")
+    )
+    usual = [name for name in RECOMPUTE if name != "selective-op" or titan]
+    found: list[dict[str, Any]] = []
+    for policy in _tried("recompute", options, vary, usual):
+        found += [
+            {"recompute": policy, **more}
+            for more in (_modules(model, runtime, options, vary) if policy == "selective" else [{}])
+        ]
+    return found
+
+
+def _modules(
+    model: Model, runtime: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
+) -> list[dict[str, Any]]:
+    if runtime != "megatron" or options.recompute_modules is not None or "recompute_modules" in vary:
+        return [{}]
+    ops = [op for block in model.decoder.blocks for op in block.ops]
+    latent = ("mla_up_proj",) if any(isinstance(op, LatentAttention) for op in ops) else ()
+    if expert_counts(model):
+        cheap, dear = ("layernorm", *latent, "moe_act"), ("layernorm", *latent, "moe")
+    else:
+        cheap, dear = ("layernorm", *latent), ("layernorm", *latent, "mlp")
+    return [{"recompute_modules": ",".join(names)} for names in (("core_attn",), cheap, dear)]

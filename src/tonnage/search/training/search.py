@@ -1,0 +1,174 @@
+"""The search itself: every group of the space, cheap bounds first. What a bound turns away could not have been among the best."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from tonnage.search.removed import Tally
+from tonnage.search.training.best import Best, Candidate, rung
+from tonnage.search.training.bounds import Bounds
+from tonnage.search.training.space import Group, Space
+from tonnage.search.training.validity import Columns, columns_of, holding
+from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, walk
+
+FITS = "the fullest rank fits the accelerator's memory, with the high end of the error band"
+CARE = 1 - 1e-9  # a bound may meet the estimate, but for rounding
+# Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of it is of no use.
+Cutoff = Callable[[np.ndarray], np.ndarray]
+
+
+class Found(Struct, frozen=True, kw_only=True, eq=False):
+    """`best`: of each machine. `tally`: all plans considered, and what took them away; `walked`: how many were estimated whole; `beaten`:
+    turned away by a bound that says they are slower than what was found."""
+
+    best: tuple[tuple[Candidate, ...], ...]
+    tally: Tally
+    walked: int
+    beaten: int
+
+
+def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = None, bounded: bool = True) -> Found:
+    """The `most` fastest plans of each machine that fit `usable` bytes. `bounded`: False walks every valid plan, for the same answer."""
+    run = _Search(space, usable, most, cutoff)
+    if bounded:
+        surveyed = [run.survey(group) for group in space.groups()]
+        for each in sorted(
+            surveyed, key=lambda each: each.promise
+        ):  # those first that may be fastest: they turn away most of the rest
+            run.take(each)
+    else:
+        for group in space.groups():
+            run.take_all(group)
+    return run.found()
+
+
+class _Surveyed(Struct, frozen=True, eq=False):
+    """A group as its bounds see it. `promise`: the least seconds of a token of its plans that may fit, of which there are `plans`."""
+
+    group: Group
+    promise: float
+    plans: int
+
+
+class _Search:
+    def __init__(self, space: Space, usable: int, most: int, cutoff: Cutoff | None):
+        self.space, self.usable, self.cutoff = space, usable, cutoff
+        self.best, self.tally, self.bounds = Best(space, most), Tally(), Bounds(space)
+        self.walked = self.beaten = self.large = 0
+        self.refused: dict[str, int] = {}
+
+    def survey(self, group: Group) -> _Surveyed:
+        """Count what the constraints take away, and what the bound on memory does."""
+        columns = columns_of(self.space, group)
+        left = holding(self.space, group, columns, self.tally)
+        bounds = self.bounds.of(group, columns, left) if left.any() else None
+        if bounds is None:
+            return _Surveyed(group, 0.0 if left.any() else np.inf, int(left.sum()))
+        small = left & (bounds.needed() <= self.usable)
+        self.large += int(left.sum()) - int(small.sum())
+        promise = float(np.min(np.broadcast_to(bounds.seconds_per_token(), small.shape), where=small, initial=np.inf))
+        return _Surveyed(group, promise, int(small.sum()))
+
+    def take(self, each: _Surveyed) -> None:
+        """Walk the plans of a group that no bound turns away."""
+        if not each.plans:
+            return
+        most = min(each.promise * CARE, np.finfo(float).max)
+        if each.promise and not ((rung(most) <= self.best.worst()) & (most <= self._limits)).any():
+            self.beaten += each.plans
+            return
+        group = each.group
+        columns = columns_of(self.space, group)
+        left = self._hopeful(group, columns, holding(self.space, group, columns, Tally()))
+        rows = left.any(axis=1)
+        if rows.any():
+            kept = {name: values[rows] for name, values in columns.items()}
+            self._walk(group.only(rows), kept, left[rows], self._is_hopeful)
+
+    def take_all(self, group: Group) -> None:
+        """Walk every valid plan."""
+        columns = columns_of(self.space, group)
+        left = holding(self.space, group, columns, self.tally)
+        if left.any():
+            self._walk(group, columns, left, None)
+
+    def _walk(self, group: Group, columns: Columns, left: np.ndarray, hopeful: Hopeful | None) -> None:
+        try:
+            walked = walk(self.space, group, columns, left, hopeful)
+        except REFUSALS as error:
+            self.refused[reason(error)] = self.refused.get(reason(error), 0) + int(left.sum())
+            return
+        self.walked += walked.plans
+        self._keep(group, columns, walked)
+
+    def _is_hopeful(self, seconds_per_token: np.ndarray, machine: np.ndarray) -> np.ndarray:
+        return (rung(seconds_per_token) <= self.best.worst()[machine]) & (seconds_per_token <= self._limits[machine])
+
+    def _keep(self, group: Group, columns: Columns, walked: Walked) -> None:
+        fits = walked.high <= self.usable
+        unasked = np.isinf(walked.needed)  # slower than what was found: their memory was not walked
+        self.beaten += int(np.count_nonzero(unasked))
+        self.large += int(np.count_nonzero(~fits & ~unasked))
+        self.best.put(group, columns, walked, fits)
+
+    def _hopeful(self, group: Group, columns: Columns, left: np.ndarray) -> np.ndarray:
+        """The plans that no bound turns away; those that memory does are counted already."""
+        bounds = self.bounds.of(group, columns, left)
+        if bounds is None:
+            return left
+        left = left & (bounds.needed() <= self.usable)
+        least = np.broadcast_to(bounds.seconds_per_token(), left.shape) * CARE
+        beaten = left & ((rung(least) > self.best.worst()) | (least > self._limits))
+        self.beaten += int(np.count_nonzero(beaten))
+        return left & ~beaten
+
+    @property
+    def _limits(self) -> np.ndarray:
+        found = np.array([each[0].seconds / each[0].tokens if each else np.inf for each in self.best.of])
+        return np.full(len(found), np.inf) if self.cutoff is None else self.cutoff(found)
+
+    def found(self) -> Found:
+        for sentence, plans in self.refused.items():
+            self.tally.remove(sentence, plans)
+        self.tally.remove(FITS, self.large)
+        return Found(best=tuple(map(tuple, self.best.of)), tally=self.tally, walked=self.walked, beaten=self.beaten)
+
+
+def nearest(space: Space, machines: Sequence[int]) -> dict[int, Candidate]:
+    """Of each of these machines the plan that needs least: what comes nearest where nothing fits. None for one that has no valid plan."""
+    bounds, least = Bounds(space), Least(space)
+    of = np.zeros(len(space.machines), dtype=bool)
+    of[list(machines)] = True
+    for group in space.groups():
+        columns = columns_of(space, group)
+        left = holding(space, group, columns, Tally()) & of
+        if not left.any():
+            continue
+        bound = bounds.of(group, columns, left)
+        left &= (0.0 if bound is None else bound.needed()) < least.needed
+        if not left.any():
+            continue
+        try:
+            walked = walk(space, group, columns, left)
+        except REFUSALS:
+            continue
+        least.put(group, columns, walked)
+    return least.of
+
+
+class Least:
+    """The plan of each machine that needs least memory."""
+
+    def __init__(self, space: Space):
+        self.space, self.of = space, dict[int, Candidate]()
+        self.needed = np.full(len(space.machines), np.inf)
+
+    def put(self, group: Group, columns: Columns, walked: Walked) -> None:
+        for machine in np.unique(walked.machine):
+            here = np.flatnonzero(walked.machine == machine)
+            at = here[np.argmin(walked.high[here])]
+            if walked.high[at] < self.needed[machine]:
+                one = Best(self.space, 1)
+                one.put(group, columns, walked, np.arange(walked.plans) == at)
+                self.of[int(machine)], self.needed[machine] = one.of[machine][0], walked.high[at]

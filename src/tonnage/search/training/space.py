@@ -1,0 +1,176 @@
+"""All plans of a training run on one kind of accelerator, as groups of columns that are walked together.
+
+A group shares the choices that have names (runtime, recomputation, ...) and the two sizes of a pipeline. Inside of it, sizes that change what
+one rank does (`inner`, one row each) meet every number of accelerators: what depends on the first alone is computed once for all of these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate.batch import alike
+from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.ops import Attention, LatentAttention
+from tonnage.registry import unknown
+from tonnage.runtimes import TrainingRuntime, training_runtime
+from tonnage.search.training.choices import choices_of
+from tonnage.spec import Cluster
+
+TOKENS_OF_A_STEP = 2**22  # where nobody says: about four million, as GPT-3, OPT, Falcon and Llama had
+WIDEST = 64  # tensor, context and micro-batch sizes that are tried go so far
+ROWS = 4096  # of a group's inner columns at a time
+INNER = (
+    "sequence_length", "global_batch_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size",
+    "expert_tensor_parallel_size", "micro_batch_size",
+)  # fmt: skip
+SIZES = ("sequence_length", "global_batch_size", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size",
+         "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size")  # fmt: skip
+ABILITIES = {"tensor_parallel_size": "tensor_parallel", "context_parallel_size": "context_parallel",
+             "pipeline_parallel_size": "pipeline", "expert_parallel_size": "expert_parallel"}  # fmt: skip
+
+
+class Group(Struct, frozen=True, eq=False):
+    """Plans that share `choices` and a pipeline. `inner`: columns of shape (rows,); `block`: which of those of its runtime."""
+
+    choices: Mapping[str, Any]
+    stages: int
+    chunks: int
+    block: int
+    inner: Mapping[str, np.ndarray]
+
+    @property
+    def rows(self) -> int:
+        return len(self.inner["micro_batch_size"])
+
+    def only(self, rows: np.ndarray) -> "Group":
+        return replace(self, inner={name: values[rows] for name, values in self.inner.items()})
+
+
+class Space:
+    """Plans of `model` on each of `machines`, which differ in their number of accelerators alone, the largest last.
+
+    What `options` say is not varied. `vary`: values of other options to try, by name; of a size they replace those that the model allows.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        machines: Sequence[Cluster],
+        options: TrainingOptions,
+        vary: Mapping[str, Sequence[Any]] | None = None,
+    ):
+        if not machines:
+            raise InvalidInput("a search needs at least one machine. Got none.")
+        self.model, self.machines, self.options = model, tuple(machines), options
+        self.vary = dict(vary or {})
+        for name in self.vary:
+            if name not in TrainingOptions.__struct_fields__:
+                raise unknown("option to vary", name, TrainingOptions.__struct_fields__)
+            if getattr(options, name) is not None:
+                raise InvalidInput(f"{name} is given and varied: leave out one. Got {getattr(options, name)}.")
+        self.worlds = np.array([machine.size for machine in machines], dtype=np.int64)
+
+    @property
+    def largest(self) -> Cluster:
+        return self.machines[-1]
+
+    @cached_property
+    def choices(self) -> tuple[dict[str, Any], ...]:
+        """Every combination of the options that have names."""
+        return tuple(choices_of(self.model, self.machines, self.options, self.vary))
+
+    # ---- sizes ----
+
+    def _sizes(self, name: str, allowed: Sequence[int]) -> tuple[int, ...]:
+        """What is tried: what is given, else what shall vary, else what the model and the machines allow."""
+        given = getattr(self.options, name)
+        if given is not None:
+            return (given,)
+        return tuple(self.vary.get(name, allowed))
+
+    @cached_property
+    def sequences(self) -> tuple[int, ...]:
+        return self._sizes(
+            "sequence_length", (min(self.model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH),)
+        )
+
+    @cached_property
+    def batches(self) -> dict[int, tuple[int, ...]]:
+        """Sequences of a step, by their length; 0: as many as micro-batches make."""
+        if self.options.num_microbatches is not None and self.options.global_batch_size is None:
+            return dict.fromkeys(self.sequences, (0,))
+        return {s: self._sizes("global_batch_size", (max(TOKENS_OF_A_STEP // s, 1),)) for s in self.sequences}
+
+    @cached_property
+    def _heads(self) -> set[int]:
+        ops = [op for block in self.model.decoder.blocks for op in block.ops]
+        return {op.heads for op in ops if isinstance(op, Attention | LatentAttention)}
+
+    def _dividing(self, most: int) -> list[int]:
+        """Sizes up to `most` that divide some number of accelerators."""
+        return [n for n in range(1, most + 1) if not (self.worlds % n).all()]
+
+    def _stages(self, runtime: TrainingRuntime) -> Iterator[tuple[int, int]]:
+        """Pipeline stages, and chunks of each."""
+        layers = self.model.num_layers
+        for p in self._able(runtime, "pipeline_parallel_size", self._dividing(layers)):
+            every = [v for v in range(1, max(layers // p, 1) + 1) if p > 1 or v == 1]
+            most = [v for v in every if layers % (p * v) == 0 or v == 1 or (runtime.splits_chunks and v & (v - 1) == 0)]
+            for v in self._sizes("virtual_pipeline_size", most):
+                yield p, v
+
+    def _able(self, runtime: TrainingRuntime, name: str, allowed: Sequence[int]) -> tuple[int, ...]:
+        return self._sizes(name, allowed if getattr(runtime, ABILITIES[name]) else (1,))
+
+    def _experts(self, runtime: TrainingRuntime) -> list[int]:
+        counts = expert_counts(self.model)
+        return [e for e in range(1, max(counts, default=1) + 1) if all(count % e == 0 for count in counts)]
+
+    # ---- groups ----
+
+    def groups(self) -> Iterator[Group]:
+        """All plans, valid or not, in a fixed order; the rows of a group are written alike (estimate.batch.alike)."""
+        for choices in self.choices:
+            runtime = training_runtime(choices["runtime"])
+            inner = self._inner(runtime)
+            for p, v in self._stages(runtime):
+                for block, columns in enumerate(inner):
+                    yield Group(choices, p, v, block, columns)
+
+    def _inner(self, runtime: TrainingRuntime) -> list[dict[str, np.ndarray]]:
+        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers."""
+        t = self._able(
+            runtime, "tensor_parallel_size", [n for n in self._dividing(WIDEST) if all(h % n == 0 for h in self._heads)]
+        )
+        c = self._able(
+            runtime,
+            "context_parallel_size",
+            [n for n in self._dividing(WIDEST) if any(s % n == 0 for s in self.sequences)],
+        )
+        e = self._able(runtime, "expert_parallel_size", self._experts(runtime))
+        rows = []
+        for s in self.sequences:
+            for batch, tensor, context, expert in product(self.batches[s], t, c, e):
+                sharing = sorted({1, tensor} if expert_counts(self.model) else {1})
+                micro = self._sizes(
+                    "micro_batch_size", [n for n in range(1, WIDEST + 1) if batch % n == 0] if batch else [1, 2, 4, 8]
+                )
+                for cut, b in product(self._sizes("expert_tensor_parallel_size", sharing), micro):
+                    rows.append((s, batch, tensor, context, expert, cut, b))
+        columns = dict(zip(INNER, np.array(rows, dtype=np.int64).reshape(-1, len(INNER)).T, strict=True))
+        keys = alike(self.model, columns)
+        found = []
+        for key in np.unique(keys):
+            chosen = np.flatnonzero(keys == key)
+            for part in np.array_split(chosen, -(-len(chosen) // ROWS)):
+                found.append({name: values[part] for name, values in columns.items()})
+        return found
