@@ -1,10 +1,10 @@
 """The Python face: the same questions and documents as the command line, with plain arguments."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from tonnage.search.training.answer import TrainingPlans
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -134,6 +137,36 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     """
     said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
+
+
+def plan_training(
+    model: str | os.PathLike[str] | Model, on: str | Sequence[str] = (), *, vary: Mapping[str, Sequence[Any]] | None = None,
+    reserve_bytes: float = 0, **options: Any,
+) -> "TrainingPlans":  # fmt: skip
+    """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
+
+    `on`: one name or several; a name with a number ("8xH100-SXM-80GB") is that machine, a name alone any number of it, none every GPU of the
+    catalogue. Options of the search: help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of
+    other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
+    the document.
+    """
+    from tonnage.search.training.answer import answer
+    from tonnage.search.training.options import SearchOptions
+
+    forms = (SearchOptions, RunOptions, BillOptions)
+    parts = [{name: options.pop(name) for name in form.__struct_fields__ if name in options} for form in forms]
+    asked, run, bill = (_options(form, part) for form, part in zip(forms, parts, strict=True))
+    names = (on,) if isinstance(on, str) else tuple(on)
+    return answer(
+        _model(model),
+        names,
+        _options(TrainingOptions, options),
+        run,
+        bill,
+        asked,
+        vary or {},
+        reserve_bytes=_reserve(reserve_bytes),
+    )
 
 
 def _with_text(answer: answers.Answer) -> Answer:

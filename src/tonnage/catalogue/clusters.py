@@ -166,3 +166,13 @@ def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: N
         # a larger machine than the usual one, of which nothing is known but what joins its cards and leads out
         node = Node(name=accelerator.name, accelerator=accelerator.name, accelerators=each, inside=node.inside, outside=node.outside)  # fmt: skip
     return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)
+
+
+def is_counted(text: str) -> bool:
+    """Whether a cluster's name says how many: "8xH100" does, and "local"; "H100" and "dgx-h100" do not.
+
+    >>> is_counted("2x8xH100-SXM-80GB"), is_counted("H100-SXM-80GB")
+    (True, False)
+    """
+    counts, name = _counts(text)
+    return bool(counts) or name == "local"

@@ -3,7 +3,7 @@
 A move holds explicit values for everything that it changes, so its flags added to the user's own give exactly its figure.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal, get_args
 
@@ -81,13 +81,18 @@ def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dic
     """The move as the document shows it (document.Advice)."""
     made = {
         "change": settled.change,
-        "text": " ".join(_flag(name, value) for name, value in settled.change.items()),
+        "text": flags_of(settled.change),
         "changes": changes,
         "needed_bytes": settled.needed,
         "freed_bytes": needed - settled.needed,
         "fits": settled.most <= usable,
     }
     return made if settled.seconds is None else {**made, "step_seconds": settled.seconds()}
+
+
+def flags_of(change: Mapping[str, Any]) -> str:
+    """Options as the command line has them."""
+    return " ".join(_flag(name, value) for name, value in change.items())
 
 
 def ordered(change: dict[str, Any], form: type[Struct]) -> dict[str, Any]:

@@ -42,12 +42,25 @@ class Bounds:
 
     def of(self, group: Group, columns: Columns, left: np.ndarray) -> "Least | None":
         """Bounds of a group, some of whose plans are valid (`left`); None where nothing is known of it."""
-        names = tuple(sorted((name, value) for name, value in group.choices.items() if name != "zero_stage"))
-        key = (*names, group.block)
+        key = _key(group)
         if key not in self._known:
             self._known[key] = _layers(self.space, group, columns, left)
         layers = self._known[key]
         return None if layers is None else Least(self.space, group, columns, layers)
+
+    def floor(self, group: Group) -> float | None:
+        """Accelerator-seconds of a token that no plan of the group is below, whatever its pipeline; None where its layers were not walked yet."""
+        layers = self._known.get(_key(group))
+        if layers is None or layers.rows != group.rows:
+            return None
+        inner = group.inner
+        ranks = inner["tensor_parallel_size"] * inner["context_parallel_size"]
+        return float(np.min(layers.through * ranks / (inner["sequence_length"] * inner["micro_batch_size"])))
+
+
+def _key(group: Group) -> tuple[Any, ...]:
+    """What decides the layers of a group: all but its pipeline and its ZeRO stage."""
+    return *sorted((name, value) for name, value in group.choices.items() if name != "zero_stage"), group.block
 
 
 class _Layers:
@@ -58,7 +71,7 @@ class _Layers:
                         data_parallel_size=1, chunk_layers=(), first_stage_layers=None, last_stage_layers=None)  # fmt: skip
         step = Step(space.model, whole, space.largest)
         timed = StepTime(step, rates())
-        self.plan = plan
+        self.plan, self.rows = plan, len(sizes["micro_batch_size"])
         self.through = timed.stages[0].seconds * timed.factor  # one micro-batch through all layers, and the head
         self.fixed = timed.factor * timed.rates.step
         memory = StageMemory(step, step.stages[0])

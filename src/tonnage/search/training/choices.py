@@ -85,5 +85,5 @@ def _modules(
     if expert_counts(model):
         cheap, dear = ("layernorm", *latent, "moe_act"), ("layernorm", *latent, "moe")
     else:
-        cheap, dear = ("layernorm", *latent), ("layernorm", *latent, "mlp")
-    return [{"recompute_modules": ",".join(names)} for names in (("core_attn",), cheap, dear)]
+        cheap, dear = latent, (*latent, "mlp")  # norms are in the products after them, and keep nothing of their own
+    return [{"recompute_modules": ",".join(names)} for names in (("core_attn",), cheap, dear) if names]

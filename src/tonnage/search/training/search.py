@@ -20,7 +20,7 @@ Cutoff = Callable[[np.ndarray], np.ndarray]
 
 class Found(Struct, frozen=True, kw_only=True, eq=False):
     """`best`: of each machine. `tally`: all plans considered, and what took them away; `walked`: how many were estimated whole; `beaten`:
-    turned away by a bound that says they are slower than what was found."""
+    slower than what was found, by a bound or by their time; where the bound is of a whole group, valid or not."""
 
     best: tuple[tuple[Candidate, ...], ...]
     tally: Tally
@@ -60,6 +60,12 @@ class _Search:
 
     def survey(self, group: Group) -> _Surveyed:
         """Count what the constraints take away, and what the bound on memory does."""
+        floor = self.bounds.floor(group)
+        if floor is not None and (floor * CARE / self.space.worlds > self._limits).all():
+            plans = group.rows * len(self.space.machines)
+            self.tally.consider(plans)
+            self.beaten += plans
+            return _Surveyed(group, np.inf, 0)
         columns = columns_of(self.space, group)
         left = holding(self.space, group, columns, self.tally)
         bounds = self.bounds.of(group, columns, left) if left.any() else None

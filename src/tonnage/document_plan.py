@@ -1,0 +1,71 @@
+"""The forms of what `plan --train` answers. Values only."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class RemovedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Plans that a constraint took away, of those that the ones before it had left."""
+
+    constraint: str
+    plans: int
+
+
+class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A plan that was estimated whole. `options`: what was chosen or given, by the names of `train`; `text`: the command that asks for just
+    it; `launch`: the runtime's own settings; `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second`
+    and what follows are null where nobody knows; `run_seconds` and `cost` where no length of the run, or no price, is given."""
+
+    on: str
+    accelerators: int
+    options: dict[str, Any]
+    text: str
+    needed_bytes: int
+    usable_bytes: int
+    step_seconds: float | None
+    tokens_per_second: float | None
+    mfu: float | None
+    usd_per_accelerator_hour: float | None
+    usd_per_million_tokens: float | None
+    run_seconds: float | None
+    cost: float | None
+    launch: list[str]
+    beats: str
+
+
+class FrontDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A machine that no other beats in speed, money and number of accelerators, with its fastest plan."""
+
+    on: str
+    accelerators: int
+    options: dict[str, Any]
+    tokens_per_second: float
+    usd_per_million_tokens: float | None
+
+
+class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `plan --train` answers.
+
+    `considered`: plans of the whole space, valid or not; `removed`: by each constraint; `beaten`: shown to be worse by a bound, without a
+    whole estimate; `estimated`: memory and time, each by the walk of a single answer; `machines`: so many, and `passed` over, whose fastest imaginable plan is worse than what was found. `exact`: no plan of the space is
+    better. `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer of the first
+    plan, as `train` has it.
+    """
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, Any]
+    objective: Literal["fastest", "cheapest", "fewest"]
+    exact: bool
+    machines: int
+    passed: int
+    considered: int
+    removed: list[RemovedDocument]
+    beaten: int
+    estimated: int
+    plans: list[TrainingPlanDocument]
+    front: list[FrontDocument]
+    binds: str
+    nearest: TrainingPlanDocument | None
+    best: dict[str, Any] | None
+    warnings: list[str]

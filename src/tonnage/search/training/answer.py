@@ -1,0 +1,42 @@
+"""The answer of `plan --train`: what was found, with its document and its text."""
+
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.training.document import document_of
+from tonnage.search.training.options import SearchOptions, Vary
+from tonnage.search.training.plan import Planned, Plans, plan_training
+
+
+class TrainingPlans:
+    """`plans`: the best first, each with its whole answer; `status`: 0 found, 3 nothing does, 4 not enough is known."""
+
+    def __init__(self, found: Plans, document: dict[str, Any]):
+        self.found, self._document = found, document
+
+    @property
+    def plans(self) -> tuple[Planned, ...]:
+        return self.found.plans
+
+    @property
+    def status(self) -> int:
+        return self.found.status
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._document
+
+    def __repr__(self) -> str:
+        best = self.plans[0].machine.name if self.plans else f"nothing: {self.found.why}"
+        return f"<TrainingPlans of {self.found.model.name}: {best}>"
+
+
+def answer(
+    model: Model, on: tuple[str, ...], options: TrainingOptions, run: RunOptions, money: BillOptions, asked: SearchOptions, vary: Vary, *,
+    reserve_bytes: int = 0,
+) -> TrainingPlans:  # fmt: skip
+    """Search and say."""
+    found = plan_training(model, on, options, run, money, asked, vary, reserve_bytes=reserve_bytes)
+    return TrainingPlans(found, document_of(found, on, options, run, money, asked, vary))

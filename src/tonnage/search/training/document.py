@@ -1,0 +1,156 @@
+"""What a search for plans of training found, as its document; and why each plan stands before the next."""
+
+from typing import Any
+
+from tonnage.document import SCHEMA
+from tonnage.estimate._moves import flags_of
+from tonnage.estimate._question import Question
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.training.launch import launch_settings
+from tonnage.search.training.options import SearchOptions, Vary
+from tonnage.search.training.plan import Planned, Plans
+
+SAME = 1e-3  # a share of less than that is no difference that an estimate can see
+NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
+
+
+def document_of(
+    found: Plans,
+    on: tuple[str, ...],
+    options: TrainingOptions,
+    run: RunOptions,
+    money: BillOptions,
+    asked: SearchOptions,
+    vary: Vary,
+) -> dict[str, Any]:
+    """The document: schema tonnage/1, document_plan.PlansDocument."""
+    rows = [
+        _row(one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
+        for at, one in enumerate(found.plans)
+    ]
+    made = found.searched
+    return {
+        "schema": SCHEMA, "question": _question(found, on, options, run, money, asked, vary), "objective": found.objective, "exact": True,
+        "machines": made.machines, "passed": made.passed, "considered": made.tally.considered,
+        "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
+        "beaten": made.beaten, "estimated": made.walked, "plans": rows,
+        "front": [_front(entry) for entry in found.front],
+        "binds": found.why, "nearest": _row(found.nearest, "") if found.nearest else None,
+        "best": found.plans[0].answer.to_dict() if found.plans else None, "warnings": _warnings(found),
+    }  # fmt: skip
+
+
+def _row(one: Planned, beats: str) -> dict[str, Any]:
+    answer, run = one.answer, one.answer.run
+    timed = answer.step_time is not None
+    each = one.usd_per_token if timed else None
+    cost = answer.bill.cost if answer.bill else None
+    return {
+        "on": one.machine.name, "accelerators": one.machine.size, "options": one.options,
+        "text": f"tonnage train {answer.question['model']['value']} --on {one.machine.name} {flags_of(_asked(one.options))}".strip(),
+        "needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes,
+        "step_seconds": answer.step_time.value if answer.step_time else None,
+        "tokens_per_second": run["tokens_per_second"].value if timed else None, "mfu": run["mfu"].value if timed else None,
+        "usd_per_accelerator_hour": one.usd_per_hour, "usd_per_million_tokens": None if each is None else each * 1e6,
+        "run_seconds": run["seconds"].value if "seconds" in run else None,
+        "cost": cost.value if cost is not None and "seconds" in run else None,
+        "launch": launch_settings(one.plan), "beats": beats,
+    }  # fmt: skip
+
+
+def _asked(options: dict[str, Any]) -> dict[str, Any]:
+    """Options without those that follow from the machine and the global batch."""
+    derived = {"data_parallel_size", *(("num_microbatches",) if "global_batch_size" in options else ())}
+    return {name: value for name, value in options.items() if name not in derived}
+
+
+def _front(entry: Any) -> dict[str, Any]:
+    each = entry.usd_per_token
+    return {"on": entry.machine.name, "accelerators": entry.machine.size, "options": entry.plans[0].options,
+            "tokens_per_second": 1 / entry.seconds_per_token, "usd_per_million_tokens": None if each is None else each * 1e6}  # fmt: skip
+
+
+def _beats(one: Planned, other: Planned, found: Plans) -> str:
+    """Why a plan stands before another: what the objective asks for first."""
+    said = [_cheaper(one, other), _faster(one, other), _fewer(one, other)]
+    first = {"cheapest": 0, "fastest": 1, "fewest": 2}[found.objective]
+    reasons = [said[first], *(each for at, each in enumerate(said) if at != first)]
+    if reasons[0]:
+        return reasons[0]
+    better = [each for each in reasons[1:] if each]
+    if better and found.objective == "fewest":
+        return better[-1] if len(better) == 1 else better[0]
+    return f"as good within {100 * SAME:g} %, and simpler: {_simpler(one, other)}"
+
+
+def _cheaper(one: Planned, other: Planned) -> str:
+    mine, theirs = one.usd_per_token, other.usd_per_token
+    if mine is None or theirs is None or theirs < mine * (1 + SAME):
+        return ""
+    return f"{100 * (1 - mine / theirs):.1f} % cheaper"
+
+
+def _faster(one: Planned, other: Planned) -> str:
+    ratio = other.seconds_per_token / one.seconds_per_token
+    return f"{100 * (ratio - 1):.1f} % faster" if ratio > 1 + SAME else ""
+
+
+def _fewer(one: Planned, other: Planned) -> str:
+    less = other.machine.size - one.machine.size
+    return f"{less:,} fewer accelerators" if less > 0 else ""
+
+
+def _simpler(one: Planned, other: Planned) -> str:
+    names = [name for name in other.options if name not in NOT_OF_RUN and one.options.get(name) != other.options[name]]
+    changed = [f"{name} {one.options.get(name, 'none')} for {other.options[name]}" for name in names]
+    return ", ".join(changed) or "the first of equals"
+
+
+def _warnings(found: Plans) -> list[str]:
+    made = []
+    if found.unpriced:
+        made.append(
+            f"no price is known of {', '.join(found.unpriced[:8])}{' and more' if len(found.unpriced) > 8 else ''}: they are not among the cheapest."
+        )
+    if found.compares and found.searched.refused:
+        names = ", ".join(list(found.searched.refused)[:6])
+        more = len(found.searched.refused) - 6
+        name, why = next(iter(found.searched.refused.items()))
+        made.append(f"not looked at: {names}{f' and {more} more' if more > 0 else ''}. {name}: {why}")
+    if found.plans:
+        made += [note for note in found.plans[0].answer.warnings if note not in made]
+    return made
+
+
+def _question(
+    found: Plans,
+    on: tuple[str, ...],
+    options: TrainingOptions,
+    run: RunOptions,
+    money: BillOptions,
+    asked: SearchOptions,
+    vary: Vary,
+) -> dict[str, Any]:
+    q = Question()
+    q.put("model", found.model.name, "given", found.model.source)
+    q.put("parameters", found.model.num_parameters(), "model")
+    q.put("on", ", ".join(on) if on else "every GPU of the catalogue", "given" if on else "default")
+    q.put("goal", found.objective, "given" if asked.goal else "default",
+          "" if asked.goal else "machines are compared" if found.compares else "of one machine")  # fmt: skip
+    for form in (options, run, money, asked):
+        for name in form.__struct_fields__:
+            if name != "goal" and getattr(form, name) is not None:
+                q.put(name, getattr(form, name), "given")
+    for name, values in vary.items():
+        q.put(name, ", ".join(map(str, values)), "given", "varied")
+    if found.plans:
+        best = found.plans[0].options
+        for name, why in (
+            ("sequence_length", "the model's context, at most 4096"),
+            ("global_batch_size", "about four million tokens a step"),
+        ):
+            if getattr(options, name) is None and name not in vary and name in best:
+                q.put(name, best[name], "default", why)
+    return q.to_dict()

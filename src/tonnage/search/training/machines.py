@@ -1,0 +1,87 @@
+"""Which machines are searched: those that are named, how many of an accelerator that is named without a number, or the whole catalogue."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from tonnage.catalogue import accelerator, accelerator_names, cluster
+from tonnage.catalogue.clusters import is_counted
+from tonnage.errors import InvalidInput
+from tonnage.estimate._larger import Machines, doublings
+from tonnage.estimate._machine import is_slice
+from tonnage.spec import Accelerator, Cluster
+
+MOST = 4096  # accelerators, where nobody says how many there may be
+OF_CATALOGUE = (
+    "NVIDIA",
+    "AMD",
+)  # whose GPUs are looked at where nobody names any: those that the runtimes were measured on, and their kin
+
+
+class Fleet(Struct, frozen=True, kw_only=True, eq=False):
+    """Machines of one accelerator, the smallest first. `is_open`: their number was not given, so others between them may do as well."""
+
+    machines: tuple[Cluster, ...]
+    is_open: bool
+
+    @property
+    def accelerator(self) -> Accelerator:
+        return self.machines[0].accelerator
+
+
+def fleets(on: Sequence[str], most: int | None = None) -> list[Fleet]:
+    """The machines that `on` names, of at most `most` accelerators each; all of the catalogue's where it names none."""
+    if most is not None and most < 1:
+        raise InvalidInput(f"max_accelerators must be at least 1. Got {most}.")
+    made = [_fleet(name, most) for name in on] if on else list(_of_catalogue(most))
+    left = [fleet for fleet in made if fleet.machines]
+    if not left:
+        smallest = min(cluster(name).size for name in on)
+        raise InvalidInput(
+            f"max_accelerators must be at least {smallest}, the smallest of the machines that are named. Got {most}."
+        )
+    return left
+
+
+def _fleet(name: str, most: int | None) -> Fleet:
+    if is_counted(name):
+        one = cluster(name)
+        return Fleet(machines=(one,) if most is None or one.size <= most else (), is_open=False)
+    return Fleet(machines=tuple(_sizes(name, most or MOST)), is_open=True)
+
+
+def _sizes(name: str, most: int) -> Iterator[Cluster]:
+    """Parts of a node, then whole nodes, doubled."""
+    one = cluster(name)
+    each, named = Machines(one).node_size, one.accelerator.name
+    if one.size > 1:  # a node by its name
+        for nodes in doublings(1, most // one.size):
+            yield cluster(f"{nodes}x{name}")
+        return
+    if Machines(one).come_alone:
+        yield one
+        return
+    if one.node is None:  # no source knows what would join several machines of it
+        most = min(most, each)
+    for count in (*doublings(1, each - 1), *(each * nodes for nodes in doublings(1, max(most // each, 0)))):
+        if count <= most:
+            yield cluster(f"{count}x{named}")
+
+
+def between(smaller: Cluster, larger: Cluster, at_most: int = 64) -> list[Cluster]:
+    """Whole nodes between two machines of a fleet, so many of them at most, evenly spread."""
+    each = larger.accelerators_per_node
+    counts = list(range(smaller.size // each + 1, larger.num_nodes))
+    step = -(-len(counts) // at_most) or 1
+    name = larger.node.name if larger.node and not larger.is_part_of_node and larger.node.accelerators == each else ""
+    return [
+        cluster(f"{nodes}x{name}" if name else f"{nodes}x{each}x{larger.accelerator.name}") for nodes in counts[::step]
+    ]
+
+
+def _of_catalogue(most: int | None) -> Iterator[Fleet]:
+    for name in accelerator_names():
+        chip = accelerator(name)
+        known = {"bf16", "fp16"} & set(chip.dense_flops) and chip.memory.bytes_per_second is not None
+        if chip.kind == "gpu" and chip.vendor in OF_CATALOGUE and known and not is_slice(chip):
+            yield _fleet(chip.name, most)

@@ -1,0 +1,54 @@
+"""What the best plan is: the fastest, the cheapest, or the one on the fewest accelerators."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from msgspec import Struct
+
+from tonnage.registry import unknown
+from tonnage.units import HOUR
+
+Objective = Literal["fastest", "cheapest", "fewest"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+
+def objective_named(text: str) -> Objective:
+    for name in OBJECTIVES:
+        if text == name:
+            return name
+    raise unknown("objective", text, OBJECTIVES)
+
+
+class Goal(Struct, frozen=True, kw_only=True, eq=False):
+    """`slowest`: seconds of a token that a deadline leaves, `dearest`: USD of a token that a budget leaves; infinite where none is given."""
+
+    objective: Objective
+    slowest: float = np.inf
+    dearest: float = np.inf
+
+    def cost(self, seconds_per_token: np.ndarray, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
+        """USD of a token; `usd`: an hour of an accelerator, NaN where no price is known."""
+        return seconds_per_token * worlds * usd / HOUR
+
+    def value(self, seconds_per_token: np.ndarray, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
+        """Smaller is better; infinite where a limit is missed, or what decides is not known."""
+        cost = self.cost(seconds_per_token, worlds, usd)
+        paid = cost <= self.dearest if np.isfinite(self.dearest) else np.ones(len(worlds), dtype=bool)
+        if self.objective == "fastest":
+            value = seconds_per_token
+        elif self.objective == "cheapest":
+            value = np.where(np.isnan(cost), np.inf, cost)
+        else:
+            value = np.where(np.isfinite(seconds_per_token), worlds.astype(float), np.inf)
+        return np.where((seconds_per_token <= self.slowest) & paid, value, np.inf)
+
+    def limits(self, best: float, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
+        """Seconds of a token beyond which a plan of each machine is worse than `best`, a value."""
+        every = np.full(len(worlds), np.inf)
+        if not np.isfinite(best):
+            return every
+        if self.objective == "fastest":
+            return np.full(len(worlds), best)
+        if self.objective == "cheapest":
+            return np.where(np.isnan(usd), 0.0, best * HOUR / (worlds * usd))
+        return np.where(worlds > best, 0.0, np.inf)
