@@ -133,7 +133,8 @@ class Least:
             )
         kept = sum(count * np.broadcast_to(self.layers.kept[block], (self.group.rows,))[:, None]
                    for block, count in self.first.items() if block in self.layers.kept)  # fmt: skip
-        return np.asarray((self._states() + kept * flying) * self.layers.band)
+        at_once = self._states() + np.maximum(kept * flying + self._handed_on() + self._units(), self._gradients_made())
+        return np.asarray(at_once * self.layers.band)
 
     def _states(self) -> Any:
         """Weights, gradients that stay, and the optimizer's states of the first stage's layers."""
@@ -146,10 +147,48 @@ class Least:
         if plan.optimizer == "adamw":  # the states of others depend on shapes
             held = optimizer(plan.optimizer).total_bytes(1, 1, update_bytes=recipe.update_bytes)
             widths.append((held, zero >= runtime.optimizer_sharded_from))
+        return self._bytes(widths)
+
+    def _units(self) -> Any:
+        """What FSDP2 holds of whole layers: under a pipeline gradients that it sums, and with ZeRO-2 units that stay gathered (estimate._units)."""
+        plan, recipe = self.layers.plan, TRAINING_RECIPES[self.layers.plan.precision]
+        if not training_runtime(plan.runtime).shards_units:
+            return 0
+        widths = [(recipe.reduce_bytes, False)] if self._accumulates else []
+        if self.group.choices["zero_stage"] == 2 and not plan.float8_all_gather:
+            widths.append((recipe.compute_bytes, False))
+        return self._bytes(widths)
+
+    @property
+    def _accumulates(self) -> bool:
+        runtime, recipe = training_runtime(self.layers.plan.runtime), TRAINING_RECIPES[self.layers.plan.precision]
+        return runtime.shards_units and self.group.stages > 1 and recipe.reduce_bytes != recipe.compute_bytes
+
+    def _handed_on(self) -> Any:
+        """What the first stage of torch's pipelines receives gradients in: a buffer for every micro-batch (estimate._units)."""
+        if not (training_runtime(self.layers.plan.runtime).shards_units and self.group.stages > 1):
+            return 0
+        columns, width = self.columns, TRAINING_RECIPES[self.layers.plan.precision].compute_bytes
+        ranks = columns["context_parallel_size"] * columns["tensor_parallel_size"]
+        tokens = columns["sequence_length"] * columns["micro_batch_size"] / ranks
+        return columns["num_microbatches"] * tokens * self.space.model.hidden_size * width
+
+    def _gradients_made(self) -> Any:
+        """All gradients, where backward makes them and the optimizer's step finds them."""
+        plan = self.layers.plan
+        runtime = training_runtime(plan.runtime, plan.runtime_version)
+        if runtime.gradients_persist or plan.optimizer_in_backward or self._accumulates:
+            return 0
+        recipe, zero = TRAINING_RECIPES[plan.precision], self.group.choices["zero_stage"]
+        return self._bytes([(width_of(state.copy, recipe), zero >= state.sharded_from) for state in runtime.gradients])
+
+    def _bytes(self, widths: list[tuple[float, bool]]) -> Any:
+        """Of the parameters of the first stage's layers: (bytes of each, whether it is sharded)."""
         t, e, q = (
             self.columns[name]
             for name in ("tensor_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
         )
+        plan = self.layers.plan
         dense = self.columns["data_parallel_size"] * self.columns["context_parallel_size"] / plan.replicate_size
         whole, shard = Shares(t, e, q), Shares(t, e, q, dense, np.maximum(dense * t / (e * q), 1))
         total: Any = 0

@@ -54,26 +54,37 @@ class Searched(Struct, kw_only=True):
 
 
 class Searcher:
-    """One search over several fleets."""
+    """One search over several fleets: the `top` machines, and the `each` best plans of every one."""
 
     def __init__(
         self, model: Model, options: TrainingOptions, run: RunOptions, money: BillOptions, goal: Goal, vary: Vary, *,
-        reserve: int = 0, top: int = 5, bounded: bool = True, whole_front: bool = False,
+        reserve: int = 0, top: int = 5, each: int = 1, bounded: bool = True, whole_front: bool = False,
     ):  # fmt: skip
         self.model, self.options, self.run, self.money, self.goal, self.vary = model, options, run, money, goal, vary
-        self.reserve, self.top, self.bounded, self.whole_front = reserve, top, bounded, whole_front
+        self.reserve, self.top, self.each, self.bounded, self.whole_front = reserve, top, each, bounded, whole_front
         self.found = Searched(entries=[], tally=Tally())
+        self.strict = bounded and not whole_front and bool(np.isfinite([goal.slowest, goal.dearest]).any())
 
     def go(self, fleets: Sequence[Fleet]) -> Searched:
         """Search all of them; then whole nodes between the best open machines and the next smaller ones, where fewer may do."""
-        for fleet in sorted(fleets, key=self._promise):
-            if np.isnan(self._prices(fleet.machines)).all():
-                self.found.unpriced[fleet.accelerator.name] = None
-            self.take(fleet.machines)
+        every = sorted(fleets, key=self._promise)
+        self._all(every)
+        if self.strict and not any(np.isfinite(entry.value) for entry in self.found.entries):
+            self.found, self.strict = (
+                Searched(entries=[], tally=Tally()),
+                False,
+            )  # nothing keeps the limits: what comes nearest?
+            self._all(every)
         if self.goal.objective == "fewest" or np.isfinite(self.goal.slowest):
             self._refine(fleets)
         self.found.entries.sort(key=_order)
         return self.found
+
+    def _all(self, fleets: Sequence[Fleet]) -> None:
+        for fleet in fleets:
+            if np.isnan(self._prices(fleet.machines)).all():
+                self.found.unpriced[fleet.accelerator.name] = None
+            self.take(fleet.machines)
 
     def _promise(self, fleet: Fleet) -> float:
         """What the goal would be of the fleet's fastest imaginable plan: the best come first, and the rest are often passed over."""
@@ -113,7 +124,7 @@ class Searcher:
         space = Space(self.model, machines, self.options, self.vary)
         usable = machines[0].accelerator.memory.usable_bytes - self.reserve
         usd = self._prices(machines)
-        made = search(space, usable, most=self.top, cutoff=self._cutoff(space.worlds, usd), bounded=self.bounded)
+        made = search(space, usable, most=self.each, cutoff=self._cutoff(space.worlds, usd), bounded=self.bounded)
         self.found.tally.add(made.tally)
         self.found.walked += made.walked
         self.found.beaten += made.beaten
@@ -126,14 +137,19 @@ class Searcher:
     def _promising(self, machines: Sequence[Cluster]) -> Sequence[Cluster]:
         """Those whose fastest imaginable plan would be among the best."""
         best = self._kth([entry.value for entry in self.found.entries])
-        if self.whole_front or not self.bounded or not np.isfinite(best):
+        if self.whole_front or not self.bounded or not (np.isfinite(best) or self.strict):
             return machines
         space = Space(self.model, machines, self.options, self.vary)
         least = ideal_seconds(space) / space.worlds
-        limits = self.goal.limits(best, space.worlds, self._prices(machines))
+        limits = self._limits(best, space.worlds, self._prices(machines))
         kept = [machine for machine, of_use in zip(machines, (least <= limits) & (limits > 0), strict=True) if of_use]
         self.found.passed += len(machines) - len(kept)
         return kept
+
+    def _limits(self, best: float, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
+        """Seconds of a token beyond which a plan is of no use: worse than `best`, or `strict`ly too late or too dear."""
+        limits = self.goal.limits(best, worlds, usd)
+        return np.minimum(limits, self.goal.latest(worlds, usd)) if self.strict else limits
 
     def _prices(self, machines: Sequence[Cluster]) -> np.ndarray:
         """USD of an accelerator and hour, NaN where no price is known."""
@@ -161,7 +177,7 @@ class Searcher:
         earlier = [entry.value for entry in self.found.entries]
 
         def limits(best: np.ndarray) -> np.ndarray:
-            return self.goal.limits(self._kth([*earlier, *self.goal.value(best, worlds, usd)]), worlds, usd)
+            return self._limits(self._kth([*earlier, *self.goal.value(best, worlds, usd)]), worlds, usd)
 
         return limits
 

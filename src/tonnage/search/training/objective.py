@@ -42,6 +42,11 @@ class Goal(Struct, frozen=True, kw_only=True, eq=False):
             value = np.where(np.isfinite(seconds_per_token), worlds.astype(float), np.inf)
         return np.where((seconds_per_token <= self.slowest) & paid, value, np.inf)
 
+    def latest(self, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
+        """Seconds of a token that deadline and budget leave on each machine."""
+        paid = self.dearest * HOUR / (worlds * usd) if np.isfinite(self.dearest) else np.full(len(worlds), np.inf)
+        return np.minimum(self.slowest, np.where(np.isnan(paid), 0.0, paid))
+
     def limits(self, best: float, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
         """Seconds of a token beyond which a plan of each machine is worse than `best`, a value."""
         every = np.full(len(worlds), np.inf)

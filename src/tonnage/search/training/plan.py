@@ -90,7 +90,7 @@ def plan_training(
     want = _wanted(run)
     goal = _goal(asked, want, compares)
     make = lambda goal: Searcher(  # noqa: E731
-        model, options, run, money, goal, vary or {}, reserve=reserve_bytes, top=asked.shown, bounded=not asked.exhaustive,
+        model, options, run, money, goal, vary or {}, reserve=reserve_bytes, top=asked.shown, each=1 if compares else asked.shown, bounded=not asked.exhaustive,
         whole_front=bool(asked.front),
     )  # fmt: skip
     searcher = make(goal)
