@@ -1,0 +1,85 @@
+"""Small spaces of training plans: every plan one by one through the scalar path, as an oracle of the search."""
+
+from itertools import product
+
+import numpy as np
+from msgspec.structs import replace
+
+import tonnage
+from tonnage.catalogue import cluster
+from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.estimate._question import Question
+from tonnage.estimate.bands import highest
+from tonnage.estimate.plans import training_plan
+from tonnage.estimate.time import Timing
+from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.training.space import SIZES, Space
+
+MODELS = {name: tonnage.read(name) for name in ("llama-3.2-1b", "qwen3-30b-a3b", "deepseek-v2-lite")}
+CLUSTERS = ("H100-SXM-80GB", "2xH100-SXM-80GB", "4xA100-SXM-80GB", "8xH100-SXM-80GB", "2x8xH100-SXM-80GB", "8xRTX-4090")
+
+
+def scalar(model, machine, options, said):
+    """(high end of bytes, seconds, tokens) of one plan, or None where the scalar path refuses it."""
+    try:
+        plan = training_plan(model, machine, replace(options, **said), Question())
+        made = training_memory(model, plan, machine)
+        seconds = Timing(model, plan, machine).seconds
+    except (InvalidPlan, MissingDatum):
+        return None
+    return highest(plan, machine, made.memory.value), float(seconds), plan.tokens_per_step
+
+
+def every_plan(space):
+    """All options of all plans of a space, each machine with all sizes: more than the search makes, for what it leaves out must be invalid."""
+    for choices in space.choices:
+        for group in space.groups():
+            if group.choices is choices or dict(group.choices) == choices:
+                for row in range(group.rows):
+                    sizes = {name: int(values[row]) for name, values in group.inner.items()}
+                    for machine in space.machines:
+                        yield (
+                            machine,
+                            {
+                                **choices,
+                                **sizes,
+                                "pipeline_parallel_size": group.stages,
+                                "virtual_pipeline_size": group.chunks,
+                            },
+                        )
+
+
+def interleaves(said):
+    """The constraint of the search that the scalar path leaves to the user: whole rounds of micro-batches (Narayanan2021)."""
+    p, v = said["pipeline_parallel_size"], said["virtual_pipeline_size"]
+    return v > 1 and said["runtime"] == "megatron" and p
+
+
+def brute_force(space, usable):
+    """Seconds of a token of the best plan of each machine, one by one."""
+    best = [np.inf] * len(space.machines)
+    for machine, said in every_plan(space):
+        found = scalar(space.model, machine, space.options, said)
+        if found is None:
+            continue
+        high, seconds, tokens = found
+        if p := interleaves(said):
+            d = machine.size // (said["tensor_parallel_size"] * said["context_parallel_size"] * p)
+            if (said["global_batch_size"] // (said["micro_batch_size"] * d)) % p:
+                continue
+        at = [each.name for each in space.machines].index(machine.name)
+        if high <= usable:
+            best[at] = min(best[at], seconds / tokens)
+    return best
+
+
+def small_space(name, on, **options):
+    """Few sizes, so that brute force is possible."""
+    vary = {"micro_batch_size": (1, 4), "context_parallel_size": (1, 2)}
+    vary = {key: values for key, values in vary.items() if key not in options}
+    given = TrainingOptions(**({"sequence_length": 2048, "global_batch_size": 32} | options))
+    return Space(MODELS[name], [cluster(each) for each in on], given, vary)
+
+
+__all__ = ["CLUSTERS", "MODELS", "SIZES", "brute_force", "every_plan", "product", "scalar", "small_space"]
