@@ -41,6 +41,12 @@ def cluster(text: str) -> Cluster:
     return replace(_of_accelerators(text, counts, accelerator), note=_left_open(name, accelerator))
 
 
+def says_how_many(text: str) -> bool:
+    """Whether a text says how many accelerators: with a number, or as a node or this machine does. `h100` leaves it open."""
+    counts, name = _counts(text)
+    return bool(counts) or name == "local" or _named(name)[1] is not None
+
+
 def _left_open(name: str, taken: Accelerator) -> str:
     """The other sizes of memory of an accelerator that was named without one."""
     size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)
