@@ -40,7 +40,7 @@ def _high(name: str, unit: str, short: str, about: str = "", kind: Kind = "numbe
 
 WHERE = (
     *_text("model", "on", "accelerator"),
-    _low("accelerators", "accelerators", "x", "accelerators", kind="whole"),
+    _low("accelerators", "accelerators", "x", "accelerators, and in 2/8 those that are paid for", kind="whole"),
     *_whole("nodes"),
 )
 VERDICT = (
@@ -69,7 +69,9 @@ SERVING_FIGURES = (
     _low("tpot_seconds", "seconds", "token", "time of each later token"),
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens of answers a second, of all requests"),
     _high("tokens_per_second_per_user", "tokens/s", "a user", "tokens a second that a user sees"),
-    _low("usd_per_hour", "USD", "USD/h", "an hour of all accelerators"),
+    *_text("price"),
+    *_whole("accelerators_paid", unit="accelerators"),
+    _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
     _low("usd_per_million_tokens", "USD", "USD/M", "USD of a million tokens, prompts and answers"),
     _low("usd_per_million_output_tokens", "USD", "USD/M out", "USD of a million tokens of answers, prompts included"),
 )
@@ -77,7 +79,9 @@ TRAINING_FIGURES = (
     _low("step_seconds", "seconds", "step", "time of a step"),
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens a second"),
     _high("mfu", "", "MFU", "model FLOPs utilisation"),
-    _low("usd_per_hour", "USD", "USD/h", "an hour of all accelerators"),
+    *_text("price"),
+    *_whole("accelerators_paid", unit="accelerators"),
+    _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
     _low("usd_per_step", "USD", "USD/step", "USD of a step"),
     _low("usd_per_billion_tokens", "USD", "USD/B", "USD of a billion tokens, at the speed of the steps"),
 )

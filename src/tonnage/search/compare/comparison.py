@@ -65,6 +65,15 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return [number for number, value in worth.items() if value == lowest < float("inf")]
 
     @property
+    def notes(self) -> dict[str, int]:
+        """What some answers noted and not all, and how many of them; what most noted comes first."""
+        found: dict[str, int] = {}
+        for cell in self.cells:
+            for warning in cell.warnings:
+                found[warning] = found.get(warning, 0) + 1
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+    @property
     def across(self) -> int | None:
         """The axis that stands across a table; None where less than two vary."""
         vary = [number for number, axis in enumerate(self.axes) if axis.varies]

@@ -1,11 +1,13 @@
 """The figures of a row, read from an answer. Nothing is estimated here but the price of a step from that of an hour."""
 
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
+from tonnage.estimate._kept import Kept
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import Answer
-from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.bill import BillOptions, rented
 from tonnage.estimate.serving_money import hour
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.service import usd_per_million_tokens
@@ -13,7 +15,8 @@ from tonnage.search.compare.asking import Outcome
 from tonnage.search.compare.columns import PLANS
 
 THOUSAND = 1000  # millions in a billion
-MONEY = "usd_"  # what figures of money begin with
+MONEY = "usd_"  # in the names of figures of money
+GIVEN = "given"
 
 
 def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
@@ -27,11 +30,29 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
         return found
     said = {name: entry["value"] for name, entry in answer.question.items()}
     found |= {column.name: said[column.name] for column in PLANS[verb] if column.name in said}
+    found |= _offer(outcome, said.get("price"))
     found |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
     found |= _served(answer) if verb == "serve" else _trained(outcome, answer)
     if outcome.unpriced:
         found |= {name: None for name in found if MONEY in name}
     return found
+
+
+def _offer(outcome: Outcome, offer: str | None) -> dict[str, Any]:
+    """Whose machines are paid for, and how many accelerators of them."""
+    if outcome.said.get("price_per_accelerator_hour") is not None:
+        return {"price": GIVEN, "accelerators_paid": outcome.cluster.size}
+    known = offer is not None and not outcome.unpriced
+    return {"price": offer, "accelerators_paid": _rented(Kept(outcome.cluster), _money(outcome))} if known else {}
+
+
+@lru_cache(maxsize=256)
+def _rented(cluster: Kept, money: BillOptions) -> int | None:
+    return rented(cluster.thing, money)
+
+
+def _money(outcome: Outcome) -> BillOptions:
+    return BillOptions(**{name: outcome.said[name] for name in BillOptions.__struct_fields__ if name in outcome.said})
 
 
 def _served(answer: Answer) -> dict[str, Any]:
@@ -65,9 +86,8 @@ def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:
 
 def _hour(outcome: Outcome) -> float | None:
     """An hour of all accelerators, at the price that the bill of the step or the run has."""
-    said = outcome.said
-    money = BillOptions(**{name: said[name] for name in BillOptions.__struct_fields__ if name in said})
-    return _value(hour(outcome.cluster, money, said.get("price_per_accelerator_hour"), Question()).cost)
+    price = outcome.said.get("price_per_accelerator_hour")
+    return _value(hour(outcome.cluster, _money(outcome), price, Question()).cost)
 
 
 def _value(term: Any) -> float | None:

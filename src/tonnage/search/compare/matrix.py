@@ -69,7 +69,7 @@ class _Asker:
             return ask(self.verb, model, where.one, said)
         if count not in (None, FEWEST):
             return ask(self.verb, model, where.of(count), said)
-        return fewest(where, said, lambda on, more: ask(self.verb, model, on, more), pipelines=self.verb == "serve")
+        return fewest(where, said, lambda on, more: ask(self.verb, model, on, more), serving=self.verb == "serve")
 
     def model(self, at: tuple[int, ...]) -> Model:
         key = tuple(at[number] for number in self.fields)

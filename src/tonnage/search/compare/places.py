@@ -9,7 +9,6 @@ from tonnage.spec import Cluster
 
 FEWEST = "fewest"
 BOX = 8  # accelerators of a machine of which no usual kind is known
-MOST_NODES = 64  # more are not tried: who needs them says how many
 ALONE = ("apple", "cpu")  # machines of which people have one
 
 
