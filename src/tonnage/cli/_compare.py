@@ -160,4 +160,3 @@ def _progress() -> Any:
             print(f"\r\x1b[K{done:,} of {of:,} cells{end}", end="", file=sys.stderr, flush=True)
 
     return show
-

@@ -194,9 +194,7 @@ COMMON = (
 )
 
 
-def add_model(
-    parser: argparse.ArgumentParser, switch: type[argparse.Action] = argparse.BooleanOptionalAction
-) -> None:
+def add_model(parser: argparse.ArgumentParser, switch: type[argparse.Action] = argparse.BooleanOptionalAction) -> None:
     """MODEL, and what can be said about it."""
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a name from `tonnage models`, a Hugging Face or ModelScope id or URL, "
                         "a folder, config.json, .safetensors or .gguf; or none, with dimensions")  # fmt: skip

@@ -58,7 +58,9 @@ def first_line(made: Comparison) -> str:
     if "fits" not in counts and "tight" not in counts:
         others = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in counts)
         return f"none of {all_of} fits: {what}: {others}"
-    fit = f"{counts['fits']:,} of {all_of} fit" if "fits" in counts else f"tight: {counts['tight']:,} of {all_of} may fit"
+    fit = (
+        f"{counts['fits']:,} of {all_of} fit" if "fits" in counts else f"tight: {counts['tight']:,} of {all_of} may fit"
+    )
     best = made.best.get(made.key.name)
     if not best:
         return f"{fit}: {what}"
@@ -173,7 +175,9 @@ def _first(made: Comparison) -> range:
 
 
 def _cut(all_of: int, what: str) -> list[str]:
-    return [f"and {all_of - MOST_ROWS:,} more {what}: --csv, --json and --parquet have all"] if all_of > MOST_ROWS else []
+    return (
+        [f"and {all_of - MOST_ROWS:,} more {what}: --csv, --json and --parquet have all"] if all_of > MOST_ROWS else []
+    )
 
 
 def _legend(made: Comparison, figures: Sequence[Column]) -> list[str]:

@@ -1,6 +1,6 @@
 """Axes of a comparison: each thing that was given, with one value or several. Their product is the cells."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -32,7 +32,7 @@ def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
         raise InvalidInput(f"{name} has no value: give one or several.")
     once: dict[Any, tuple[Any, str]] = {}
     for value, label in zip(values, labels or [_label(each) for each in values], strict=True):
-        key = (type(value), value) if isinstance(value, Hashable) else id(value)
+        key = (type(value), value) if isinstance(value, str | int | float) else id(value)
         once.setdefault(key, (value, label))
     return Axis(name=name, values=tuple(v for v, _ in once.values()), labels=tuple(t for _, t in once.values()))
 

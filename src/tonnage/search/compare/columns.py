@@ -61,6 +61,7 @@ TRAINING_PLAN = (
     *_whole("zero_stage", "micro_batch_size", "global_batch_size"),
     *_whole("sequence_length", unit="tokens"),
 )  # fmt: skip
+PAID = (*_text("price"), *_whole("accelerators_paid", unit="accelerators"))
 SERVING_FIGURES = (
     _high("requests_that_fit", "requests", "users", "requests that the cache has room for", kind="whole"),
     _high("kv_capacity_tokens", "tokens", "cache", "tokens that the cache has room for", kind="whole"),
@@ -69,8 +70,7 @@ SERVING_FIGURES = (
     _low("tpot_seconds", "seconds", "token", "time of each later token"),
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens of answers a second, of all requests"),
     _high("tokens_per_second_per_user", "tokens/s", "a user", "tokens a second that a user sees"),
-    *_text("price"),
-    *_whole("accelerators_paid", unit="accelerators"),
+    *PAID,
     _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
     _low("usd_per_million_tokens", "USD", "USD/M", "USD of a million tokens, prompts and answers"),
     _low("usd_per_million_output_tokens", "USD", "USD/M out", "USD of a million tokens of answers, prompts included"),
@@ -79,8 +79,8 @@ TRAINING_FIGURES = (
     _low("step_seconds", "seconds", "step", "time of a step"),
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens a second"),
     _high("mfu", "", "MFU", "model FLOPs utilisation"),
-    *_text("price"),
-    *_whole("accelerators_paid", unit="accelerators"),
+    *PAID,
+    *PAID,
     _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
     _low("usd_per_step", "USD", "USD/step", "USD of a step"),
     _low("usd_per_billion_tokens", "USD", "USD/B", "USD of a billion tokens, at the speed of the steps"),

@@ -49,20 +49,19 @@ class _Asker:
 
     def __init__(self, verb: str, axes: tuple[Axis, ...], read: Read, of_model: Collection[str]):
         self.verb, self.axes, self.read, self.of_model = verb, axes, read, of_model
-        self.places: dict[str, Place] = {}
+        self.places: list[Place] = []
         self.models: dict[tuple[Any, ...], Model] = {}
         self.fields = [number for number, each in enumerate(axes) if each.name == "model" or each.name in of_model]
-        for each in axes:
+        for number, each in enumerate(axes):
             if each.name == "on":
-                self.places = {label: place(on) for label, on in zip(each.labels, each.values, strict=True)}
+                self.on = number
+                self.places = [place(on) for on in each.values]
         self.options = [
-            number
-            for number, each in enumerate(axes)
-            if number not in self.fields and each.name not in ("on", "count")
+            number for number, each in enumerate(axes) if number not in self.fields and each.name not in ("on", "count")
         ]
 
     def outcome(self, at: tuple[int, ...]) -> Outcome:
-        model, where = self.model(at), self.places[self.label(at, "on")]
+        model, where = self.model(at), self.places[at[self.on]]
         said = {self.axes[n].name: value for n in self.options if (value := self.axes[n].values[at[n]]) is not None}
         count = self.value(at, "count")
         if not where.open:
@@ -82,9 +81,6 @@ class _Asker:
     def value(self, at: tuple[int, ...], name: str) -> Any:
         return next((each.values[i] for each, i in zip(self.axes, at, strict=True) if each.name == name), None)
 
-    def label(self, at: tuple[int, ...], name: str) -> str:
-        return next((each.labels[i] for each, i in zip(self.axes, at, strict=True) if each.name == name), "")
-
 
 def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Column, ...], common: tuple[str, ...]) -> Cell:  # fmt: skip
     row: dict[str, Any] = dict.fromkeys(column.name for column in known)
@@ -96,7 +92,13 @@ def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Col
             continue
         value, name = each.values[position], each.name
         if kinds[name] == "text":
-            row[name] = each.labels[position] if value is None and found.get(name) is None else found.get(name) if value is None else str(value)
+            row[name] = (
+                each.labels[position]
+                if value is None and found.get(name) is None
+                else found.get(name)
+                if value is None
+                else str(value)
+            )
             found.pop(name, None)
         elif found.get(name) is None:
             row[name] = value
@@ -114,7 +116,9 @@ def _common(noted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(warning for warning in answered[0] if all(warning in each for each in answered)) if answered else ()
 
 
-def _raise_what_is_wrong(axes: tuple[Axis, ...], points: Sequence[tuple[int, ...]], outcomes: Sequence[Outcome]) -> None:
+def _raise_what_is_wrong(
+    axes: tuple[Axis, ...], points: Sequence[tuple[int, ...]], outcomes: Sequence[Outcome]
+) -> None:
     """The error of all cells where it is one and the same; a name that nobody knows wherever it was said."""
     _raise_if_alike(outcomes, Exception)
     for number, each in enumerate(axes):
@@ -136,6 +140,6 @@ def _question(axes: tuple[Axis, ...], asker: _Asker) -> dict[str, Any]:
         if each.name in ("model", "on"):
             values = list(each.labels)
         found[each.name] = {"value": values, "from": "given"}
-    if "count" not in found and any(each.open for each in asker.places.values()):
+    if "count" not in found and any(each.open for each in asker.places):
         found["count"] = {"value": [FEWEST], "from": "default", "why": "of names that do not say how many"}
     return found

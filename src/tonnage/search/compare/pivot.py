@@ -18,7 +18,14 @@ IN_ROWS = {
     "train": ("accelerators", "needed_bytes", "step_seconds", "tokens_per_second", "mfu", "usd_per_hour", "usd_per_step", "usd_per_billion_tokens",
               "run_seconds", "run_usd"),
 }  # fmt: skip
-UNSHOWN = ("reason", "verdict", "usable_bytes", "nodes", "weights_stored")  # of what cells have in common
+UNSHOWN = (
+    "reason",
+    "verdict",
+    "usable_bytes",
+    "nodes",
+    "weights_stored",
+    "accelerators_paid",
+)  # of what cells have in common
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -73,7 +80,9 @@ def shown(made: Comparison, asked: Sequence[str], *, across: bool) -> tuple[Colu
         return tuple(named(made.verb, each, made.columns) for each in asked)
     usual = (SHOWN if across else IN_ROWS)[made.verb]
     known = {column.name: column for column in made.columns}
-    return tuple(known[name] for name in usual if name in known and (name != "accelerators" or "count" in made.question))
+    return tuple(
+        known[name] for name in usual if name in known and (name != "accelerators" or "count" in made.question)
+    )
 
 
 def settings(made: Comparison) -> dict[str, Any]:
