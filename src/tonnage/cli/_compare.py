@@ -29,7 +29,12 @@ class Both(argparse.BooleanOptionalAction):
 
 
 def _count(text: str, what: str) -> int | str:
-    return FEWEST if text.strip().lower() == FEWEST else o.size(text, what)
+    if text.strip().lower() == FEWEST:
+        return FEWEST
+    size = o.size(text, what)
+    if size < 1:
+        raise InvalidInput(f"{what} must be a number of accelerators from 1, or {FEWEST}. Got {shown(text)}.")
+    return int(size)
 
 
 COUNT = Option("count", f"how many accelerators, where --on does not say it: a number, or {FEWEST}: the fewest that hold the model, in parts of a machine, "
@@ -75,7 +80,7 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
     if not places or places[0].name != "on":
         raise InvalidInput(f"--on is needed: {o.COMMON[0].help}.")
     axes = [models, *changes, *places, *_axes(arguments, (COUNT,)), *_axes(arguments, options)]
-    made = compare(verb, axes, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), progress=_progress())  # fmt: skip
+    made = compare(verb, axes, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show, progress=_progress())  # fmt: skip
     if table.get("parquet"):
         from tonnage.render.compare_files import write_parquet
 

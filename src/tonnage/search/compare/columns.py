@@ -1,6 +1,6 @@
 """The columns of a comparison: what each row has, in which unit, and which way is better."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -40,7 +40,7 @@ def _high(name: str, unit: str, short: str, about: str = "", kind: Kind = "numbe
 
 WHERE = (
     *_text("model", "on", "accelerator"),
-    _low("accelerators", "accelerators", "x", "accelerators, and in 2/8 those that are paid for", kind="whole"),
+    _low("accelerators", "accelerators", "x", "accelerators", kind="whole"),
     *_whole("nodes"),
 )
 VERDICT = (
@@ -90,6 +90,9 @@ RUN_FIGURES = (
     _low("run_accelerator_hours", "accelerator-hours", "acc.-hours", "accelerator-hours of the whole run"),
     _low("run_usd", "USD", "USD a run", "USD of the whole run"),
 )
+OF_RUN = frozenset(
+    {"tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"}
+)  # of these, a whole run is estimated
 PLANS = {"serve": SERVING_PLAN, "train": TRAINING_PLAN}
 ALIASES = {
     "serve": {"cost": "usd_per_million_tokens", "price": "usd_per_hour", "ttft": "ttft_seconds", "tpot": "tpot_seconds", "memory": "needed_bytes",
@@ -99,23 +102,24 @@ ALIASES = {
 }  # fmt: skip
 
 
-def columns(verb: str, axes: Iterable[Axis], *, run: bool) -> tuple[Column, ...]:
-    """Every column of a comparison, from the question to the figures. `run`: a whole run is asked."""
+def columns(verb: str, axes: Sequence[Axis]) -> tuple[Column, ...]:
+    """Every column of a comparison, from the question to the figures."""
     known = (*WHERE, *PLANS[verb])
     names = {each.name for each in known}
+    given = {each.name for each in axes}
     asked = tuple(
-        Column(name=each.name, kind=_kind(each.values))
-        for each in axes
-        if each.name not in names and each.name != "count"
+        Column(name=each.name, kind=_kind(each.values)) for each in axes if each.name not in {*names, "count"}
     )
-    figures = SERVING_FIGURES if verb == "serve" else (*TRAINING_FIGURES, *(RUN_FIGURES if run else ()))
+    run = RUN_FIGURES if given & OF_RUN else ()
+    figures = SERVING_FIGURES if verb == "serve" else (*TRAINING_FIGURES, *run)
     return (*WHERE, *asked, *PLANS[verb], *VERDICT, *figures)
 
 
 def named(verb: str, said: str, known: Sequence[Column]) -> Column:
-    """The figure that a word names, by its own name or the one that people use."""
+    """The figure that a word names: its own name, its heading, or the word that people use."""
     figures = {each.name: each for each in known if each.better}
-    name = ALIASES[verb].get(said, said)
+    headings = {each.short.lower(): each.name for each in figures.values()}
+    name = {**headings, **ALIASES[verb]}.get(said.lower(), said)
     if name not in figures:
         raise unknown("figure to compare", said, [*(word for word, of in ALIASES[verb].items() if of in figures), *figures])  # fmt: skip
     return figures[name]

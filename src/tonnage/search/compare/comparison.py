@@ -33,6 +33,10 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     key: Column
     warnings: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{verdict}: {number:,}" for verdict, number in self.counts.items())
+        return f"<{type(self).__name__} {self.verb}, {len(self.cells):,} cells, {verdicts}>"
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each cell, with a value, or None, for each column."""

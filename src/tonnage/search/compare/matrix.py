@@ -16,19 +16,18 @@ from tonnage.search.compare.places import FEWEST, Place, place
 
 Read = Callable[[Any, dict[str, Any]], Model]  # what a model is called, and what is changed in it
 Progress = Callable[[int, int], None]  # cells that are done, of so many
-OF_RUN = ("tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours")
 KEY = "cost"  # what decides where nobody says what
 
 
 def compare(
-    verb: str, axes: Iterable[Axis], read: Read, *, of_model: Collection[str] = (), sort: str = "", progress: Progress | None = None
+    verb: str, axes: Iterable[Axis], read: Read, *, of_model: Collection[str] = (), sort: str = "", show: Sequence[str] = (), progress: Progress | None = None
 ) -> Comparison:  # fmt: skip
     """Ask `verb` (train or serve) about every combination. Axes are `model`, `on`, `count` and options of the verb; `of_model`: those that
-    change the model. What is wrong with all cells is raised; what is wrong with one is its verdict."""
+    change the model; `show`: figures that will be asked for. What is wrong with all cells is raised; what is wrong with one is its verdict."""
     given = a.ordered(tuple(axes))
     a.check_size(given)
-    known = columns(verb, given, run=any(each.name in OF_RUN for each in given))
-    key = named(verb, sort or KEY, known)
+    known = columns(verb, given)
+    key, *_ = (named(verb, each, known) for each in (sort or KEY, *show))
     asker = _Asker(verb, given, read, of_model)
     points = list(a.points(given))
     outcomes = []
