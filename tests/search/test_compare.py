@@ -255,7 +255,7 @@ def test_every_model_is_read_once_and_every_change_of_it():
 
 
 def test_more_cells_than_can_be_looked_at_are_refused_before_any_is_asked():
-    with pytest.raises(InvalidInput, match="at most 10,000 cells.*101 concurrency x 100 context = 10,100"):
+    with pytest.raises(InvalidInput, match=r"at most 10,000 cells.*101 concurrency x 100 context = 10,100"):
         tonnage.compare("llama-3.1-8b", "h100", context=list(range(1000, 1100)), concurrency=list(range(1, 102)))
     assert MOST_CELLS == 10_000
 
