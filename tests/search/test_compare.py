@@ -41,7 +41,7 @@ def _value(document, name):
 )  # fmt: skip
 def test_every_cell_says_what_serve_says(model, on, options):
     made = tonnage.compare(model, on, count=1, **options)
-    cells = list(product(on, *(values for name, values in options.items() if name != "context"), options["context"] if "context" in options else [None]))  # fmt: skip
+    cells = list(product(on, *(values for name, values in options.items() if name != "context"), options.get("context", [None])))  # fmt: skip
     names = [*(name for name in options if name != "context"), "context"]
     assert len(made.rows) == len(cells)
     for (where, *said), row in zip(cells, made.rows, strict=True):

@@ -133,6 +133,7 @@ def test_a_file_whose_name_has_a_comma_is_one_model(tmp_path, capsys):
         (["compare", "llama-3.1-8b", "--on", "h100,"], "empty value"),
         (["compare", "llama-3.1-8b", "--on", "h100", "--wieghts", "fp8"], "Did you mean --weights"),
         (["compare", "llama-3.1-8b", "--on", "h100", "--context", "8,192,012"], "numbers without any"),
+        (["compare", "llama-3.1-8b", "--on", "h100", "--parquet", "8k"], "ends in .parquet"),
         (["compare", "llama-3.1-8b", "--on", "h100", "--count", "0"], "from 1, or fewest"),
         (["compare", "llama-3.1-8b", "--on", "h100", "--show", "tpott"], "Did you mean 'tpot'"),
         (["compare", "llama-3.1-8b", "--on", "h100", "--seq", "4k"], "--seq"),
@@ -195,6 +196,13 @@ def test_what_does_not_answer_as_asked_is_marked_and_does_not_fit_as_a_status(ca
     assert status == 3
     assert out.startswith("none of 4 fits") and "not served: 4" in out
     assert "!: fits, but does not answer as asked" in " ".join(out.split())
+
+
+def test_where_nothing_can_be_the_table_says_why_and_the_status_too(capsys):
+    status, out, err = _said(["compare", "llama-3.1-8b", "--on", "8xh100", "--tp", "3,16"], capsys)
+    assert status == 64
+    assert out.startswith("none of 2 fits") and "[1] " in out and "[2] " in out
+    assert err == "error: none of these can be: the reasons of the cells say why.\n"
 
 
 def test_figures_that_are_asked_for_are_shown(capsys):

@@ -14,6 +14,7 @@ from tonnage.errors import InvalidInput, shown
 # What takes commas itself: several values stand between semicolons.
 WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
 OWN, FEWEST = "own", "fewest"
+WRONG = 64
 LISTS = f"""Every option takes several values, with commas between them: each is then an axis of the table, which has a cell for every combination.
 `{OWN}` stands for the default of an option, as in --weights {OWN},fp8; a switch that is given both ways (--compile --no-compile) is compared too.
 Options that take commas themselves have a semicolon between values: {", ".join(f"--{name.replace('_', '-')}" for name in sorted(WHOLE))}."""
@@ -37,6 +38,12 @@ def _count(text: str, what: str) -> int | str:
     return int(size)
 
 
+def _parquet(text: str, what: str) -> str:
+    if not text.endswith(".parquet"):
+        raise InvalidInput(f"{what} takes a file that ends in .parquet. Got {shown(text)}.")
+    return text
+
+
 COUNT = Option("count", f"how many accelerators, where --on does not say it: a number, or {FEWEST}: the fewest that hold the model, in parts of a machine, "
                "a machine or several", _count, unit="accelerators", default=FEWEST)  # fmt: skip
 TABLE_OPTIONS = (
@@ -44,7 +51,7 @@ TABLE_OPTIONS = (
     Option("sort", "order by this figure, the best first: cost, price, memory, ttft, tpot, step, speed, users, ..., or a column of --csv; it also decides what is marked as best", o.word, unit="name", default="in the order of the options; cost decides"),
     Option("show", "figures of the table, as for --sort", o.word, unit="names", default="the usual ones"),
     Option("rows", "a line for each cell, with more figures", default="off, where two axes vary"),
-    Option("parquet", "write all columns to this file too: Parquet, which needs tonnage[cluster]", o.word, unit="file"),
+    Option("parquet", "write all columns to this file too, which ends in .parquet: needs tonnage[cluster]", _parquet, unit="file"),
 )  # fmt: skip
 
 
@@ -101,6 +108,8 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if on_terminal else WIDTH
         print_lines(comparison_lines(made, show=show, rows=bool(table.get("rows")), width=width))
+    if made.status == WRONG:
+        print("error: none of these can be: the reasons of the cells say why.", file=sys.stderr)
     return made.status
 
 
