@@ -15,9 +15,16 @@ from tonnage.errors import InvalidInput, shown
 WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
 OWN, FEWEST = "own", "fewest"
 WRONG = 64
-LISTS = f"""Every option takes several values, with commas between them: each is then an axis of the table, which has a cell for every combination.
-`{OWN}` stands for the default of an option, as in --weights {OWN},fp8; a switch that is given both ways (--compile --no-compile) is compared too.
-Options that take commas themselves have a semicolon between values: {", ".join(f"--{name.replace('_', '-')}" for name in sorted(WHOLE))}."""
+
+
+def lists(options: Sequence[Option], switch: str) -> str:
+    """How several values are said, for the help of a verb with these options."""
+    whole = ", ".join(option.flag for option in options if option.name in WHOLE)
+    return (
+        "Every option takes several values, with commas between them: each is then an axis of the table, which has a cell for every combination.\n"
+        f"`{OWN}` stands for the default of an option; a switch that is given both ways (--{switch} --no-{switch}) is compared too.\n"
+        f"Options that take commas themselves have a semicolon between values: {whole}."
+    )
 
 
 class Both(argparse.BooleanOptionalAction):

@@ -5,10 +5,10 @@ import argparse
 from tonnage.cli import _compare as c
 from tonnage.cli import serve
 
+OPTIONS = (*serve.OPTIONS, *serve.LOAD_OPTIONS, *serve.MONEY_OPTIONS)
 HELP = f"""which machine, precision and context for a served model, at what price? (`tonnage compare --train --help`: for training)
 
-{c.LISTS}"""
-OPTIONS = (*serve.OPTIONS, *serve.LOAD_OPTIONS, *serve.MONEY_OPTIONS)
+{c.lists(OPTIONS, "enforce-eager")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

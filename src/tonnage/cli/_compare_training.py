@@ -7,10 +7,10 @@ from tonnage.cli import train
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._run_options import RUN_OPTIONS
 
+OPTIONS = (*train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS)
 HELP = f"""which machine, precision and sequence length for a training run, at what price?
 
-{c.LISTS}"""
-OPTIONS = (*train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS)
+{c.lists(OPTIONS, "compile")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
