@@ -83,7 +83,7 @@ def compare(
 
 
 def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple | range | set | frozenset) else [value]
+    return list(value) if isinstance(value, list | tuple | range) else [value]
 
 
 def _counted(value: Any) -> Any:

@@ -185,6 +185,14 @@ def test_a_price_that_nobody_publishes_is_not_there_and_the_rest_of_the_row_is()
     assert "no price of MI300X is known" in unknown["reason"]
 
 
+def test_a_run_without_a_price_has_its_days_and_no_dollars():
+    said = {"train": True, "tokens": "1T", "sequence_length": 2048, "recompute": "full"}
+    known, unknown = tonnage.compare("llama-3.1-8b", ["8xh100", "8xmi300x"], provider="Lambda", **said).rows
+    assert known["run_usd"] > 0 and known["usd_per_step"] > 0
+    assert unknown["run_seconds"] > 0 and unknown["mfu"] > 0
+    assert {unknown[name] for name in unknown if "usd" in name} == {None}
+
+
 def test_a_part_of_a_machine_says_how_much_of_it_is_paid():
     (row,) = tonnage.compare("llama-3.1-70b", "2xmi300x", context=8192).rows
     said = tonnage.serve("llama-3.1-70b", "2xmi300x", context=8192).warnings

@@ -81,7 +81,8 @@ def _least(outcome: Outcome) -> float:
     if answer is None:
         return 0
     weights = sum(child.value for child in answer.memory.children if child.name == "weights")
-    return float(weights / answer.usable_bytes * outcome.cluster.size)
+    replicas = answer.question.get("replicas", {"value": 1})["value"]
+    return float(weights / answer.usable_bytes * outcome.cluster.size / replicas)
 
 
 def _in_memory(outcome: Outcome) -> bool:

@@ -15,7 +15,7 @@ from tonnage.search.compare.asking import Outcome
 from tonnage.search.compare.columns import PLANS
 
 THOUSAND = 1000  # millions in a billion
-MONEY = "usd_"  # in the names of figures of money
+MONEY = "usd"  # in the names of figures of money
 GIVEN = "given"
 
 
