@@ -262,6 +262,12 @@ def test_every_model_is_read_once_and_every_change_of_it():
     assert half[8] < half[None]
 
 
+@pytest.mark.parametrize(("said", "noted"), [({}, True), ({"concurrency": 4}, False), ({"request_rate": 0.1}, False)])
+def test_prices_of_one_user_alone_are_said_to_be_that(said, noted):
+    made = tonnage.compare("llama-3.1-8b", "h100", context=4096, **said)
+    assert any("one user on each replica" in warning for warning in made.to_dict()["warnings"]) == noted
+
+
 def test_more_cells_than_can_be_looked_at_are_refused_before_any_is_asked():
     with pytest.raises(InvalidInput, match=r"at most 10,000 cells.*101 concurrency x 100 context = 10,100"):
         tonnage.compare("llama-3.1-8b", "h100", context=list(range(1000, 1100)), concurrency=list(range(1, 102)))

@@ -16,6 +16,10 @@ from tonnage.search.compare.places import FEWEST, Place, place
 
 Read = Callable[[Any, dict[str, Any]], Model]  # what a model is called, and what is changed in it
 Progress = Callable[[int, int], None]  # cells that are done, of so many
+LOADS = frozenset({"concurrency", "request_rate", "trace"})
+ALONE = (
+    "rates and prices are of one user on each replica, which are dear: concurrency (--users) says how many there are."
+)
 KEY = "cost"  # what decides where nobody says what
 
 
@@ -40,6 +44,8 @@ def compare(
     cells = [_cell(asker, at, outcome, known, common) for at, outcome in zip(points, outcomes, strict=True)]
     if sort:
         cells.sort(key=lambda cell: (VERDICTS.index(cell.row["verdict"]), better(key, cell.row)))
+    if verb == "serve" and not LOADS & {each.name for each in given}:
+        common = (*common, ALONE)
     return Comparison(verb=verb, question=_question(given, asker), axes=given, columns=known, cells=tuple(cells), key=key, warnings=common)  # fmt: skip
 
 
