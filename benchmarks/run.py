@@ -128,6 +128,14 @@ def served(name: str, on: str, note: Note) -> None:
     note(f"configurations of a frontier of {name} on {on}, one core", configurations / taken, "configurations/s")
 
 
+def compared(name: str, on: str, note: Note) -> None:
+    """Cells of a table: machines that are said, and the fewest of them."""
+    options = {"weights": [None, "fp8", "awq"], "context": [4096, 8192, 16384, 32768], "concurrency": [1, 16]}
+    for words, where in ((on, on), (f"the fewest {on.rpartition('x')[2]}", on.rpartition("x")[2])):
+        taken = best(lambda: tonnage.compare(name, where, **options), 3)  # noqa: B023
+        note(f"cells of a comparison of {name} on {words}, one core", 24 / taken, "cells/s")
+
+
 def catalogued(note: Note) -> None:
     """What runs on one consumer card: the whole catalogue, models read beforehand."""
     models, machine = list(every()), cluster("rtx-4090")
@@ -189,6 +197,7 @@ def main() -> None:
     for name, on in CASES:
         breakdowns(name, on, note)
         served(name, on, note)
+        compared(name, on, note)
         arrays(name, note)
     catalogued(note)
     loads(note)

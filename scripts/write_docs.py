@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tonnage.cli import STATUSES, main
 from tonnage.cli._bill_options import BILL_OPTIONS
+from tonnage.cli._compare import TABLE_OPTIONS
 from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.explain import load_formulas
@@ -34,6 +35,7 @@ TABLES = {
     "money": BILL_OPTIONS,
     "load": LOAD_OPTIONS,
     "many": FRONTIER_OPTIONS,
+    "table": TABLE_OPTIONS,
 }
 
 

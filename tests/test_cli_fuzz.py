@@ -59,7 +59,7 @@ def command_lines(draw):
     """A verb, mostly with what it needs, and a few of its options with values that people and their scripts have sent."""
     verb = draw(st.sampled_from(sorted(VERBS)))
     words = [verb]
-    if verb in ("train", "serve"):
+    if verb in ("train", "serve", "compare"):
         words += [
             "--offline",
             *draw(st.lists(st.sampled_from(MODELS), min_size=draw(st.sampled_from([0, 1, 1, 1])), max_size=1)),

@@ -32,6 +32,8 @@ PRINTED = {
     ("serve", "llama-3.1-8b", "--on", "8xh100", "--input", "500", "--output", "200", "--rate", "1000"): "AnswerDocument",
     ("serve", "llama-3.1-8b", "--on", "8xh100", "--frontier", "--points", "4"): "FrontierDocument",
     ("serve", "--for-my-machine", "--on", "rtx-4060-ti", "--context", "64k"): "MachineDocument",
+    ("compare", "llama-3.1-8b", "--on", "h100,8xrtx-4090", "--weights", "own,fp8", "--context", "8k,32k"): "CompareDocument",
+    ("compare", "llama-3.1-8b", "--train", "--on", "8xh100,2xh100", "--tp", "1,3", "--tokens", "1T"): "CompareDocument",
     ("rules",): "RulesDocument", ("rules", "E5"): "RulesDocument", ("rules", "B", "--model", "mixtral-8x7b"): "RulesDocument",
     ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument", ("explain", "checkpoint"): "WordDocument",
     ("explain", "Pope2023"): "SourceDocument", ("explain", "A6"): "RulesDocument",

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -137,7 +139,7 @@ def test_of_plans_as_fast_the_simpler_one_comes_first():
     )
     found = search(space, space.largest.accelerator.memory.usable_bytes, most=40).best[0]
     assert [one.order for one in found] == sorted(one.order for one in found)
-    tied = [(one, other) for one, other in zip(found, found[1:], strict=False) if one.order[0] == other.order[0]]
+    tied = [(one, other) for one, other in pairwise(found) if one.order[0] == other.order[0]]
     assert tied
     assert all(one.order[1:3] <= other.order[1:3] for one, other in tied)
 

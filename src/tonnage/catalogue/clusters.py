@@ -41,6 +41,12 @@ def cluster(text: str) -> Cluster:
     return replace(_of_accelerators(text, counts, accelerator), note=_left_open(name, accelerator))
 
 
+def says_how_many(text: str) -> bool:
+    """Whether a text says how many accelerators: with a number, or as a node or this machine does. `h100` leaves it open."""
+    counts, name = _counts(text)
+    return bool(counts) or name == "local" or _named(name)[1] is not None
+
+
 def _left_open(name: str, taken: Accelerator) -> str:
     """The other sizes of memory of an accelerator that was named without one."""
     size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)
@@ -166,13 +172,3 @@ def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: N
         # a larger machine than the usual one, of which nothing is known but what joins its cards and leads out
         node = Node(name=accelerator.name, accelerator=accelerator.name, accelerators=each, inside=node.inside, outside=node.outside)  # fmt: skip
     return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)
-
-
-def is_counted(text: str) -> bool:
-    """Whether a cluster's name says how many: "8xH100" does, and "local"; "H100" and "dgx-h100" do not.
-
-    >>> is_counted("2x8xH100-SXM-80GB"), is_counted("H100-SXM-80GB")
-    (True, False)
-    """
-    counts, name = _counts(text)
-    return bool(counts) or name == "local"

@@ -11,6 +11,7 @@ VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
     "plan": "the best plans and machines for a training run, for users, or for a pool of unlike machines",
+    "compare": "one table of machines, precisions, contexts and prices: does it fit, how fast, at what price?",
     "trace": "what PyTorch would allocate, without a GPU",
     "measure": "what does this training program take on the GPU of this machine?",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",

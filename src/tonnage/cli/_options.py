@@ -77,7 +77,10 @@ width, depth = (ranged(whole, f"a whole number from 1 to {most}") for most in (1
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest one."""
+    """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest one. `reads_as`: the
+    verb whose options it has, where it is not its own."""
+
+    reads_as = ""
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
@@ -100,7 +103,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def _verb(self) -> str:
-        return self.prog.rpartition(" ")[2]
+        return self.reads_as or self.prog.rpartition(" ")[2]
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """argparse hides that help cannot be written; here it has its status."""
@@ -116,8 +119,13 @@ class Parser(argparse.ArgumentParser):
         return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
-def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:
-    """Add options as a group; each help line ends with unit and default."""
+def add(
+    parser: argparse.ArgumentParser,
+    options: Iterable[Option],
+    title: str,
+    switch: type[argparse.Action] = argparse.BooleanOptionalAction,
+) -> None:
+    """Add options as a group; each help line ends with unit and default. `switch`: what an option without a value does."""
     group = parser.add_argument_group(title)
     for option in options:
         about = option.help
@@ -131,7 +139,7 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) 
                 option.flag,
                 *option.short,
                 dest=option.name,
-                action=argparse.BooleanOptionalAction,
+                action=switch,
                 default=None,
                 help=about,
             )
@@ -186,7 +194,7 @@ COMMON = (
 )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
+def add_model(parser: argparse.ArgumentParser, switch: type[argparse.Action] = argparse.BooleanOptionalAction) -> None:
     """MODEL, and what can be said about it."""
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a name from `tonnage models`, a Hugging Face or ModelScope id or URL, "
                         "a folder, config.json, .safetensors or .gguf; or none, with dimensions")  # fmt: skip
@@ -195,7 +203,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--offline", action="store_true", default=None, help="never ask the network (default: as HF_HUB_OFFLINE says)"
     )
-    add(parser, MODEL_OPTIONS, "dimensions: of a model without a name, or changes to the named one")
+    add(parser, MODEL_OPTIONS, "dimensions: of a model without a name, or changes to the named one", switch)
 
 
 def read_model(arguments: argparse.Namespace) -> Any:

@@ -63,7 +63,7 @@ def train(
 ) -> Answer:
     """Does this training run fit, where does its memory go, and how long does it take?
 
-    `advise`: with the next best moves, each of which is estimated again.
+    `advise`: with the next best moves and the slopes, for which other plans are estimated too.
     """
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
@@ -101,7 +101,7 @@ def train(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made), flops=flops, run=figures, bill=billed, disks=room,
+        slopes=_training_slopes(model, plan, cluster, made) if advise else {}, flops=flops, run=figures, bill=billed, disks=room,
         step_time=timing.term if timing else None, pieces=timing.pieces if timing else None,
         traffic=timing.traffic if timing and cluster.size > 1 else None,
         checkpoint=checkpoint, host=host,

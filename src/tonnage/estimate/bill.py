@@ -14,6 +14,7 @@ from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.estimate import money, ownership
 from tonnage.estimate._question import Question
 from tonnage.estimate.places import Place, at_the_edge, in_cloud, not_at_the_edge, on_own_servers
+from tonnage.formulas.cost import machines_billed
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
 from tonnage.units import HOUR, human
@@ -144,6 +145,16 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
     except MissingDatum:
         return None
     return money.usd_per_accelerator(cluster, found, rates)
+
+
+def rented(cluster: Cluster, options: BillOptions) -> int | None:
+    """Accelerators that are paid for where the offer that `bill` takes is rented: of whole machines. None where no price is known."""
+    rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+    try:
+        each = _best(cluster, options, rates).price.accelerators
+    except MissingDatum:
+        return None
+    return int(machines_billed.evaluate(n=cluster.size, n_node=each)) * each
 
 
 def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:

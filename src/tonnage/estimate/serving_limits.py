@@ -43,6 +43,8 @@ def _longest(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, most: i
             return False
         return bool(memory <= usable)
 
+    if guess < 1 and not fits(1):  # most often the weights alone are too much
+        return 0
     low, high = 0, most + 1
     for near in (guess - NEAR, guess + NEAR, most):
         if low < near < high:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from tonnage.catalogue import accelerator, accelerator_names, cluster
-from tonnage.catalogue.clusters import is_counted
+from tonnage.catalogue.clusters import says_how_many
 from tonnage.errors import InvalidInput
 from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._machine import is_slice
@@ -44,7 +44,7 @@ def fleets(on: Sequence[str], most: int | None = None) -> list[Fleet]:
 
 
 def _fleet(name: str, most: int | None) -> Fleet:
-    if is_counted(name):
+    if says_how_many(name):
         one = cluster(name)
         return Fleet(machines=(one,) if most is None or one.size <= most else (), is_open=False)
     return Fleet(machines=tuple(_sizes(name, most or MOST)), is_open=True)
@@ -54,10 +54,6 @@ def _sizes(name: str, most: int) -> Iterator[Cluster]:
     """Parts of a node, then whole nodes, doubled."""
     one = cluster(name)
     each, named = Machines(one).node_size, one.accelerator.name
-    if one.size > 1:  # a node by its name
-        for nodes in doublings(1, most // one.size):
-            yield cluster(f"{nodes}x{name}")
-        return
     if Machines(one).come_alone:
         yield one
         return

@@ -1,0 +1,103 @@
+"""The Python face of `tonnage compare`: lists of plain arguments in, one table out."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from tonnage.api import _cluster, _model, _option, _reserve, _shown
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput
+from tonnage.estimate.bill import OF_TRAINING
+from tonnage.registry import unknown
+from tonnage.search import compare as search
+from tonnage.search.compare.places import FEWEST
+from tonnage.spec import Cluster
+
+
+class Comparison(search.Comparison, frozen=True, kw_only=True, eq=False):
+    """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names and units; `best`: of each
+    column the numbers of the best rows; `to_dict()` is the document."""
+
+    def text(self, *, show: Sequence[str] = (), rows: bool = False) -> str:
+        """The table of the command line. `show`: its figures; `rows`: a line for each cell."""
+        from tonnage.render.compare import comparison_lines
+
+        return "\n".join(comparison_lines(self, show=show, rows=rows))
+
+    def to_markdown(self, *, show: Sequence[str] = (), rows: bool = False) -> str:
+        """The table as Markdown, for a pull request."""
+        from tonnage.render.compare import comparison_markdown
+
+        return comparison_markdown(self, show=show, rows=rows)
+
+    def to_csv(self) -> str:
+        """All columns, in base units and full precision."""
+        from tonnage.render.compare_files import csv_text
+
+        return csv_text(self)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """All columns, typed, with the question in the file's metadata. Needs the extra `cluster`."""
+        from tonnage.render.compare_files import write_parquet
+
+        write_parquet(self, path)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table; `polars.from_arrow` takes it too. Needs the extra `cluster`."""
+        from tonnage.render.compare_files import arrow_table
+
+        return arrow_table(self)
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame. Needs pandas beside the extra `cluster`."""
+        return self.to_arrow().to_pandas()
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def compare(
+    models: str | os.PathLike[str] | Model | Sequence[str | os.PathLike[str] | Model], on: str | Cluster | Sequence[str | Cluster], *, train: bool = False,
+    count: int | str | Sequence[int | str] = FEWEST, sort: str = "", **options: Any,
+) -> Comparison:  # fmt: skip
+    """One table of answers: models x accelerators x everything else that is given as a list: `tonnage compare`.
+
+    `on`: "8xh100" is as many as it says; of "h100" alone `count` says how many: a number, or the fewest that hold the model. Options are those
+    of `serve`, or with `train` those of `train`; a list of values makes an axis, None in it is the option's default. `sort`: the figure that rows
+    are ordered by, such as cost, tpot or speed, the best first. What is wrong with one cell is its verdict, what is wrong with all is raised.
+
+    >>> made = compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[8192, 32768])
+    >>> len(made.rows), made.rows[0]["verdict"]
+    (8, 'fits')
+    """
+    verb = "train" if train else "serve"
+    axes = [search.axis("model", _listed(models)), search.axis("on", _listed(on))]
+    if count != FEWEST:
+        axes.append(search.axis("count", [_counted(each) for each in _listed(count)]))
+    for name, value in options.items():
+        axes.append(search.axis(name, [_one_option(verb, name, each) for each in _listed(value)]))
+    for machine in axes[1].values:
+        _cluster(machine)
+    made = search.compare(verb, axes, lambda model, _: _model(model), sort=sort)
+    return Comparison(**{name: getattr(made, name) for name in made.__struct_fields__})
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
+def _counted(value: Any) -> Any:
+    if value == FEWEST or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise InvalidInput(f"count takes a number of accelerators, or {FEWEST!r}. Got {_shown(value)}.")
+
+
+def _one_option(verb: str, name: str, value: Any) -> Any:
+    if name == "reserve_bytes":
+        return _reserve(value)
+    if verb == "serve" and name in OF_TRAINING:
+        raise InvalidInput(f"{name} is of a training run. Got {_shown(value)}.")
+    for form in search.FORMS[verb]:
+        if name in form.__struct_fields__:
+            return _option(form, name, value)
+    raise unknown("option", name, search.options_of(verb))

@@ -1,0 +1,183 @@
+"""What both faces of `tonnage compare` share: lists of values in, one table out."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option
+from tonnage.errors import InvalidInput, shown
+
+# What takes commas itself: several values stand between semicolons.
+WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
+OWN, FEWEST = "own", "fewest"
+WRONG = 64
+
+
+def lists(options: Sequence[Option], switch: str) -> str:
+    """How several values are said, for the help of a verb with these options."""
+    whole = ", ".join(option.flag for option in options if option.name in WHOLE)
+    return (
+        "Every option takes several values, with commas between them: each is then an axis of the table, which has a cell for every combination.\n"
+        f"`{OWN}` stands for the default of an option; a switch that is given both ways (--{switch} --no-{switch}) is compared too.\n"
+        f"Options that take commas themselves have a semicolon between values: {whole}."
+    )
+
+
+class Both(argparse.BooleanOptionalAction):
+    """A switch that may be given both ways."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        said = not str(option_string).startswith("--no-")
+        before = getattr(namespace, self.dest) or []
+        setattr(namespace, self.dest, [*before, said])
+
+
+def _count(text: str, what: str) -> int | str:
+    if text.strip().lower() == FEWEST:
+        return FEWEST
+    size = o.size(text, what)
+    if size < 1:
+        raise InvalidInput(f"{what} must be a number of accelerators from 1, or {FEWEST}. Got {shown(text)}.")
+    return int(size)
+
+
+def _parquet(text: str, what: str) -> str:
+    if not text.endswith(".parquet"):
+        raise InvalidInput(f"{what} takes a file that ends in .parquet. Got {shown(text)}.")
+    return text
+
+
+COUNT = Option("count", f"how many accelerators, where --on does not say it: a number, or {FEWEST}: the fewest that hold the model, in parts of a machine, "
+               "a machine or several", _count, unit="accelerators", default=FEWEST)  # fmt: skip
+TABLE_OPTIONS = (
+    COUNT,
+    Option("sort", "order by this figure, the best first: cost, price, memory, ttft, tpot, step, speed, users, ..., or a column of --csv; it also decides what is marked as best", o.word, unit="name", default="in the order of the options; cost decides"),
+    Option("show", "figures of the table, as for --sort", o.word, unit="names", default="the usual ones"),
+    Option("rows", "a line for each cell, with more figures", default="off, where two axes vary"),
+    Option("parquet", "write all columns to this file too, which ends in .parquet: needs tonnage[cluster]", _parquet, unit="file"),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str, groups: Iterable[tuple[Sequence[Option], str]]) -> None:
+    """MODEL, the machine, every option of the verb, and how the table is shown."""
+    parser.reads_as = verb  # type: ignore[attr-defined]
+    o.add_model(parser, Both)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--serve", action="store_true", help="compare served models (default)")
+    which.add_argument("--train", action="store_true", help="compare training runs")
+    o.add(parser, o.COMMON, "machine")
+    for options, title in groups:
+        o.add(parser, options, title, Both)
+    o.add(parser, TABLE_OPTIONS, "table")
+    forms = parser.add_argument_group("output").add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    forms.add_argument("--csv", action="store_true", help="print all columns, in base units and full precision")
+    forms.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+
+
+def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> int:
+    from tonnage.cli._print import print_json, print_lines, write
+    from tonnage.search.compare import compare
+
+    table = o.values(arguments, TABLE_OPTIONS[1:])
+    show = [each.strip() for each in table.get("show", "").split(",") if each.strip()]
+    if table.get("parquet"):
+        from tonnage.render.compare_files import check_extra
+
+        check_extra()
+    models, changes = _models(arguments), _axes(arguments, o.MODEL_OPTIONS)
+    places = _axes(arguments, o.COMMON)
+    if not places or places[0].name != "on":
+        raise InvalidInput(f"--on is needed: {o.COMMON[0].help}.")
+    axes = [models, *changes, *places, *_axes(arguments, (COUNT,)), *_axes(arguments, options)]
+    made = compare(verb, axes, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show, progress=_progress())  # fmt: skip
+    if table.get("parquet"):
+        from tonnage.render.compare_files import write_parquet
+
+        write_parquet(made, table["parquet"])
+    if arguments.json:
+        print_json(made.to_dict())
+    elif arguments.csv:
+        from tonnage.render.compare_files import csv_text
+
+        write(csv_text(made))
+    elif arguments.markdown:
+        from tonnage.render.compare import comparison_markdown
+
+        write(comparison_markdown(made, show=show, rows=bool(table.get("rows"))))
+    else:
+        from tonnage.render.compare import WIDTH, comparison_lines
+
+        on_terminal = sys.stdout is not None and sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if on_terminal else WIDTH
+        print_lines(comparison_lines(made, show=show, rows=bool(table.get("rows")), width=width))
+    if made.status == WRONG:
+        print("error: none of these can be: the reasons of the cells say why.", file=sys.stderr)
+    return made.status
+
+
+def _models(arguments: argparse.Namespace) -> Any:
+    """The models by name; a file whose name has a comma is one model."""
+    from tonnage.search.compare.axes import axis
+
+    text = arguments.model
+    if text is None:
+        return axis("model", [None], ["dimensions"])
+    names = [text] if Path(text).exists() else _split(text, ",", "MODEL")
+    return axis("model", names)
+
+
+def _axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]:
+    """An axis for each option that was given."""
+    from tonnage.search.compare.axes import axis
+
+    found = []
+    for option in options:
+        given = getattr(arguments, option.name)
+        if given is None:
+            continue
+        name = {"reserve": "reserve_bytes", "family": "model_type"}.get(option.name, option.name)
+        if option.read is None:
+            found.append(axis(name, given))
+            continue
+        texts = _split(given, ";" if option.name in WHOLE else ",", option.flag)
+        found.append(axis(name, [_read(option, text) for text in texts], texts))
+    return found
+
+
+def _read(option: Option, text: str) -> Any:
+    if text.lower() == OWN and option.name != "on":
+        return None
+    if text[:1] == "0" and text.isdecimal() and len(text) > 1:
+        raise InvalidInput(f"{option.flag} takes values with commas between them, and numbers without any. Got {shown(text)}.")  # fmt: skip
+    return option.read(text, option.flag) if option.read else text
+
+
+def _split(text: str, between: str, what: str) -> list[str]:
+    texts = [each.strip() for each in text.split(between)]
+    if not all(texts):
+        raise InvalidInput(f"{what} has an empty value in {shown(text)}.")
+    return texts
+
+
+def _reader(arguments: argparse.Namespace) -> Any:
+    from tonnage.models import read
+
+    return lambda name, changes: read(name, overrides=changes, revision=arguments.revision, offline=arguments.offline)
+
+
+def _progress() -> Any:
+    """How far a long comparison is, on a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, of: int) -> None:
+        if of > 200 and (done % 50 == 0 or done == of):
+            end = "\r\x1b[K" if done == of else ""
+            print(f"\r\x1b[K{done:,} of {of:,} cells{end}", end="", file=sys.stderr, flush=True)
+
+    return show

@@ -1,0 +1,23 @@
+"""tonnage compare: one matrix of answers. What is compared decides which options there are: those of serve, or with --train those of train."""
+
+import argparse
+from collections.abc import Sequence
+from types import ModuleType
+
+from tonnage.cli import _compare_serving, _compare_training
+
+HELP = _compare_serving.HELP
+
+
+def mode(words: Sequence[str]) -> ModuleType:
+    """The module of the verb whose options are read: serve, where --train is not said."""
+    return _compare_training if "--train" in words else _compare_serving
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of a call without --train."""
+    _compare_serving.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return _compare_serving.run(arguments)

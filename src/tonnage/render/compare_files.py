@@ -1,0 +1,71 @@
+"""A comparison as files for other tools: CSV, and Parquet. Values are in base units and whole; what nobody knows is empty."""
+
+import csv
+import io
+import json
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from tonnage.document import SCHEMA
+from tonnage.errors import InvalidInput, shown
+from tonnage.search.compare import Comparison
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ARROW = {"text": "string", "whole": "int64", "number": "float64", "truth": "bool_"}
+FORMS = {"text": str, "whole": int, "number": float, "truth": bool}
+
+
+def csv_text(made: Comparison) -> str:
+    """A line for each cell, under the names of the columns."""
+    held = io.StringIO()
+    writer = csv.writer(held, lineterminator="\n")
+    names = [column.name for column in made.columns]
+    writer.writerow(names)
+    for cell in made.cells:
+        writer.writerow([_csv(cell.row[name]) for name in names])
+    return held.getvalue()
+
+
+def check_extra() -> None:
+    """InvalidInput with what to install where pyarrow is missing."""
+    if find_spec("pyarrow") is None:
+        raise InvalidInput("Parquet needs pyarrow, which is not installed: pip install tonnage[cluster], or take --csv.")  # fmt: skip
+
+
+def arrow_table(made: Comparison) -> "pa.Table":
+    """A typed column for each column, with its unit; the question and the schema's version are in the metadata."""
+    check_extra()
+    import pyarrow as pa
+
+    fields, arrays = [], []
+    for column in made.columns:
+        kind, form = getattr(pa, ARROW[column.kind])(), FORMS[column.kind]
+        values = [None if cell.row[column.name] is None else form(cell.row[column.name]) for cell in made.cells]
+        fields.append(pa.field(column.name, kind, metadata={"unit": column.unit} if column.unit else None))
+        arrays.append(pa.array(values, type=kind))
+    about = {
+        "tonnage.schema": SCHEMA,
+        "tonnage.verb": made.verb,
+        "tonnage.question": json.dumps(made.question, default=str),
+    }
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=about))
+
+
+def write_parquet(made: Comparison, path: str | os.PathLike[str]) -> None:
+    """One row a cell."""
+    table = arrow_table(made)
+    import pyarrow.parquet as pq
+
+    try:
+        pq.write_table(table, os.fspath(path))
+    except OSError as error:
+        raise InvalidInput(f"{shown(os.fspath(path))} cannot be written: {error.strerror or error}.") from None
+
+
+def _csv(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)

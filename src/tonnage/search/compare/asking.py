@@ -1,0 +1,91 @@
+"""One cell: its question, put to the estimate, and what came back. A refusal is an answer too."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.errors import MissingDatum, TonnageError
+from tonnage.estimate import answers
+from tonnage.estimate.answers import Answer
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.spec import Cluster
+
+FORMS: dict[str, tuple[type[Struct], ...]] = {
+    "serve": (ServingOptions, LoadOptions, BillOptions),
+    "train": (TrainingOptions, RunOptions, BillOptions),
+}
+ESTIMATES: dict[str, Callable[..., Answer]] = {"serve": answers.serve, "train": answers.train}
+RESERVE = "reserve_bytes"
+OF_PRICE = ("provider", "price_kind", "region")  # what an accelerator may have no offer of
+
+
+class Outcome(Struct, frozen=True, kw_only=True, eq=False):
+    """What a question came to: an answer, or why there is none. `unpriced`: why its price is not known."""
+
+    cluster: Cluster
+    said: Mapping[str, Any]
+    answer: Answer | None = None
+    refusal: TonnageError | None = None
+    unpriced: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the model fits, and answers as it was asked to."""
+        return self.answer is not None and self.answer.status == 0
+
+    @property
+    def verdict(self) -> str:
+        """One of comparison.VERDICTS."""
+        if self.answer is None:
+            return "not known" if isinstance(self.refusal, MissingDatum) else "cannot be"
+        if self.answer.tight:
+            return "tight"
+        if self.answer.fits is None:
+            return "not known"
+        if self.answer.fits:
+            return "not served" if self.answer.unserved else "fits"
+        return "does not fit"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not so, in words; of what does not fit, its bytes say it."""
+        if self.answer is None:
+            return str(self.refusal)
+        return (self.answer.unserved if self.answer.fits else self.answer.unknown) or self.unpriced
+
+
+def ask(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any]) -> Outcome:
+    """The estimate's answer. Where only the price that was asked for is not known, everything else still is."""
+    try:
+        return Outcome(cluster=cluster, said=said, answer=_answer(verb, model, cluster, said))
+    except MissingDatum as error:
+        anywhere = {name: value for name, value in said.items() if name not in OF_PRICE}
+        if len(anywhere) < len(said):
+            try:
+                answer = _answer(verb, model, cluster, anywhere)
+                return Outcome(cluster=cluster, said=said, answer=answer, unpriced=str(error))
+            except TonnageError:
+                pass
+        return Outcome(cluster=cluster, said=said, refusal=error)
+    except TonnageError as error:
+        return Outcome(cluster=cluster, said=said, refusal=error)
+
+
+def options_of(verb: str) -> tuple[str, ...]:
+    """Names of everything that can be said about a cell, beside the model and the machine."""
+    return (*(name for form in FORMS[verb] for name in _own_fields(form)), RESERVE)
+
+
+def _own_fields(form: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in form.__struct_fields__ if name != RESERVE)
+
+
+def _answer(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any]) -> Answer:
+    parts = [form(**{name: said[name] for name in _own_fields(form) if name in said}) for form in FORMS[verb]]
+    return ESTIMATES[verb](model, cluster, *parts, reserve_bytes=said.get(RESERVE, 0), advise=False)

@@ -1,0 +1,61 @@
+"""Axes of a comparison: each thing that was given, with one value or several. Their product is the cells."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput
+
+MOST_CELLS = 10_000
+OWN = "own"  # in place of a value: as if the option had not been given
+COLUMNS = ("context", "sequence_length")  # an axis that stands across a table, where it has several values
+
+
+class Axis(Struct, frozen=True, kw_only=True):
+    """One thing that was given. `values` are as the estimate takes them, None for its own default; `labels` as people wrote them."""
+
+    name: str
+    values: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def varies(self) -> bool:
+        return len(self.values) > 1
+
+
+def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
+    """An axis without what was said twice."""
+    if not values:
+        raise InvalidInput(f"{name} has no value: give one or several.")
+    once: dict[Any, tuple[Any, str]] = {}
+    for value, label in zip(values, labels or [_label(each) for each in values], strict=True):
+        key = (type(value), value) if isinstance(value, str | int | float) else id(value)
+        once.setdefault(key, (value, label))
+    return Axis(name=name, values=tuple(v for v, _ in once.values()), labels=tuple(t for _, t in once.values()))
+
+
+def ordered(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """The axes as rows go through them: what stands across a table changes fastest."""
+    return tuple(sorted(axes, key=lambda each: each.name in COLUMNS))
+
+
+def check_size(axes: Sequence[Axis]) -> None:
+    """InvalidInput for more cells than one comparison has."""
+    cells = prod(len(each.values) for each in axes)
+    if cells > MOST_CELLS:
+        sizes = " x ".join(f"{len(each.values):,} {each.name}" for each in axes if each.varies)
+        raise InvalidInput(f"a comparison has at most {MOST_CELLS:,} cells. Got {sizes} = {cells:,}: leave some values out.")  # fmt: skip
+
+
+def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
+    """Positions on each axis, of every cell."""
+    return product(*(range(len(each.values)) for each in axes))
+
+
+def _label(value: Any) -> str:
+    if value is None:
+        return OWN
+    return ("on" if value else "off") if isinstance(value, bool) else str(getattr(value, "name", value))

@@ -1,0 +1,142 @@
+"""The columns of a comparison: what each row has, in which unit, and which way is better."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from tonnage.registry import unknown
+from tonnage.search.compare.axes import Axis
+
+Kind = Literal["text", "whole", "number", "truth"]
+
+
+class Column(Struct, frozen=True, kw_only=True):
+    """A column: its name ends in its base unit where it has one. `better`: which of two values is, if any; `short`: its heading."""
+
+    name: str
+    kind: Kind
+    unit: str = ""
+    better: Literal["", "low", "high"] = ""
+    short: str = ""
+    about: str = ""
+
+
+def _text(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name=name, kind="text") for name in names)
+
+
+def _whole(*names: str, unit: str = "") -> tuple[Column, ...]:
+    return tuple(Column(name=name, kind="whole", unit=unit) for name in names)
+
+
+def _low(name: str, unit: str, short: str, about: str = "", kind: Kind = "number") -> Column:
+    return Column(name=name, kind=kind, unit=unit, better="low", short=short, about=about)
+
+
+def _high(name: str, unit: str, short: str, about: str = "", kind: Kind = "number") -> Column:
+    return Column(name=name, kind=kind, unit=unit, better="high", short=short, about=about)
+
+
+WHERE = (
+    *_text("model", "on", "accelerator"),
+    _low("accelerators", "accelerators", "x", "accelerators", kind="whole"),
+    *_whole("nodes"),
+)
+VERDICT = (
+    *_text("verdict", "reason"),
+    _low("needed_bytes", "bytes", "needs", "memory of the fullest accelerator", kind="whole"),
+    Column(name="usable_bytes", kind="whole", unit="bytes", short="of"),
+)
+# What the question of an answer says of its plan.
+SERVING_PLAN = (
+    *_text("weights", "weights_stored", "engine", "kv_cache"),
+    *_whole("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "replicas"),
+    *_whole("concurrency", unit="requests"),
+    *_whole("input_tokens", "output_tokens", "context", unit="tokens"),
+)
+TRAINING_PLAN = (
+    *_text("precision", "runtime", "recompute"),
+    *_whole("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "expert_parallel_size", "data_parallel_size"),
+    *_whole("zero_stage", "micro_batch_size", "global_batch_size"),
+    *_whole("sequence_length", unit="tokens"),
+)  # fmt: skip
+PAID = (*_text("price"), *_whole("accelerators_paid", unit="accelerators"))
+SERVING_FIGURES = (
+    _high("requests_that_fit", "requests", "users", "requests that the cache has room for", kind="whole"),
+    _high("kv_capacity_tokens", "tokens", "cache", "tokens that the cache has room for", kind="whole"),
+    _high("longest_context_tokens", "tokens", "longest", "longest context of one request", kind="whole"),
+    _low("ttft_seconds", "seconds", "first", "time to the first token"),
+    _low("tpot_seconds", "seconds", "token", "time of each later token"),
+    _high("tokens_per_second", "tokens/s", "tokens/s", "tokens of answers a second, of all requests"),
+    _high("tokens_per_second_per_user", "tokens/s", "a user", "tokens a second that a user sees"),
+    *PAID,
+    _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
+    _low("usd_per_million_tokens", "USD", "USD/M", "USD of a million tokens, prompts and answers"),
+    _low("usd_per_million_output_tokens", "USD", "USD/M out", "USD of a million tokens of answers, prompts included"),
+)
+TRAINING_FIGURES = (
+    _low("step_seconds", "seconds", "step", "time of a step"),
+    _high("tokens_per_second", "tokens/s", "tokens/s", "tokens a second"),
+    _high("mfu", "", "MFU", "model FLOPs utilisation"),
+    *PAID,
+    *PAID,
+    _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
+    _low("usd_per_step", "USD", "USD/step", "USD of a step"),
+    _low("usd_per_billion_tokens", "USD", "USD/B", "USD of a billion tokens, at the speed of the steps"),
+)
+RUN_FIGURES = (
+    _low("run_seconds", "seconds", "run", "time of the whole run, with failures and checkpoints"),
+    _low("run_accelerator_hours", "accelerator-hours", "acc.-hours", "accelerator-hours of the whole run"),
+    _low("run_usd", "USD", "USD a run", "USD of the whole run"),
+)
+OF_RUN = frozenset(
+    {"tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"}
+)  # of these, a whole run is estimated
+PLANS = {"serve": SERVING_PLAN, "train": TRAINING_PLAN}
+ALIASES = {
+    "serve": {"cost": "usd_per_million_tokens", "price": "usd_per_hour", "ttft": "ttft_seconds", "tpot": "tpot_seconds", "memory": "needed_bytes",
+              "users": "requests_that_fit", "context": "longest_context_tokens", "speed": "tokens_per_second"},
+    "train": {"cost": "usd_per_billion_tokens", "price": "usd_per_hour", "step": "step_seconds", "memory": "needed_bytes", "days": "run_seconds",
+              "speed": "tokens_per_second"},
+}  # fmt: skip
+
+
+def columns(verb: str, axes: Sequence[Axis]) -> tuple[Column, ...]:
+    """Every column of a comparison, from the question to the figures."""
+    known = (*WHERE, *PLANS[verb])
+    names = {each.name for each in known}
+    given = {each.name for each in axes}
+    asked = tuple(
+        Column(name=each.name, kind=_kind(each.values)) for each in axes if each.name not in {*names, "count"}
+    )
+    run = RUN_FIGURES if given & OF_RUN else ()
+    figures = SERVING_FIGURES if verb == "serve" else (*TRAINING_FIGURES, *run)
+    return (*WHERE, *asked, *PLANS[verb], *VERDICT, *figures)
+
+
+def named(verb: str, said: str, known: Sequence[Column]) -> Column:
+    """The figure that a word names: its own name, its heading, or the word that people use."""
+    figures = {each.name: each for each in known if each.better}
+    headings = {each.short.lower(): each.name for each in figures.values()}
+    name = {**headings, **ALIASES[verb]}.get(said.lower(), said)
+    if name not in figures:
+        raise unknown("figure to compare", said, [*(word for word, of in ALIASES[verb].items() if of in figures), *figures])  # fmt: skip
+    return figures[name]
+
+
+def better(column: Column, row: Mapping[str, Any]) -> float:
+    """What is smaller the better a row is; endless where it has no value."""
+    value = row.get(column.name)
+    if value is None:
+        return float("inf")
+    return float(value) if column.better == "low" else -float(value)
+
+
+def _kind(values: Sequence[Any]) -> Kind:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return "truth"
+    if kinds and kinds <= {int}:
+        return "whole"
+    return "number" if kinds and kinds <= {int, float} else "text"

@@ -1,0 +1,100 @@
+"""A comparison: its question, its axes, its rows, and which of them is the best in each column."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.document import SCHEMA
+from tonnage.search.compare.axes import COLUMNS, Axis
+from tonnage.search.compare.columns import Column, better
+
+VERDICTS = ("fits", "tight", "not served", "does not fit", "not known", "cannot be")  # the better first
+STATUS = {"fits": 0, "tight": 2, "not served": 3, "does not fit": 3, "not known": 4, "cannot be": 64}
+
+
+class Cell(Struct, frozen=True, kw_only=True, eq=False):
+    """One row. `at`: its place on each axis; `warnings`: what its answer noted that not all others did."""
+
+    at: tuple[int, ...]
+    row: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+class Comparison(Struct, frozen=True, kw_only=True, eq=False):
+    """Every cell, in the order of the axes or as `sort` asked. `key`: the figure that decides what is best where one figure has to;
+    `warnings`: what every answer noted."""
+
+    verb: str
+    question: Mapping[str, Any]
+    axes: tuple[Axis, ...]
+    columns: tuple[Column, ...]
+    cells: tuple[Cell, ...]
+    key: Column
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{verdict}: {number:,}" for verdict, number in self.counts.items())
+        return f"<{type(self).__name__} {self.verb}, {len(self.cells):,} cells, {verdicts}>"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A dictionary for each cell, with a value, or None, for each column."""
+        return [dict(cell.row) for cell in self.cells]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells have each verdict."""
+        found = [cell.row["verdict"] for cell in self.cells]
+        return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
+
+    @property
+    def status(self) -> int:
+        """That of the best cell: 0 one fits, 2 the best is tight, 3 none fits, 4 nothing is known, 64 nothing can be."""
+        return STATUS[next(iter(self.counts))]
+
+    @property
+    def best(self) -> dict[str, list[int]]:
+        """Of each column with a better end, the rows that have the best value of those that fit; of those that are tight where none does."""
+        verdict = next(iter(self.counts))
+        if verdict not in VERDICTS[:2]:
+            return {}
+        among = [number for number, cell in enumerate(self.cells) if cell.row["verdict"] == verdict]
+        return {column.name: rows for column in self.columns if (rows := self.best_of(among, column))}
+
+    def best_of(self, among: Sequence[int], column: Column) -> list[int]:
+        """Those of these rows that are best in a column; none where none has a value."""
+        worth = {number: better(column, self.cells[number].row) for number in among if column.better}
+        lowest = min(worth.values(), default=float("inf"))
+        return [number for number, value in worth.items() if value == lowest < float("inf")]
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """What some answers noted and not all, and how many of them; what most noted comes first."""
+        found: dict[str, int] = {}
+        for cell in self.cells:
+            for warning in cell.warnings:
+                found[warning] = found.get(warning, 0) + 1
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
+
+    @property
+    def across(self) -> int | None:
+        """The axis that stands across a table; None where less than two vary."""
+        vary = [number for number, axis in enumerate(self.axes) if axis.varies]
+        if len(vary) < 2:
+            return None
+        return next((number for number in vary if self.axes[number].name in COLUMNS), vary[-1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document."""
+        return {
+            "schema": SCHEMA,
+            "verb": self.verb,
+            "question": dict(self.question),
+            "axes": [{"name": axis.name, "values": list(axis.labels)} for axis in self.axes],
+            "columns": [{"name": each.name, "unit": each.unit, "better": each.better or None} for each in self.columns],
+            "counts": self.counts,
+            "cells": [{**cell.row, "warnings": list(cell.warnings)} for cell in self.cells],
+            "best": self.best,
+            "warnings": list(self.warnings),
+        }

@@ -1,0 +1,100 @@
+"""The figures of a row, read from an answer. Nothing is estimated here but the price of a step from that of an hour."""
+
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+from tonnage.estimate._kept import Kept
+from tonnage.estimate._question import Question
+from tonnage.estimate.answers import Answer
+from tonnage.estimate.bill import BillOptions, rented
+from tonnage.estimate.serving_money import hour
+from tonnage.formulas.cost import rent_usd
+from tonnage.formulas.service import usd_per_million_tokens
+from tonnage.search.compare.asking import Outcome
+from tonnage.search.compare.columns import PLANS
+
+THOUSAND = 1000  # millions in a billion
+MONEY = "usd"  # in the names of figures of money
+GIVEN = "given"
+
+
+def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
+    """The columns that an outcome fills, by their names; None for what nobody knows."""
+    cluster, answer = outcome.cluster, outcome.answer
+    found: dict[str, Any] = {
+        "on": cluster.name, "accelerator": cluster.accelerator.name, "accelerators": cluster.size, "nodes": cluster.num_nodes,
+        "verdict": outcome.verdict, "reason": outcome.reason,
+    }  # fmt: skip
+    if answer is None:
+        return found
+    said = {name: entry["value"] for name, entry in answer.question.items()}
+    found |= {column.name: said[column.name] for column in PLANS[verb] if column.name in said}
+    found |= _offer(outcome, said.get("price"))
+    found |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
+    found |= _served(answer) if verb == "serve" else _trained(outcome, answer)
+    if outcome.unpriced:
+        found |= {name: None for name in found if MONEY in name}
+    return found
+
+
+def _offer(outcome: Outcome, offer: str | None) -> dict[str, Any]:
+    """Whose machines are paid for, and how many accelerators of them."""
+    if outcome.said.get("price_per_accelerator_hour") is not None:
+        return {"price": GIVEN, "accelerators_paid": outcome.cluster.size}
+    known = offer is not None and not outcome.unpriced
+    return {"price": offer, "accelerators_paid": _rented(Kept(outcome.cluster), _money(outcome))} if known else {}
+
+
+@lru_cache(maxsize=256)
+def _rented(cluster: Kept, money: BillOptions) -> int | None:
+    return rented(cluster.thing, money)
+
+
+def _money(outcome: Outcome) -> BillOptions:
+    return BillOptions(**{name: outcome.said[name] for name in BillOptions.__struct_fields__ if name in outcome.said})
+
+
+def _served(answer: Answer) -> dict[str, Any]:
+    figure = answer.serving.get
+    return {
+        "weights_stored": answer.question["weights"]["value"] if "weights" in answer.question else None,
+        "requests_that_fit": _whole(figure("concurrency")), "kv_capacity_tokens": _whole(figure("kv_capacity_tokens")),
+        "longest_context_tokens": _whole(figure("longest_context")), "ttft_seconds": _value(figure("ttft_seconds")),
+        "tpot_seconds": _value(figure("tpot_seconds")), "tokens_per_second": _value(figure("tokens_per_second")),
+        "tokens_per_second_per_user": _value(figure("tokens_per_second_per_user")),
+        "usd_per_hour": _value(answer.bill.cost if answer.bill else None), "usd_per_million_tokens": _value(figure("cost_per_million_tokens")),
+        "usd_per_million_output_tokens": _value(figure("cost_per_million_output_tokens_all")),
+    }  # fmt: skip
+
+
+def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:
+    step, rate = _value(answer.step_time), _value(answer.run.get("tokens_per_second"))
+    found: dict[str, Any] = {"step_seconds": step, "tokens_per_second": rate, "mfu": _value(answer.run.get("mfu"))}
+    if "seconds" in answer.run:
+        found |= {"run_seconds": _value(answer.run["seconds"]), "run_accelerator_hours": _value(answer.run["accelerator_hours"]),
+                  "run_usd": _value(answer.bill.cost if answer.bill else None)}  # fmt: skip
+    an_hour = _hour(outcome) if step and rate and not outcome.unpriced else None
+    if an_hour is not None:
+        found |= {
+            "usd_per_hour": an_hour,
+            "usd_per_step": rent_usd.evaluate(nodes=1, tau=step, USD_hour=an_hour),
+            "usd_per_billion_tokens": usd_per_million_tokens.evaluate(USD_all=an_hour, tps=rate) * THOUSAND,
+        }
+    return found
+
+
+def _hour(outcome: Outcome) -> float | None:
+    """An hour of all accelerators, at the price that the bill of the step or the run has."""
+    price = outcome.said.get("price_per_accelerator_hour")
+    return _value(hour(outcome.cluster, _money(outcome), price, Question()).cost)
+
+
+def _value(term: Any) -> float | None:
+    """A figure as a plain number; None for one that there is not."""
+    return None if term is None or not isfinite(term.value) else float(term.value)
+
+
+def _whole(term: Any) -> int | None:
+    value = _value(term)
+    return None if value is None else int(value)

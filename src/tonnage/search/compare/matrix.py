@@ -1,0 +1,150 @@
+"""Every cell of a comparison, asked one after the other. A model and a machine are read once, whatever the number of cells."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.errors import UnknownName
+from tonnage.search.compare import axes as a
+from tonnage.search.compare.asking import Outcome, ask
+from tonnage.search.compare.axes import Axis
+from tonnage.search.compare.columns import Column, better, columns, named
+from tonnage.search.compare.comparison import VERDICTS, Cell, Comparison
+from tonnage.search.compare.fewest import fewest
+from tonnage.search.compare.figures import figures
+from tonnage.search.compare.places import FEWEST, Place, place
+
+Read = Callable[[Any, dict[str, Any]], Model]  # what a model is called, and what is changed in it
+Progress = Callable[[int, int], None]  # cells that are done, of so many
+LOADS = frozenset({"concurrency", "request_rate", "trace"})
+ALONE = (
+    "rates and prices are of one user on each replica, which are dear: concurrency (--users) says how many there are."
+)
+KEY = "cost"  # what decides where nobody says what
+
+
+def compare(
+    verb: str, axes: Iterable[Axis], read: Read, *, of_model: Collection[str] = (), sort: str = "", show: Sequence[str] = (), progress: Progress | None = None
+) -> Comparison:  # fmt: skip
+    """Ask `verb` (train or serve) about every combination. Axes are `model`, `on`, `count` and options of the verb; `of_model`: those that
+    change the model; `show`: figures that will be asked for. What is wrong with all cells is raised; what is wrong with one is its verdict."""
+    given = a.ordered(tuple(axes))
+    a.check_size(given)
+    known = columns(verb, given)
+    key, *_ = (named(verb, each, known) for each in (sort or KEY, *show))
+    asker = _Asker(verb, given, read, of_model)
+    points = list(a.points(given))
+    outcomes = []
+    for done, at in enumerate(points, start=1):
+        outcomes.append(asker.outcome(at))
+        if progress is not None:
+            progress(done, len(points))
+    _raise_what_is_wrong(given, points, outcomes)
+    common = _common([_noted(each) for each in outcomes])
+    cells = [_cell(asker, at, outcome, known, common) for at, outcome in zip(points, outcomes, strict=True)]
+    if sort:
+        cells.sort(key=lambda cell: (VERDICTS.index(cell.row["verdict"]), better(key, cell.row)))
+    if verb == "serve" and not LOADS & {each.name for each in given}:
+        common = (*common, ALONE)
+    return Comparison(verb=verb, question=_question(given, asker), axes=given, columns=known, cells=tuple(cells), key=key, warnings=common)  # fmt: skip
+
+
+class _Asker:
+    """Models and machines as they were read, and the question of a cell."""
+
+    def __init__(self, verb: str, axes: tuple[Axis, ...], read: Read, of_model: Collection[str]):
+        self.verb, self.axes, self.read, self.of_model = verb, axes, read, of_model
+        self.places: list[Place] = []
+        self.models: dict[tuple[Any, ...], Model] = {}
+        self.fields = [number for number, each in enumerate(axes) if each.name == "model" or each.name in of_model]
+        for number, each in enumerate(axes):
+            if each.name == "on":
+                self.on = number
+                self.places = [place(on) for on in each.values]
+        self.options = [
+            number for number, each in enumerate(axes) if number not in self.fields and each.name not in ("on", "count")
+        ]
+
+    def outcome(self, at: tuple[int, ...]) -> Outcome:
+        model, where = self.model(at), self.places[at[self.on]]
+        said = {self.axes[n].name: value for n in self.options if (value := self.axes[n].values[at[n]]) is not None}
+        count = self.value(at, "count")
+        if not where.open:
+            return ask(self.verb, model, where.one, said)
+        if count not in (None, FEWEST):
+            return ask(self.verb, model, where.of(count), said)
+        return fewest(where, said, lambda on, more: ask(self.verb, model, on, more), serving=self.verb == "serve")
+
+    def model(self, at: tuple[int, ...]) -> Model:
+        key = tuple(at[number] for number in self.fields)
+        if key not in self.models:
+            changes = {self.axes[n].name: value for n in self.fields
+                       if self.axes[n].name != "model" and (value := self.axes[n].values[at[n]]) is not None}  # fmt: skip
+            self.models[key] = self.read(self.value(at, "model"), changes)
+        return self.models[key]
+
+    def value(self, at: tuple[int, ...], name: str) -> Any:
+        return next((each.values[i] for each, i in zip(self.axes, at, strict=True) if each.name == name), None)
+
+
+def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Column, ...], common: tuple[str, ...]) -> Cell:  # fmt: skip
+    row: dict[str, Any] = dict.fromkeys(column.name for column in known)
+    row["model"] = asker.model(at).name
+    found = {name: value for name, value in figures(asker.verb, outcome).items() if name in row}
+    kinds = {column.name: column.kind for column in known}
+    for each, position in zip(asker.axes, at, strict=True):
+        if each.name not in row or each.name in ("model", "on"):
+            continue
+        value, name = each.values[position], each.name
+        if kinds[name] == "text":
+            row[name] = (
+                each.labels[position]
+                if value is None and found.get(name) is None
+                else found.get(name)
+                if value is None
+                else str(value)
+            )
+            found.pop(name, None)
+        elif found.get(name) is None:
+            row[name] = value
+    own = tuple(warning for warning in _noted(outcome) if warning not in common)
+    return Cell(at=at, row=row | {name: value for name, value in found.items() if value is not None}, warnings=own)
+
+
+def _noted(outcome: Outcome) -> tuple[str, ...]:
+    return outcome.answer.warnings if outcome.answer is not None else ()
+
+
+def _common(noted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What every answer noted; cells without an answer note nothing."""
+    answered = [each for each in noted if each]
+    return tuple(warning for warning in answered[0] if all(warning in each for each in answered)) if answered else ()
+
+
+def _raise_what_is_wrong(
+    axes: tuple[Axis, ...], points: Sequence[tuple[int, ...]], outcomes: Sequence[Outcome]
+) -> None:
+    """The error of all cells where it is one and the same; a name that nobody knows wherever it was said."""
+    _raise_if_alike(outcomes, Exception)
+    for number, each in enumerate(axes):
+        for position in range(len(each.values) if each.varies else 0):
+            _raise_if_alike([outcome for at, outcome in zip(points, outcomes, strict=True) if at[number] == position], UnknownName)  # fmt: skip
+
+
+def _raise_if_alike(outcomes: Sequence[Outcome], kind: type[Exception]) -> None:
+    first = outcomes[0].refusal
+    if first is not None and isinstance(first, kind) and all(str(each.refusal) == str(first) for each in outcomes):
+        raise first
+
+
+def _question(axes: tuple[Axis, ...], asker: _Asker) -> dict[str, Any]:
+    """Every axis with its values, as they were given."""
+    found: dict[str, Any] = {}
+    for each in axes:
+        values: list[Any] = [a.OWN if value is None else value for value in each.values]
+        if each.name in ("model", "on"):
+            values = list(each.labels)
+        found[each.name] = {"value": values, "from": "given"}
+    if "count" not in found and any(each.open for each in asker.places):
+        found["count"] = {"value": [FEWEST], "from": "default", "why": "of names that do not say how many"}
+    return found

@@ -1,0 +1,117 @@
+"""A comparison as a table across: a line for each combination of the axes but one, whose values are the columns."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.search.compare.columns import Column, named
+from tonnage.search.compare.comparison import VERDICTS, Cell, Comparison
+
+SHOWN = {
+    "serve": ("accelerators", "requests_that_fit", "tpot_seconds", "usd_per_million_tokens"),
+    "train": ("accelerators", "step_seconds", "mfu", "usd_per_billion_tokens", "run_seconds", "run_usd"),
+}
+IN_ROWS = {
+    "serve": ("accelerators", "needed_bytes", "requests_that_fit", "longest_context_tokens", "ttft_seconds", "tpot_seconds", "tokens_per_second",
+              "usd_per_hour", "usd_per_million_tokens"),
+    "train": ("accelerators", "needed_bytes", "step_seconds", "tokens_per_second", "mfu", "usd_per_hour", "usd_per_step", "usd_per_billion_tokens",
+              "run_seconds", "run_usd"),
+}  # fmt: skip
+UNSHOWN = (
+    "reason",
+    "verdict",
+    "usable_bytes",
+    "nodes",
+    "weights_stored",
+    "accelerators_paid",
+)  # of what cells have in common
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A line of the table: what it is, and the number of the cell in each column."""
+
+    labels: tuple[str, ...]
+    cells: tuple[int, ...]
+
+
+class Pivot(Struct, frozen=True, kw_only=True):
+    """`down`: names of the axes whose values are lines; `across`: that of the columns, which `heads` names; `best`: cells with the best
+    key figure of their column."""
+
+    down: tuple[str, ...]
+    across: str
+    heads: tuple[str, ...]
+    lines: tuple[Line, ...]
+    best: frozenset[int]
+
+
+def pivot(made: Comparison) -> Pivot | None:
+    """The table across; None where less than two axes vary. Lines come in the order of their first cell."""
+    across = made.across
+    if across is None:
+        return None
+    down = [number for number, axis in enumerate(made.axes) if axis.varies and number != across]
+    found: dict[tuple[int, ...], dict[int, int]] = {}
+    for number, cell in enumerate(made.cells):
+        found.setdefault(tuple(cell.at[axis] for axis in down), {})[cell.at[across]] = number
+    columns = range(len(made.axes[across].values))
+    lines = [Line(labels=tuple(label(made, axis, [made.cells[n] for n in row.values()]) for axis in down), cells=tuple(row[each] for each in columns))
+             for row in found.values()]  # fmt: skip
+    best = [number for each in columns for number in _best(made, [row[each] for row in found.values()])]
+    heads = [label(made, across, [cell for cell in made.cells if cell.at[across] == each]) for each in columns]
+    return Pivot(down=tuple(made.axes[number].name for number in down), across=made.axes[across].name, heads=tuple(heads), lines=tuple(lines),
+                 best=frozenset(best))  # fmt: skip
+
+
+def label(made: Comparison, number: int, cells: Sequence[Cell]) -> str:
+    """What an axis says in these cells, which have it in common: as it was written, and what its default came to."""
+    axis = made.axes[number]
+    at = cells[0].at[number]
+    if axis.values[at] is not None:
+        return axis.labels[at]
+    found = {str(cell.row[axis.name]) for cell in cells if cell.row.get(axis.name) not in (None, axis.labels[at])}
+    return f"{axis.labels[at]}: {found.pop()}" if len(found) == 1 else axis.labels[at]
+
+
+def shown(made: Comparison, asked: Sequence[str], *, across: bool) -> tuple[Column, ...]:
+    """The figures of a table: those that were asked for, else the usual ones that this comparison has."""
+    if asked:
+        return tuple(named(made.verb, each, made.columns) for each in asked)
+    usual = (SHOWN if across else IN_ROWS)[made.verb]
+    known = {column.name: column for column in made.columns}
+    return tuple(
+        known[name] for name in usual if name in known and (name != "accelerators" or "count" in made.question)
+    )
+
+
+def settings(made: Comparison) -> dict[str, Any]:
+    """What all cells that were answered have in common, beside figures; sizes of one, which split nothing, where they were asked for alone."""
+    answered = [cell.row for cell in made.cells if cell.row["needed_bytes"] is not None]
+    vary = {axis.name for axis in made.axes if axis.varies}
+    found = {}
+    for name in (column.name for column in made.columns if not column.better and column.name not in UNSHOWN):
+        values = {row[name] for row in answered}
+        if len(values) != 1 or name in vary or values == {None}:
+            continue
+        (value,) = values
+        if name in made.question or not (value == 1 and name.endswith(("_size", "replicas"))):
+            found[name] = value
+    return found
+
+
+def reasons(made: Comparison) -> dict[str, int]:
+    """Why cells have no answer, or one that is not whole, in words, numbered as they come."""
+    found: dict[str, int] = {}
+    for cell in made.cells:
+        if cell.row["reason"]:
+            found.setdefault(cell.row["reason"], len(found) + 1)
+    return found
+
+
+def _best(made: Comparison, among: Sequence[int]) -> list[int]:
+    for verdict in VERDICTS[:2]:
+        held = [number for number in among if made.cells[number].row["verdict"] == verdict]
+        if held:
+            return made.best_of(held, made.key)
+    return []
