@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from math import isfinite
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from tonnage.search.maximum.answer import Maximum
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -96,9 +99,7 @@ def serve(
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
     of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
     said, load, bill = _options(ServingOptions, options), _options(LoadOptions, of_load), _options(BillOptions, of_bill)
-    for name in OF_TRAINING:
-        if getattr(bill, name) is not None:
-            raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
+    _not_of_training(bill)
     return _with_text(
         answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes))
     )
@@ -136,6 +137,30 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
 
 
+def maximum(what: str, model: str | os.PathLike[str] | Model | None = None, *, on: str | Cluster, verb: Literal["serve", "train"] | None = None,
+            reserve_bytes: int | float = 0, **options: Any) -> "Maximum":  # fmt: skip
+    """The most of `what` that fits on a machine, checked at the answer and just beyond it: `tonnage max`.
+
+    `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch, lora-rank, layers or model of training;
+    `verb` says whose where both have it. `model`: none for "model", which looks at the catalogue. Options as for `serve` or `train`.
+    `value` is the answer, None where not even the least fits; `to_dict()` is the document.
+    """
+    from tonnage.search.maximum.ask import serving_maximum, training_maximum
+    from tonnage.search.maximum.whats import what_of
+
+    asked = what_of(_text("what", what), verb)
+    found = None if model is None else _model(model)
+    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    of_other = {name: options.pop(name) for name in (LoadOptions if asked.verb == "serve" else RunOptions).__struct_fields__ if name in options}
+    money, reserve = _options(BillOptions, of_bill), _reserve(reserve_bytes)
+    if asked.verb == "serve":
+        _not_of_training(money)
+        said, load = _options(ServingOptions, options), _options(LoadOptions, of_other)
+        return serving_maximum(asked, found, _cluster(on), said, load, money, reserve_bytes=reserve)
+    said, run = _options(TrainingOptions, options), _options(RunOptions, of_other)
+    return training_maximum(asked, found, _cluster(on), said, run, money, reserve_bytes=reserve)
+
+
 def _with_text(answer: answers.Answer) -> Answer:
     return Answer(**{name: getattr(answer, name) for name in answer.__struct_fields__})
 
@@ -154,6 +179,18 @@ def _cluster(on: Any) -> Cluster:
     if isinstance(on, str):
         return cluster(on)
     raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {_shown(on)}.")
+
+
+def _not_of_training(bill: BillOptions) -> None:
+    for name in OF_TRAINING:
+        if getattr(bill, name) is not None:
+            raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise InvalidInput(f"{name} takes a name. Got {_shown(value)}.")
 
 
 def _reserve(size: Any) -> int:

@@ -14,6 +14,7 @@ from tonnage.units import parse_bytes, parse_count, parse_length
 
 Reader = Callable[[str, str], Any]
 LONGEST = 200  # characters of a wrong word that are shown
+OPTIONS_OF = "options_of"  # a parser's default of this name: the verb whose options it has
 
 
 class Option(Struct, frozen=True):
@@ -100,7 +101,8 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def _verb(self) -> str:
-        return self.prog.rpartition(" ")[2]
+        """Whose options these are, as other tools spell them."""
+        return str(self.get_default(OPTIONS_OF) or self.prog.rpartition(" ")[2])
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """argparse hides that help cannot be written; here it has its status."""
@@ -206,6 +208,16 @@ def read_model(arguments: argparse.Namespace) -> Any:
     if "family" in overrides:
         overrides["model_type"] = overrides.pop("family")
     return read(arguments.model, overrides=overrides, revision=arguments.revision, offline=arguments.offline)
+
+
+def read_as(parser: argparse.ArgumentParser, verb: str) -> None:
+    """A parser that has the options of another verb, and takes what that takes from other tools."""
+    parser.set_defaults(**{OPTIONS_OF: verb})
+
+
+def no_model(arguments: argparse.Namespace) -> bool:
+    """Whether no model is named, nor described by its dimensions."""
+    return arguments.model is None and not values(arguments, MODEL_OPTIONS)
 
 
 def model_and_machine(arguments: argparse.Namespace) -> tuple[Any, Any, int]:

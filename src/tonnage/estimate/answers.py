@@ -59,8 +59,12 @@ def train(
     money: BillOptions = NO_BILL,
     *,
     reserve_bytes: int = 0,
+    advise: bool = True,
 ) -> Answer:
-    """Does this training run fit, where does its memory go, and how long does it take?"""
+    """Does this training run fit, where does its memory go, and how long does it take?
+
+    `advise`: with the next best moves, each of which is estimated again.
+    """
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
     if run.stray:
@@ -79,9 +83,9 @@ def train(
     band = training_band(plan, cluster)
     if band:
         question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
-    advice = training_advice(model, cluster, options, plan, made.memory.value, usable)
+    advice = training_advice(model, cluster, options, plan, made.memory.value, usable) if advise else []
     low = band.around(made.memory.value)[0] if band else made.memory.value
-    if low > usable and not any(move["fits"] for move in advice):
+    if advise and low > usable and not any(move["fits"] for move in advice):
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, usable, question)

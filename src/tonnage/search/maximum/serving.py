@@ -1,0 +1,189 @@
+"""The most of a served model: its context, prompts, users, layers on the accelerator, adapters."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model, needs_family
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.errors import InvalidInput, TonnageError
+from tonnage.estimate import answers
+from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._question import Question
+from tonnage.estimate._serving_advice import serving_advice
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.load_options import USUAL, LoadOptions, asked, lengths
+from tonnage.estimate.service_level import bound_by
+from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.serving_speed import replica_of
+from tonnage.runtimes import serving_runtime
+from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.whats import What
+from tonnage.spec import Cluster, ServingPlan
+from tonnage.units import counted
+
+LONGEST, MOST = 2**30, 2**24  # tokens; requests, adapters: beyond anything that fits
+LAYERS = ("layers_on_accelerator", "expert_layers_on_host")  # llama.cpp's
+WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
+
+
+class ServingCase:
+    """A served model; what was not said is as `serve` has it. `runs_all`: the engine is told to run all users at once."""
+
+    def __init__(self, what: What, model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, money: BillOptions,
+                 reserve_bytes: int, *, runs_all: bool = False):  # fmt: skip
+        if model.family == "tensors":
+            raise needs_family(model, "the memory of serving")
+        self.what, self.model, self.cluster, self.money, self.reserve = what, model, cluster, money, reserve_bytes
+        self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
+        if what.option in LAYERS and options.engine is None:
+            options = replace(options, engine="llama.cpp")
+        if what.option == "expert_layers_on_host" and not expert_counts(model):
+            raise InvalidInput(f"max expert-layers is of models with experts, and {model.name} has none: max layers is of any.")
+        self.options = replace(options, reserve_bytes=reserve_bytes)
+        self.load = load if what.option != "input_tokens" else replace(load, output_tokens=load.output_tokens or USUAL)
+        self.runs_all = runs_all
+        self._known: dict[int, Outcome] = {}
+
+    @cached_property
+    def values(self) -> Sequence[int]:
+        option, count = self.what.option, self.model.num_layers
+        if option == "context":
+            return range((self.load.input_tokens or 1) + (self.load.output_tokens or 1), LONGEST + 1)
+        if option == "layers_on_accelerator":
+            least = serving_plan(self.model, self.cluster, self.options, Question()).pipeline_parallel_size
+            return range(int(least), count + 2)
+        if option == "expert_layers_on_host":
+            return range(count + 1)
+        return range(1, (LONGEST if option == "input_tokens" else MOST) + 1)
+
+    @cached_property
+    def cap(self) -> tuple[int, Limit] | None:
+        option, model = self.what.option, self.model
+        made = Limit(by="model", text=f"{model.name} was made for {model.context or 0:,} tokens")
+        if option == "context":
+            return (model.context, made) if model.context else None
+        if option == "input_tokens":
+            return self._longest_prompt(made)
+        if option == "layers_on_accelerator":
+            return self.values[-1], Limit(by="model", text=f"these are all layers of {model.name}, with its head")
+        if option == "expert_layers_on_host":
+            return self.values[-1], Limit(by="model", text=f"the experts of all layers of {model.name} are on the accelerator")
+        return None
+
+    def _longest_prompt(self, made: Limit) -> tuple[int, Limit] | None:
+        """What a context leaves beside the answer."""
+        answer, given = self.load.output_tokens or 0, self.options.context
+        room = given or self.model.context
+        if room is None:
+            return None
+        if room <= answer:
+            raise InvalidInput(f"output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.")
+        text = f"the context is {room:,} tokens, of which the answer takes {answer:,}"
+        return room - answer, Limit(by="options", text=text) if given else made
+
+    def said(self, value: int) -> dict[str, Any]:
+        """Experts are said by the layers that go without."""
+        if self.what.option == "expert_layers_on_host":
+            return {self.what.option: self.model.num_layers - value or None}
+        if self.runs_all:
+            groups, runs = self._places
+            each = -(-value // groups)
+            return {"max_num_seqs": each, self.what.option: value} if each > runs else {self.what.option: value}
+        return {self.what.option: value}
+
+    @cached_property
+    def _places(self) -> tuple[int, int]:
+        """Groups of ranks that share the users, and how many each runs at once as it is."""
+        plan = serving_plan(self.model, self.cluster, self.options, Question())
+        limits = batch_limits(serving_runtime(plan.engine, plan.engine_version), plan, self.cluster.accelerator)
+        return int(plan.data_parallel_size * plan.attention_data_parallel_size), limits.requests
+
+    def running_all(self) -> "ServingCase":
+        """The same with an engine that is told to run all users at once."""
+        return ServingCase(self.what, self.model, self.cluster, self.options, self.load, self.money, self.reserve, runs_all=True)
+
+    def _at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
+        if self.what.option == "input_tokens":
+            return self.options, replace(self.load, input_tokens=value)
+        return replace(self.options, **self.said(value)), self.load
+
+    def _plan(self, value: int) -> ServingPlan:
+        options, load = self._at(value)
+        context = lengths(self.model, options, load).context
+        return serving_plan(self.model, self.cluster, options if context is None else replace(options, context=context), Question())
+
+    def ask(self, value: int) -> Outcome:
+        if value not in self._known:
+            self._known[value] = self._asked(value)
+        return self._known[value]
+
+    def _asked(self, value: int) -> Outcome:
+        try:
+            plan = self._plan(value)
+            made = serving_memory(self.model, plan, self.cluster.accelerator)
+            needed = ceil(made.memory.value)
+            refused = self._too_many(value, plan, made)
+            if refused is None and needed <= self.usable:
+                refused = self._too_slow(value, plan, made)
+        except TonnageError as error:
+            return refusal(value, error)
+        stages = len(made.ranks)
+        where = "the memory of a rank" if stages == 1 else f"the memory of pipeline stage {made.fullest.rank} of {stages}"
+        return Outcome(value=value, needed=needed, low=needed, high=needed, usable=self.usable, refused=refused, where=where)
+
+    def _too_many(self, value: int, plan: ServingPlan, made: ServingMemory) -> Limit | None:
+        """An engine lets those wait that it does not run; with a limit on the first token, it is the wait that counts."""
+        if self.what.option != "concurrency" or self.load.ttft is not None:
+            return None
+        if not serving_runtime(plan.engine, plan.engine_version).queues:
+            return None
+        most = made.limits.requests * plan.attention_data_parallel_size
+        if plan.concurrency <= most:
+            return None
+        each = " on each replica" if plan.data_parallel_size > 1 else ""
+        return Limit(by="engine", text=f"{plan.engine} runs {counted(most, 'requests')} at once{each} (max_num_seqs); others wait")
+
+    def _too_slow(self, value: int, plan: ServingPlan, made: ServingMemory) -> Limit | None:
+        """Whether the load keeps within the limits on what users wait, and is answered at all."""
+        load = self.load
+        if load.ttft is None and load.tpot is None and load.request_rate is None:
+            return None
+        options, load = self._at(value)
+        wanted = asked(plan, options, load, lengths(self.model, options, load), Question())
+        replica = replica_of(self.model, plan, self.cluster, made, self.usable, wanted.load)
+        if wanted.limited:
+            late = bound_by(replica, wanted)
+            return Limit(by="service level", text=f"{WAITS[late]} is past its limit, --{late} {getattr(load, late)}") if late else None
+        from tonnage.estimate.inference.times import times
+
+        found = times(replica.clock, replica.policy, wanted.load)
+        grows = found.ttft_seconds in (None, float("inf"))
+        return Limit(by="service level", text="the queue grows without end at this --request-rate") if grows else None
+
+    def answer(self, value: int) -> answers.Answer:
+        options, load = self._at(value)
+        return answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve, advise=False)
+
+    def moves(self, value: int) -> list[dict[str, Any]]:
+        options, load = self._at(value)
+        found = self.ask(value)
+        if found.refused is not None and found.refused.by == "service level":
+            return list(answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve).advice)
+        plan = self._plan(value)
+        least = (load.input_tokens or 0) + (load.output_tokens or 0)
+        if self.what.option == "input_tokens":
+            options = replace(options, context=int(plan.context))
+        needed = serving_memory(self.model, plan, self.cluster.accelerator).memory.value
+        return serving_advice(self.model, self.cluster, options, plan, needed, self.usable, least)
+
+    def changed(self, change: Mapping[str, Any]) -> "ServingCase":
+        said = {name: value for name, value in change.items() if name != "on"}
+        cluster = cluster_named(change["on"]) if "on" in change else self.cluster
+        return ServingCase(self.what, self.model, cluster, replace(self.options, **said), self.load, self.money, self.reserve)
