@@ -31,13 +31,21 @@ def _verdict(document: Mapping[str, Any]) -> str:
         return f"{'tight' if document['tight_value'] is not None else 'does not fit'}: {subject} {_not_even(document)}"
     sizes = f"{human(at['needed_bytes'], 'bytes')} of {human(at['usable_bytes'], 'bytes')}"
     first = f"{subject} {_phrase(document, at['value'])}: {sizes}"
+    if document["limit"]["by"] == "nothing":
+        return f"{subject} {_phrase(document, at['value']).replace('at most', 'as much as')}: {sizes}; no limit was found"
     if beyond is None:
         return first
     if document["what"] == "model":
         return f"{first}; {beyond['model']} with {human(beyond['value'], 'parameters')}, the next larger, {_does(beyond)}"
     if document["limit"]["by"] in ("model", "options"):
         return first
-    return f"{first}; {counted(beyond['value'], unit)} {_does(beyond, beyond['value'])}"
+    if document["limit"]["by"] == "service level":
+        return f"{first}; {counted(beyond['value'], unit)} would not keep within it"
+    return f"{first}; {_amount(beyond['value'], unit)} {_does(beyond, beyond['value'] if unit != 'rank' else 1)}"
+
+
+def _amount(value: int, unit: str) -> str:
+    return f"rank {value:,}" if unit == "rank" else counted(value, unit)
 
 
 def _subject(document: Mapping[str, Any]) -> str:
@@ -96,9 +104,9 @@ def _not_even(document: Mapping[str, Any]) -> str:
     if document["what"] == "model":
         verb = "serves" if document["verb"] == "serve" else "trains"
         return f"{verb} no model of the catalogue; {document['limit']['text']}"
-    what = counted(least["value"], document["unit"]) if document["what"] != "lora-rank" else f"rank {least['value']:,}"
+    what = _amount(least["value"], document["unit"])
     if least["refused"] is not None:
-        return f"with {what} is not served: {least['refused']}"
+        return f"with no more than {what}: {least['refused']}"
     over = human(max(least["needed_bytes"] - least["usable_bytes"], 0), "bytes")
     sizes = f"{human(least['needed_bytes'], 'bytes')} of {human(least['usable_bytes'], 'bytes')}"
     if document["tight_value"] is not None:
@@ -112,10 +120,10 @@ def _decided(document: Mapping[str, Any]) -> list[str]:
     limit, unit = document["limit"], document["unit"]
     lines = [f"bound by {BINDS[limit['by']]}: {limit['text']}"]
     if document["tight_value"] is not None:
-        lines.append(f"tight up to {counted(document['tight_value'], unit)}: what is usable lies inside the error band; more does not fit for sure")
+        lines.append(f"tight up to {_amount(document['tight_value'], unit)}: what is usable lies inside the error band; more does not fit for sure")
     if document["memory_value"] is not None:
-        lines.append(f"memory alone would do for {counted(document['memory_value'], unit)}")
-    if document["at"] is not None and document["text"]:
+        lines.append(f"memory alone would do for {_amount(document['memory_value'], unit)}")
+    if document["at"] is not None and document["text"] and limit["by"] != "nothing":
         lines.append(f"say it with {document['text']}")
     return lines
 
@@ -132,7 +140,7 @@ def _speed(document: Mapping[str, Any]) -> str:
 
 
 def _raise(document: Mapping[str, Any], move: Mapping[str, Any]) -> str:
-    what = f"{move['model']}, {human(move['value'], 'parameters')}" if move.get("model") else counted(move["value"], document["unit"])
+    what = f"{move['model']}, {human(move['value'], 'parameters')}" if move.get("model") else _amount(move["value"], document["unit"])
     before = document["value"]
     times = f" ({move['value'] / before:.3g} times)" if before and move["value"] >= 1.05 * before else ""
     also = "" if move["changes"] == "nothing" else f", changes the {move['changes']}"

@@ -21,7 +21,7 @@ def raises(case: Case, found: Found) -> list[dict[str, Any]]:
     for move in _moves(case, found):
         try:
             other = case.changed(move["change"])
-            again = search(other, look_beyond=False)
+            again = search(other, quick=True)
         except TonnageError:
             continue
         if again.at is not None and again.at.value > (found.value or 0):
@@ -45,8 +45,10 @@ def _moves(case: Case, found: Found) -> list[dict[str, Any]]:
 
 def _ahead(case: Case, found: Found) -> int:
     """A value that does not fit, some way beyond the largest, so that a change that is asked for brings more than one step."""
-    if found.at is None or found.limit.by == "service level":
-        return (found.at or found.beyond or case.ask(case.values[0])).value
+    if found.beyond is not None and (found.at is None or found.limit.by == "service level"):
+        return found.beyond.value
+    if found.at is None:
+        return case.values[0]
     values = case.values
     place = values.index(found.at.value)
     further = min(place + max(1, place // AHEAD), len(values) - 1)

@@ -19,7 +19,8 @@ LEAST = "the least that there is"
 
 class Maximum(Struct, frozen=True, kw_only=True, eq=False):
     """`value`: the largest that fits for sure, None where not even the least does; `answer`: the estimate at it, or at the least. `to_dict()` is the
-    document. `model`, `beyond_model`: whose parameters these are, where models are what is looked for."""
+    document. `model`, `beyond_model`: whose parameters these are, where models are what is looked for; `assumed`: options that nobody said, with
+    why they are what they are."""
 
     what: What
     found: Found
@@ -29,6 +30,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
     model: str | None = None
     beyond_model: str | None = None
     warnings: tuple[str, ...] = ()
+    assumed: Mapping[str, str] = {}
 
     @property
     def value(self) -> int | None:
@@ -91,6 +93,8 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
     def _question(self) -> dict[str, Any]:
         """As the estimate understood it; what was looked for says so."""
         question = dict(self.answer.question)
+        for name, why in self.assumed.items():
+            question[name] = {"value": question[name]["value"], "from": "default", "why": why}
         for name in self.options:
             if name in question:
                 why = WHY if self.value is not None else LEAST

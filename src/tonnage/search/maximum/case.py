@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from tonnage.architectures import Model
 from tonnage.estimate._answer import Answer
 from tonnage.search.maximum.outcome import Limit, Outcome
 from tonnage.search.maximum.whats import What
@@ -13,6 +14,7 @@ class Case(Protocol):
     """A case of serving or of training. Each value is estimated once."""
 
     what: What
+    model: Model
     cluster: Cluster
 
     @property
@@ -25,7 +27,20 @@ class Case(Protocol):
         """The largest value that is of use, whatever memory says, and why."""
         ...
 
+    @property
+    def uneven(self) -> bool:
+        """Whether a larger value may need less memory: rules that cut work into more and smaller parts."""
+        ...
+
     def ask(self, value: int) -> Outcome: ...
+
+    def plan(self, value: int) -> Any:
+        """The plan at a value; TonnageError where it is none."""
+        ...
+
+    def where(self, value: int) -> str:
+        """Whose memory it is that a value needs most of, and when."""
+        ...
 
     def said(self, value: int) -> dict[str, Any]:
         """The options that say this value."""

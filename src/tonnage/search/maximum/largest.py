@@ -16,22 +16,21 @@ def largest(values: Sequence[int], over: Over, *, look_beyond: bool = True) -> i
     >>> largest(range(0, 100, 5), lambda value: value - 42)
     8
     """
-    held = over(values[0]) <= 0
-    low = _last_before(values, over, 0) if held else -1
-    if not look_beyond:
-        return low if held else None
-    while (again := _holds_again(values, over, low)) is not None:
+    if over(values[0]) > 0:
+        return None
+    low = _last_before(values, over, 0)
+    while look_beyond and (again := _holds_again(values, over, low)) is not None:
         low = _last_before(values, over, again)
-    return None if low < 0 else low
+    return low
 
 
 def _last_before(values: Sequence[int], over: Over, low: int) -> int:
     """From a place that holds to the last before one that does not."""
-    last, step = len(values) - 1, 1
-    high = min(low + step, last + 1)
+    last = len(values) - 1
+    high = min(low + 1, last + 1)
     while high <= last and over(values[high]) <= 0:
-        low, step = high, 4 * step
-        high = min(low + step, last + 1)
+        ahead = _crossing(values, over, low, high) or 0
+        low, high = high, min(max(high + 4 * (high - low), ahead + NEAR), last + 1)
     halve = False
     while high - low > 1:
         place = None if halve or high > last else _crossing(values, over, low, high)
@@ -50,11 +49,11 @@ def _split(at: int, low: int, high: int, values: Sequence[int], over: Over) -> t
 
 
 def _crossing(values: Sequence[int], over: Over, low: int, high: int) -> int | None:
-    """Where the straight line between the two ends crosses zero; None where one end is no number."""
+    """Where the straight line through two places crosses zero; None where it never does, or one is no number."""
     below, above = over(values[low]), over(values[high])
     if not below < above < float("inf"):
         return None
-    return min(max(int(low + (high - low) * -below / (above - below)), low), high)
+    return int(low + (high - low) * -below / (above - below))
 
 
 def _holds_again(values: Sequence[int], over: Over, low: int) -> int | None:

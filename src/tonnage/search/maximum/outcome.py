@@ -21,7 +21,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """`low`, `high`: ends of the error band, or twice what is needed where there is none. `refused`: why the value is none, however much memory there
-    is; `error`: the same where an estimate said so. `where`: the rank and the moment that need most."""
+    is; `error`: the same where an estimate said so."""
 
     value: int
     needed: int | None = None
@@ -30,7 +30,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
     usable: int = 0
     refused: Limit | None = None
     error: TonnageError | None = None
-    where: str = ""
 
     @property
     def fits(self) -> bool | None:

@@ -26,17 +26,18 @@ class Found(Struct, frozen=True, kw_only=True):
         return self.at.value if self.at else None
 
 
-def search(case: Case, *, look_beyond: bool = True) -> Found:
-    """An error of the least value is the user's: no other value would mend it."""
+def search(case: Case, *, quick: bool = False) -> Found:
+    """An error of the least value is the user's: no other value would mend it. `quick`: the value and what binds it alone."""
     values = case.values
     first = case.ask(values[0])
     if first.error is not None:
         raise first.error
     last = len(values) - 1
     capped = bisect_right(values, case.cap[0]) - 1 if case.cap else last
-    reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=look_beyond)
+    reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=case.uneven and not quick)
     if reached is None:
-        return Found(limit=_none(case, first), beyond=first, perhaps=_perhaps(case, first, None, capped))
+        perhaps = None if quick else _perhaps(case, first, None, capped)
+        return Found(limit=first.refused or Limit(by="memory", text=_short(case, first)), beyond=first, perhaps=perhaps)
     place = min(reached, capped) if capped >= 0 else reached
     if case.ask(values[place]).fits is not True:  # it holds again beyond
         place = largest(values[: place + 1], lambda value: case.ask(value).surely_over) or 0
@@ -47,39 +48,35 @@ def search(case: Case, *, look_beyond: bool = True) -> Found:
         over_cap = values[reached] if capped < reached < last else None
         return Found(limit=case.cap[1], at=at, beyond=beyond, by_memory=over_cap if over_cap != at.value else None)
     limit = _limit(case, at, beyond)
-    by_memory = _by_memory(case, limit) if look_beyond else None
-    return Found(limit=limit, at=at, beyond=beyond, by_memory=by_memory, perhaps=_perhaps(case, at, place, capped))
+    if quick:
+        return Found(limit=limit, at=at, beyond=beyond)
+    return Found(limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=_perhaps(case, at, place, capped))
 
 
 def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
     if beyond is None:
-        return Limit(by="nothing", text=f"no limit was found up to {counted(at.value, case.what.unit)}")
+        return Limit(by="nothing", text=f"larger than {at.value:,} was not tried: what is needed does not grow with it")
     if beyond.refused is not None:
         return beyond.refused
     return Limit(by="memory", text=_short(case, beyond))
 
 
-def _none(case: Case, first: Outcome) -> Limit:
-    if first.refused is not None:
-        return first.refused
-    return Limit(by="memory", text=_short(case, first))
-
-
 def _short(case: Case, found: Outcome) -> str:
     """Whose memory is too small for a value, and by how much."""
-    needed, usable = human(found.needed or 0, "bytes"), human(found.usable, "bytes")
-    what = f"{found.where}: {counted(found.value, case.what.unit)} {'needs' if found.value == 1 else 'need'} {needed} of {usable}"
-    if found.high > (found.needed or 0):
-        return f"{what}, at most {human(found.high, 'bytes')} in the error band"
-    return what
+    over, usable = human(found.high - found.usable, "bytes"), human(found.usable, "bytes")
+    unit = case.what.unit
+    need = f"rank {found.value:,} needs" if unit == "rank" else f"{counted(found.value, unit)} {'needs' if found.value == 1 else 'need'}"
+    band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
+    where = f" ({at})" if (at := case.where(found.value)) else ""
+    return f"{need} {over} more{band} than the {usable} that are usable{where}"
 
 
 def _by_memory(case: Case, limit: Limit) -> int | None:
     """Where something else binds, what memory alone would let be."""
     if limit.by == "engine" and isinstance(case, ServingCase):
-        return search(case.running_all(), look_beyond=False).value
+        return search(case.running_all(), quick=True).value
     if limit.by == "service level":
-        place = largest(case.values, lambda value: case.ask(value).memory_over)
+        place = largest(case.values, lambda value: case.ask(value).memory_over, look_beyond=case.uneven)
         return None if place in (None, len(case.values) - 1) else case.values[place or 0]
     return None
 
@@ -88,8 +85,9 @@ def _perhaps(case: Case, found: Outcome, place: int | None, capped: int) -> int 
     """The largest value that is not too large for sure; None where no error band is known, or it is none of use."""
     if found.low == found.high:
         return None
-    last = largest(case.values, lambda value: case.ask(value).perhaps_over)
+    start = place or 0
+    last = largest(case.values[start:], lambda value: case.ask(value).perhaps_over, look_beyond=case.uneven)
     if last is None:
         return None
-    last = min(last, capped) if capped >= 0 else last
+    last = min(start + last, capped) if capped >= 0 else start + last
     return case.values[last] if place is None or last > place else None

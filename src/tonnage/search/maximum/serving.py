@@ -13,6 +13,7 @@ from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate import answers
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._larger import Machines
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bill import BillOptions
@@ -29,6 +30,7 @@ from tonnage.spec import Cluster, ServingPlan
 from tonnage.units import counted
 
 LONGEST, MOST = 2**30, 2**24  # tokens; requests, adapters: beyond anything that fits
+UNEVEN = ("context", "input_tokens")  # old engines take smaller passes of long contexts
 LAYERS = ("layers_on_accelerator", "expert_layers_on_host")  # llama.cpp's
 WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
 
@@ -42,14 +44,25 @@ class ServingCase:
             raise needs_family(model, "the memory of serving")
         self.what, self.model, self.cluster, self.money, self.reserve = what, model, cluster, money, reserve_bytes
         self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
-        if what.option in LAYERS and options.engine is None:
-            options = replace(options, engine="llama.cpp")
+        self.asked = options
+        self._engine = self._of_layers(options) if what.option in LAYERS else {}
+        options = replace(options, **self._engine)
         if what.option == "expert_layers_on_host" and not expert_counts(model):
             raise InvalidInput(f"max expert-layers is of models with experts, and {model.name} has none: max layers is of any.")
         self.options = replace(options, reserve_bytes=reserve_bytes)
         self.load = load if what.option != "input_tokens" else replace(load, output_tokens=load.output_tokens or USUAL)
-        self.runs_all = runs_all
+        self.runs_all, self._all_layers = runs_all, {"layers_on_accelerator": model.num_layers + 1, "expert_layers_on_host": 0}.get(what.option)
         self._known: dict[int, Outcome] = {}
+
+    def _of_layers(self, options: ServingOptions) -> dict[str, str]:
+        """llama.cpp, where nobody names an engine and it is not the one that is usual there."""
+        if options.engine is not None:
+            return {}
+        try:
+            usual = serving_plan(self.model, self.cluster, options, Question()).engine
+        except TonnageError:
+            usual = ""
+        return {} if usual == "llama.cpp" else {"engine": "llama.cpp"}
 
     @cached_property
     def values(self) -> Sequence[int]:
@@ -89,9 +102,10 @@ class ServingCase:
         return room - answer, Limit(by="options", text=text) if given else made
 
     def said(self, value: int) -> dict[str, Any]:
-        """Experts are said by the layers that go without."""
-        if self.what.option == "expert_layers_on_host":
-            return {self.what.option: self.model.num_layers - value or None}
+        """Experts are said by the layers that go without; all layers by nothing."""
+        if self.what.option in LAYERS:
+            turned = self.model.num_layers - value if self.what.option == "expert_layers_on_host" else value
+            return {**self._engine, self.what.option: None if turned == self._all_layers else turned}
         if self.runs_all:
             groups, runs = self._places
             each = -(-value // groups)
@@ -107,14 +121,14 @@ class ServingCase:
 
     def running_all(self) -> "ServingCase":
         """The same with an engine that is told to run all users at once."""
-        return ServingCase(self.what, self.model, self.cluster, self.options, self.load, self.money, self.reserve, runs_all=True)
+        return ServingCase(self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True)
 
     def _at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
         if self.what.option == "input_tokens":
             return self.options, replace(self.load, input_tokens=value)
         return replace(self.options, **self.said(value)), self.load
 
-    def _plan(self, value: int) -> ServingPlan:
+    def plan(self, value: int) -> ServingPlan:
         options, load = self._at(value)
         context = lengths(self.model, options, load).context
         return serving_plan(self.model, self.cluster, options if context is None else replace(options, context=context), Question())
@@ -126,7 +140,7 @@ class ServingCase:
 
     def _asked(self, value: int) -> Outcome:
         try:
-            plan = self._plan(value)
+            plan = self.plan(value)
             made = serving_memory(self.model, plan, self.cluster.accelerator)
             needed = ceil(made.memory.value)
             refused = self._too_many(value, plan, made)
@@ -134,9 +148,16 @@ class ServingCase:
                 refused = self._too_slow(value, plan, made)
         except TonnageError as error:
             return refusal(value, error)
+        return Outcome(value=value, needed=needed, low=needed, high=needed, usable=self.usable, refused=refused)
+
+    @property
+    def uneven(self) -> bool:
+        return self.what.option in UNEVEN
+
+    def where(self, value: int) -> str:
+        made = serving_memory(self.model, self.plan(value), self.cluster.accelerator)
         stages = len(made.ranks)
-        where = "the memory of a rank" if stages == 1 else f"the memory of pipeline stage {made.fullest.rank} of {stages}"
-        return Outcome(value=value, needed=needed, low=needed, high=needed, usable=self.usable, refused=refused, where=where)
+        return f"on pipeline stage {made.fullest.rank} of {stages}" if stages > 1 else ""
 
     def _too_many(self, value: int, plan: ServingPlan, made: ServingMemory) -> Limit | None:
         """An engine lets those wait that it does not run; with a limit on the first token, it is the wait that counts."""
@@ -160,7 +181,7 @@ class ServingCase:
         replica = replica_of(self.model, plan, self.cluster, made, self.usable, wanted.load)
         if wanted.limited:
             late = bound_by(replica, wanted)
-            return Limit(by="service level", text=f"{WAITS[late]} is past its limit, --{late} {getattr(load, late)}") if late else None
+            return Limit(by="service level", text=f"{WAITS[late]} would be past --{late} {getattr(load, late)}") if late else None
         from tonnage.estimate.inference.times import times
 
         found = times(replica.clock, replica.policy, wanted.load)
@@ -175,15 +196,25 @@ class ServingCase:
         options, load = self._at(value)
         found = self.ask(value)
         if found.refused is not None and found.refused.by == "service level":
-            return list(answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve).advice)
-        plan = self._plan(value)
+            return self._faster(options, load)
+        plan = self.plan(value)
         least = (load.input_tokens or 0) + (load.output_tokens or 0)
         if self.what.option == "input_tokens":
             options = replace(options, context=int(plan.context))
         needed = serving_memory(self.model, plan, self.cluster.accelerator).memory.value
         return serving_advice(self.model, self.cluster, options, plan, needed, self.usable, least)
 
+    def _faster(self, options: ServingOptions, load: LoadOptions) -> list[dict[str, Any]]:
+        """What an estimate advises where it fits, and more replicas of the same kind."""
+        advised = list(answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve).advice)
+        plan = serving_plan(self.model, self.cluster, self.options, Question())
+        for count in Machines(self.cluster).larger(2)[:1]:
+            change = {"on": Machines(self.cluster).of(count).name, "tensor_parallel_size": plan.tensor_parallel_size}
+            text = f"--on {change['on']} --tensor-parallel-size {plan.tensor_parallel_size}"
+            advised.append({"change": change, "text": text, "changes": "machine"})
+        return advised
+
     def changed(self, change: Mapping[str, Any]) -> "ServingCase":
         said = {name: value for name, value in change.items() if name != "on"}
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
-        return ServingCase(self.what, self.model, cluster, replace(self.options, **said), self.load, self.money, self.reserve)
+        return ServingCase(self.what, self.model, cluster, replace(self.asked, **said), self.load, self.money, self.reserve)

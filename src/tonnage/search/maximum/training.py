@@ -27,6 +27,7 @@ from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted
 
 LONGEST, MOST = 2**30, 2**20  # tokens; sequences, ranks: beyond anything that fits
+UNEVEN = ("sequence_length", "micro_batch_size")  # what losses in parts cut
 METHODS = {"lora_rank": ("lora", "dora", "qlora"), "trainable_layers": ("freeze",)}  # the first where none is said
 
 
@@ -39,7 +40,7 @@ class TrainingCase:
             raise needs_family(model, "the memory of training")
         self.what, self.model, self.cluster, self.run, self.money, self.reserve = what, model, cluster, run, money, reserve_bytes
         self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
-        self.options = self._with_method(options)
+        self.asked, self.options = options, self._with_method(options)
         self._known: dict[int, Outcome] = {}
 
     def _with_method(self, options: TrainingOptions) -> TrainingOptions:
@@ -73,7 +74,7 @@ class TrainingCase:
 
     def _is_plan(self, value: int) -> bool:
         try:
-            self._plan(value)
+            self.plan(value)
         except TonnageError:
             return False
         return True
@@ -83,7 +84,7 @@ class TrainingCase:
         total = self.options.global_batch_size
         if total is None:
             return range(1, MOST + 1)
-        plan = self._plan(None if self.options.num_microbatches else 1)
+        plan = self.plan(None if self.options.num_microbatches else 1)
         if self.options.num_microbatches:
             raise InvalidInput(
                 f"global_batch_size {total:,} and num_microbatches {self.options.num_microbatches:,} leave one micro-batch, {plan.micro_batch_size:,}: "
@@ -102,7 +103,7 @@ class TrainingCase:
             count = self.model.num_layers
             return count, Limit(by="model", text=f"these are all {counted(count, 'layers')} of {self.model.name}")
         if self.what.option == "lora_rank":
-            side, name = narrowest(self.model, self._plan(1))
+            side, name = narrowest(self.model, self.plan(1))
             text = f"{side:,} is the narrower side of {name}, and an update of that matrix has no higher rank"
             return (side, Limit(by="model", text=text)) if name else None
         total = self.options.global_batch_size
@@ -112,9 +113,11 @@ class TrainingCase:
         return self.values[-1], Limit(by="options", text=text)
 
     def said(self, value: int) -> dict[str, Any]:
-        return {self.what.option: value}
+        """With the method, where it is the question's own."""
+        method = {} if self.asked.method == self.options.method else {"method": self.options.method}
+        return {**method, self.what.option: value}
 
-    def _plan(self, value: int | None) -> TrainingPlan:
+    def plan(self, value: int | None) -> TrainingPlan:
         """The plan at a value; None: at the default."""
         options = self.options if value is None else replace(self.options, **self.said(value))
         return training_plan(self.model, self.cluster, options, Question())
@@ -126,17 +129,25 @@ class TrainingCase:
 
     def _asked(self, value: int) -> Outcome:
         try:
-            plan = self._plan(value)
+            plan = self.plan(value)
             made = training_memory(self.model, plan, self.cluster)
             needed = made.memory.value
         except TonnageError as error:
             return refusal(value, error)
         band = training_band(plan, self.cluster)
         low, high = band.around(needed) if band else (ceil(needed), ceil(needed))
-        fullest = made.fullest
+        return Outcome(value=value, needed=ceil(needed), low=low, high=high, usable=self.usable)
+
+    @property
+    def uneven(self) -> bool:
+        return self.what.option in UNEVEN
+
+    def where(self, value: int) -> str:
+        plan = self.plan(value)
+        fullest = training_memory(self.model, plan, self.cluster).fullest
         stages = plan.pipeline_parallel_size
-        rank = f" of pipeline stage {fullest.rank} of {stages}" if stages > 1 else ""
-        return Outcome(value=value, needed=ceil(needed), low=low, high=high, usable=self.usable, where=f"the memory{rank}, at its peak: {fullest.peak.name}")  # fmt: skip
+        rank = f", on pipeline stage {fullest.rank} of {stages}" if stages > 1 else ""
+        return f"at the peak: {fullest.peak.name}{rank}"
 
     def answer(self, value: int) -> answers.Answer:
         options = replace(self.options, **self.said(value))
@@ -153,4 +164,4 @@ class TrainingCase:
         if self.what.option == "micro_batch_size" and self.options.num_microbatches is None:
             said.pop("num_microbatches", None)  # it held the global batch of another micro-batch
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
-        return TrainingCase(self.what, self.model, cluster, replace(self.options, **said), self.run, self.money, self.reserve)
+        return TrainingCase(self.what, self.model, cluster, replace(self.asked, **said), self.run, self.money, self.reserve)
