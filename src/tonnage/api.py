@@ -138,12 +138,12 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
 
 
 def maximum(what: str, model: str | os.PathLike[str] | Model | None = None, *, on: str | Cluster, verb: Literal["serve", "train"] | None = None,
-            reserve_bytes: int | float = 0, **options: Any) -> "Maximum":  # fmt: skip
+            reserve_bytes: float = 0, advise: bool = True, **options: Any) -> "Maximum":  # fmt: skip
     """The most of `what` that fits on a machine, checked at the answer and just beyond it: `tonnage max`.
 
     `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch, lora-rank, layers or model of training;
     `verb` says whose where both have it. `model`: none for "model", which looks at the catalogue. Options as for `serve` or `train`.
-    `value` is the answer, None where not even the least fits; `to_dict()` is the document.
+    `advise`: with what would let it be more. `value` is the answer, None where not even the least fits; `to_dict()` is the document.
     """
     from tonnage.search.maximum.ask import serving_maximum, training_maximum
     from tonnage.search.maximum.whats import what_of
@@ -156,9 +156,9 @@ def maximum(what: str, model: str | os.PathLike[str] | Model | None = None, *, o
     if asked.verb == "serve":
         _not_of_training(money)
         said, load = _options(ServingOptions, options), _options(LoadOptions, of_other)
-        return serving_maximum(asked, found, _cluster(on), said, load, money, reserve_bytes=reserve)
-    said, run = _options(TrainingOptions, options), _options(RunOptions, of_other)
-    return training_maximum(asked, found, _cluster(on), said, run, money, reserve_bytes=reserve)
+        return serving_maximum(asked, found, _cluster(on), said, load, money, reserve_bytes=reserve, advise=advise)
+    training, run = _options(TrainingOptions, options), _options(RunOptions, of_other)
+    return training_maximum(asked, found, _cluster(on), training, run, money, reserve_bytes=reserve, advise=advise)
 
 
 def _with_text(answer: answers.Answer) -> Answer:

@@ -19,7 +19,7 @@ def maximum_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool =
     if document["speed"]:
         lines += ["", _speed(document)]
     if document["advice"]:
-        lines += ["", "what would raise it, each searched again:" if document["value"] is not None else "what would let it fit, each searched again:"]
+        lines += ["", "what would raise it, each searched again:" if document["value"] is not None else "what would let it, each searched again:"]
         lines += [_raise(document, move) for move in document["advice"]]
     return lines + [f"note: {warning}" for warning in document["warnings"]]
 
@@ -28,7 +28,8 @@ def _verdict(document: Mapping[str, Any]) -> str:
     at, beyond, unit = document["at"], document["beyond"], document["unit"]
     subject = _subject(document)
     if at is None:
-        return f"{'tight' if document['tight_value'] is not None else 'does not fit'}: {subject} {_not_even(document)}"
+        late = beyond["refused"] is not None
+        return f"{'not served' if late else 'tight' if document['tight_value'] is not None else 'does not fit'}: {subject} {_not_even(document)}"
     sizes = f"{human(at['needed_bytes'], 'bytes')} of {human(at['usable_bytes'], 'bytes')}"
     first = f"{subject} {_phrase(document, at['value'])}: {sizes}"
     if document["limit"]["by"] == "nothing":
@@ -41,6 +42,8 @@ def _verdict(document: Mapping[str, Any]) -> str:
         return first
     if document["limit"]["by"] == "service level":
         return f"{first}; {counted(beyond['value'], unit)} would not keep within it"
+    if document["limit"]["by"] == "engine":
+        return f"{first}; {counted(beyond['value'], unit)} would not all run at once"
     return f"{first}; {_amount(beyond['value'], unit)} {_does(beyond, beyond['value'] if unit != 'rank' else 1)}"
 
 

@@ -27,7 +27,7 @@ def raises(case: Case, found: Found) -> list[dict[str, Any]]:
         if again.at is not None and again.at.value > (found.value or 0):
             said = {**move["change"], **other.said(again.at.value)}
             made.append({"change": move["change"], "text": move["text"], "changes": move["changes"], "value": again.at.value, "options": said,
-                         "needed_bytes": again.at.needed, "limit": again.limit.by})  # fmt: skip
+                         "needed_bytes": again.at.needed, "limit": "memory" if found.limit.by == "engine" else again.limit.by})  # fmt: skip
     return _best(made)
 
 

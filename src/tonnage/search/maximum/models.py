@@ -140,7 +140,7 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
     if shown is None:  # every model fits, or the catalogue is empty
         raise ValueError("no model of the catalogue was estimated")
     at, beyond = (tried.sized if tried else None for tried in (ranked.largest, ranked.beyond))
-    skipped = f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with these options."
+    skipped = f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with these options, or they were made for fewer tokens."
     return Maximum(
         what=what, found=Found(limit=_limit(ranked), at=at, beyond=beyond), answer=shown.case.answer(shown.outcome.value), options={}, assumed=question.assumed,
         advice=tuple(_raises(models, question, ranked.largest)) if advise and ranked.beyond else (),

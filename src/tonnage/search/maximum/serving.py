@@ -50,7 +50,13 @@ class ServingCase:
         if what.option == "expert_layers_on_host" and not expert_counts(model):
             raise InvalidInput(f"max expert-layers is of models with experts, and {model.name} has none: max layers is of any.")
         self.options = replace(options, reserve_bytes=reserve_bytes)
-        self.load = load if what.option != "input_tokens" else replace(load, output_tokens=load.output_tokens or USUAL)
+        self.load = load
+        if what.option == "input_tokens":
+            room = options.context or model.context or LONGEST
+            self.load = replace(load, output_tokens=load.output_tokens or min(USUAL, max(room // 4, 1)))
+        if what.option == "concurrency" and (load.request_rate is not None or load.trace is not None):
+            said = "request_rate" if load.trace is None else "trace"
+            raise InvalidInput(f"max users is of users who wait for their answers, and {said} has requests that come by themselves: leave out {said}.")
         self.runs_all, self._all_layers = runs_all, {"layers_on_accelerator": model.num_layers + 1, "expert_layers_on_host": 0}.get(what.option)
         self._known: dict[int, Outcome] = {}
 
