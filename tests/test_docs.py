@@ -90,7 +90,9 @@ def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     words = WRITTEN["words"](command)
     parser = Parser(prog=f"tonnage {words[0]}")
-    import_module(f"tonnage.cli.{words[0]}").add_arguments(parser)
+    module = import_module(f"tonnage.cli.{words[0]}")
+    chosen = module.mode(words[1:]) if hasattr(module, "mode") else None
+    (chosen or module).add_arguments(parser)
     parser.parse_args(words[1:])
     if WRITTEN["ASKS"] not in command and WRITTEN["NEEDS"] not in command:
         assert main(words) in (0, 3)
@@ -134,7 +136,7 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
     main([verb, "--help"])
     said = capsys.readouterr().out
     assert STATUSES[64] in said
-    assert (STATUSES[2] in said) == (verb in ("train", "serve"))
+    assert (STATUSES[2] in said) == (verb in ("train", "serve", "plan", "max"))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from math import isfinite
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,10 +24,8 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.registry import unknown
+from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster
-
-if TYPE_CHECKING:
-    from tonnage.search.maximum.answer import Maximum
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -56,6 +54,19 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
         from tonnage.render.plot import write_plot
 
         write_plot(self, path)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class Maximum(maxima.Maximum, frozen=True, kw_only=True, eq=False):
+    """An answer of `maximum` with the text that the command line prints."""
+
+    def text(self, *, formulas: bool = False) -> str:
+        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
+        from tonnage.render.maximum import maximum_lines
+
+        return "\n".join(maximum_lines(self.summary(), self.answer.memory, formulas=formulas))
 
     def __str__(self) -> str:
         return self.text()
@@ -137,8 +148,16 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
 
 
-def maximum(what: str, model: str | os.PathLike[str] | Model | None = None, *, on: str | Cluster, verb: Literal["serve", "train"] | None = None,
-            reserve_bytes: float = 0, advise: bool = True, **options: Any) -> "Maximum":  # fmt: skip
+def maximum(
+    what: str,
+    model: str | os.PathLike[str] | Model | None = None,
+    *,
+    on: str | Cluster,
+    verb: Literal["serve", "train"] | None = None,
+    reserve_bytes: float = 0,
+    advise: bool = True,
+    **options: Any,
+) -> Maximum:
     """The most of `what` that fits on a machine, checked at the answer and just beyond it: `tonnage max`.
 
     `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch, lora-rank, layers or model of training;
@@ -148,17 +167,20 @@ def maximum(what: str, model: str | os.PathLike[str] | Model | None = None, *, o
     from tonnage.search.maximum.ask import serving_maximum, training_maximum
     from tonnage.search.maximum.whats import what_of
 
-    asked = what_of(_text("what", what), verb)
-    found = None if model is None else _model(model)
-    of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
-    of_other = {name: options.pop(name) for name in (LoadOptions if asked.verb == "serve" else RunOptions).__struct_fields__ if name in options}
-    money, reserve = _options(BillOptions, of_bill), _reserve(reserve_bytes)
-    if asked.verb == "serve":
-        _not_of_training(money)
-        said, load = _options(ServingOptions, options), _options(LoadOptions, of_other)
-        return serving_maximum(asked, found, _cluster(on), said, load, money, reserve_bytes=reserve, advise=advise)
-    training, run = _options(TrainingOptions, options), _options(RunOptions, of_other)
-    return training_maximum(asked, found, _cluster(on), training, run, money, reserve_bytes=reserve, advise=advise)
+    if not isinstance(what, str):
+        raise InvalidInput(f"what takes a name. Got {_shown(what)}.")
+    asked = what_of(what, verb)
+    serves = asked.verb == "serve"
+    of_other = LoadOptions if serves else RunOptions
+    others = {name: options.pop(name) for name in of_other.__struct_fields__ if name in options}
+    money = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    bill, about = _options(BillOptions, money), None if model is None else _model(model)
+    if serves:
+        _not_of_training(bill)
+    ask, form = (serving_maximum, ServingOptions) if serves else (training_maximum, TrainingOptions)
+    said, other = _options(form, options), _options(of_other, others)
+    found = ask(asked, about, _cluster(on), said, other, bill, reserve_bytes=_reserve(reserve_bytes), advise=advise)
+    return Maximum(**{name: getattr(found, name) for name in found.__struct_fields__})
 
 
 def _with_text(answer: answers.Answer) -> Answer:
@@ -185,12 +207,6 @@ def _not_of_training(bill: BillOptions) -> None:
     for name in OF_TRAINING:
         if getattr(bill, name) is not None:
             raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
-
-
-def _text(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise InvalidInput(f"{name} takes a name. Got {_shown(value)}.")
 
 
 def _reserve(size: Any) -> int:

@@ -56,7 +56,10 @@ def test_what_both_verbs_have_is_servings_unless_it_is_said():
     assert what_of("context", "train").name == "sequence" and what_of("sequence", "serve").name == "context"
 
 
-@pytest.mark.parametrize(("name", "verb", "said"), [("contxt", None, "Did you mean 'context'"), ("zzz", None, "Known: "), ("users", "train", "leave out --train")])
+@pytest.mark.parametrize(
+    ("name", "verb", "said"),
+    [("contxt", None, "Did you mean 'context'"), ("zzz", None, "Known: "), ("users", "train", "leave out --train")],
+)
 def test_an_unknown_quantity_names_the_nearest(name, verb, said):
     with pytest.raises(TonnageError, match=said):
         what_of(name, verb)

@@ -53,7 +53,11 @@ def _checked(verb, what, model, machine, options):
         assert found.status in (2, 3) and at(document["beyond"]["value"]).fits is not True
         return document
     answer = at(document["value"])
-    assert answer.fits is True and answer.needed_bytes == document["at"]["needed_bytes"] and answer.usable_bytes == document["at"]["usable_bytes"]
+    assert (
+        answer.fits is True
+        and answer.needed_bytes == document["at"]["needed_bytes"]
+        and answer.usable_bytes == document["at"]["usable_bytes"]
+    )
     beyond = document["beyond"]
     if document["limit"]["by"] == "memory":
         refused = at(beyond["value"])
@@ -66,23 +70,37 @@ def _checked(verb, what, model, machine, options):
 
 def _said(what, found, value):
     if what.option == "expert_layers_on_host":
-        return {"engine": "llama.cpp", what.option: tonnage.read(found.answer.question["model"]["value"]).num_layers - value or None}
+        return {
+            "engine": "llama.cpp",
+            what.option: tonnage.read(found.answer.question["model"]["value"]).num_layers - value or None,
+        }
     return {**{name: each for name, each in found.options.items() if name != what.option}, what.option: value}
 
 
-@pytest.mark.parametrize(("what", "model", "machine", "options"), SERVING, ids=lambda each: str(each))
+@pytest.mark.parametrize(("what", "model", "machine", "options"), SERVING, ids=str)
 def test_serving_fits_at_the_answer_and_not_beyond_it(what, model, machine, options):
     _checked("serve", what, model, machine, options)
 
 
-@pytest.mark.parametrize(("what", "model", "machine", "options"), TRAINING, ids=lambda each: str(each))
+@pytest.mark.parametrize(("what", "model", "machine", "options"), TRAINING, ids=str)
 def test_training_fits_at_the_answer_and_not_beyond_it(what, model, machine, options):
     _checked("train", what, model, machine, options)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=15)
 @given(
-    st.sampled_from(["llama-3.1-8b", "qwen3-8b", "gemma-2-9b", "mistral-7b-v0.1", "deepseek-v2-lite", "gpt-oss-20b", "mamba-2.8b", "phi-3-mini-4k-instruct"]),
+    st.sampled_from(
+        [
+            "llama-3.1-8b",
+            "qwen3-8b",
+            "gemma-2-9b",
+            "mistral-7b-v0.1",
+            "deepseek-v2-lite",
+            "gpt-oss-20b",
+            "mamba-2.8b",
+            "phi-3-mini-4k-instruct",
+        ]
+    ),
     st.sampled_from(["rtx-4090", "h100", "2xrtx-4090", "a100-sxm-40gb", "l4"]),
     st.sampled_from(["vllm", "sglang", "llama.cpp", "transformers"]),
     st.sampled_from([1, 3, 17]),
@@ -98,24 +116,33 @@ def test_the_context_of_any_model_on_any_machine_is_verified(model, machine, eng
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=10)
-@given(st.sampled_from(["sequence", "micro-batch"]), st.sampled_from(["gpt2", "llama-3.2-1b", "qwen3-0.6b", "pythia-410m"]), st.sampled_from(["fsdp2", "deepspeed", "megatron", "ddp"]), st.integers(0, 30 * 2**30))
+@given(
+    st.sampled_from(["sequence", "micro-batch"]),
+    st.sampled_from(["gpt2", "llama-3.2-1b", "qwen3-0.6b", "pythia-410m"]),
+    st.sampled_from(["fsdp2", "deepspeed", "megatron", "ddp"]),
+    st.integers(0, 30 * 2**30),
+)
 def test_the_most_of_any_training_run_is_verified(what, model, runtime, reserve):
     _checked("train", what, model, "2xa100-sxm-40gb", {"runtime": runtime, "reserve_bytes": reserve})
 
 
-@pytest.mark.parametrize(("model", "engine"), [("gpt2", "vllm"), ("llama-3.2-1b", "sglang"), ("gemma-2-2b", "llama.cpp")])
+@pytest.mark.parametrize(
+    ("model", "engine"), [("gpt2", "vllm"), ("llama-3.2-1b", "transformers"), ("gemma-2-2b", "llama.cpp")]
+)
 def test_a_context_is_what_a_scan_of_every_length_finds(model, engine):
     """With so much reserved that some hundred tokens fit; memory alone, where the model was made for fewer."""
     about, machine = tonnage.read(model), tonnage.cluster("rtx-4090")
 
     def needed(length):
         try:
-            options = ServingOptions(context=length, engine=engine)
-            return serving_memory(about, serving_plan(about, machine, options, Question()), machine.accelerator).memory.value
+            options = ServingOptions(context=length, engine=engine, reserve_bytes=reserve)
+            return serving_memory(
+                about, serving_plan(about, machine, options, Question()), machine.accelerator
+            ).memory.value
         except tonnage.TonnageError:
             return float("inf")
 
-    usable = machine.accelerator.memory.usable_bytes
+    usable, reserve = machine.accelerator.memory.usable_bytes, 0
     reserve = 0 if model == "gpt2" else usable - ceil(needed(300))
     found = tonnage.maximum("context", model, on=machine, engine=engine, reserve_bytes=reserve, advise=False).to_dict()
     fits = [length for length in range(2, 1100) if needed(length) <= usable - reserve]
@@ -123,11 +150,15 @@ def test_a_context_is_what_a_scan_of_every_length_finds(model, engine):
 
 
 def test_micro_batches_are_what_a_scan_finds_among_those_that_divide():
-    found = tonnage.maximum("micro-batch", "llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, advise=False).to_dict()
+    found = tonnage.maximum(
+        "micro-batch", "llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, advise=False
+    ).to_dict()
     fits = []
     for size in range(1, 13):
         try:
-            if tonnage.train("llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, micro_batch_size=size).fits:
+            if tonnage.train(
+                "llama-3.1-8b", on="8xh100", recompute="full", global_batch_size=96, micro_batch_size=size
+            ).fits:
                 fits.append(size)
         except tonnage.TonnageError:
             assert 12 % size

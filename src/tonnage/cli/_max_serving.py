@@ -3,15 +3,16 @@
 import argparse
 
 from tonnage.cli import _options as o
+from tonnage.cli import max as asked
 from tonnage.cli._max_print import print_maximum
-from tonnage.cli.max import HELP as HELP
-from tonnage.cli.max import add_what
 from tonnage.cli.serve import LOAD_OPTIONS, MONEY_OPTIONS, OPTIONS
+
+HELP = asked.HELP
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.read_as(parser, "serve")
-    add_what(parser, "serve")
+    asked.add_what(parser, "serve")
     o.add_model(parser)
     o.add(parser, o.COMMON, "machine")
     o.add(parser, OPTIONS, "serving")

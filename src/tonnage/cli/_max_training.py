@@ -3,17 +3,18 @@
 import argparse
 
 from tonnage.cli import _options as o
+from tonnage.cli import max as asked
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._max_print import print_maximum
 from tonnage.cli._run_options import RUN_OPTIONS
-from tonnage.cli.max import HELP as HELP
-from tonnage.cli.max import add_what
 from tonnage.cli.train import OPTIONS
+
+HELP = asked.HELP
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.read_as(parser, "train")
-    add_what(parser, "train")
+    asked.add_what(parser, "train")
     o.add_model(parser)
     o.add(parser, o.COMMON, "machine")
     o.add(parser, OPTIONS, "training")

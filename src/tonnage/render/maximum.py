@@ -19,7 +19,12 @@ def maximum_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool =
     if document["speed"]:
         lines += ["", _speed(document)]
     if document["advice"]:
-        lines += ["", "what would raise it, each searched again:" if document["value"] is not None else "what would let it, each searched again:"]
+        lines += [
+            "",
+            "what would raise it, each searched again:"
+            if document["value"] is not None
+            else "what would let it, each searched again:",
+        ]
         lines += [_raise(document, move) for move in document["advice"]]
     return lines + [f"note: {warning}" for warning in document["warnings"]]
 
@@ -33,11 +38,15 @@ def _verdict(document: Mapping[str, Any]) -> str:
     sizes = f"{human(at['needed_bytes'], 'bytes')} of {human(at['usable_bytes'], 'bytes')}"
     first = f"{subject} {_phrase(document, at['value'])}: {sizes}"
     if document["limit"]["by"] == "nothing":
-        return f"{subject} {_phrase(document, at['value']).replace('at most', 'as much as')}: {sizes}; no limit was found"
+        return (
+            f"{subject} {_phrase(document, at['value']).replace('at most', 'as much as')}: {sizes}; no limit was found"
+        )
     if beyond is None:
         return first
     if document["what"] == "model":
-        return f"{first}; {beyond['model']} with {human(beyond['value'], 'parameters')}, the next larger, {_does(beyond)}"
+        return (
+            f"{first}; {beyond['model']} with {human(beyond['value'], 'parameters')}, the next larger, {_does(beyond)}"
+        )
     if document["limit"]["by"] in ("model", "options"):
         return first
     if document["limit"]["by"] == "service level":
@@ -114,7 +123,9 @@ def _not_even(document: Mapping[str, Any]) -> str:
     sizes = f"{human(least['needed_bytes'], 'bytes')} of {human(least['usable_bytes'], 'bytes')}"
     if document["tight_value"] is not None:
         low, high = least["band"]
-        return f"needs about {sizes} with {what}: inside the error band, {human(low, 'bytes')} to {human(high, 'bytes')}"
+        return (
+            f"needs about {sizes} with {what}: inside the error band, {human(low, 'bytes')} to {human(high, 'bytes')}"
+        )
     return f"needs {sizes} with no more than {what} ({over} too much)"
 
 
@@ -123,7 +134,9 @@ def _decided(document: Mapping[str, Any]) -> list[str]:
     limit, unit = document["limit"], document["unit"]
     lines = [f"bound by {BINDS[limit['by']]}: {limit['text']}"]
     if document["tight_value"] is not None:
-        lines.append(f"tight up to {_amount(document['tight_value'], unit)}: what is usable lies inside the error band; more does not fit for sure")
+        lines.append(
+            f"tight up to {_amount(document['tight_value'], unit)}: what is usable lies inside the error band; more does not fit for sure"
+        )
     if document["memory_value"] is not None:
         lines.append(f"memory alone would do for {_amount(document['memory_value'], unit)}")
     if document["at"] is not None and document["text"] and limit["by"] != "nothing":
@@ -136,14 +149,20 @@ def _speed(document: Mapping[str, Any]) -> str:
     if "step_seconds" in speed:
         return f"a step then takes {human(speed['step_seconds'], 'seconds')}"
     parts = [
-        f"{name} {human(speed[key], 'seconds')}" for key, name in (("ttft_seconds", "the first token takes"), ("tpot_seconds", "each later one")) if key in speed
+        f"{name} {human(speed[key], 'seconds')}"
+        for key, name in (("ttft_seconds", "the first token takes"), ("tpot_seconds", "each later one"))
+        if key in speed
     ]
     rate = f"{human(speed['tokens_per_second'], 'tokens/s')} in all" if "tokens_per_second" in speed else ""
     return ", ".join([*parts, *([rate] if rate else [])])
 
 
 def _raise(document: Mapping[str, Any], move: Mapping[str, Any]) -> str:
-    what = f"{move['model']}, {human(move['value'], 'parameters')}" if move.get("model") else _amount(move["value"], document["unit"])
+    what = (
+        f"{move['model']}, {human(move['value'], 'parameters')}"
+        if move.get("model")
+        else _amount(move["value"], document["unit"])
+    )
     before = document["value"]
     times = f" ({move['value'] / before:.3g} times)" if before and move["value"] >= 1.05 * before else ""
     also = "" if move["changes"] == "nothing" else f", changes the {move['changes']}"

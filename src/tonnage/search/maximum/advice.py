@@ -39,7 +39,11 @@ def _moves(case: Case, found: Found) -> list[dict[str, Any]]:
         flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in change.items())
         return [{"change": change, "text": flags, "changes": "nothing"}]
     moves = case.moves(_ahead(case, found))
-    kept = [move for move in moves if case.what.option not in move["change"] and "layers_on_accelerator" not in move["change"]]
+    kept = [
+        move
+        for move in moves
+        if case.what.option not in move["change"] and "layers_on_accelerator" not in move["change"]
+    ]
     return kept[:TRIED]
 
 
@@ -58,5 +62,9 @@ def _ahead(case: Case, found: Found) -> int:
 
 def _best(moves: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ranked = sorted(moves, key=lambda move: (ORDER.index(move["changes"]), -move["value"]))
-    few = [move for i, move in enumerate(ranked) if sum(earlier["changes"] == move["changes"] for earlier in ranked[:i]) < OF_A_KIND]
+    few = [
+        move
+        for i, move in enumerate(ranked)
+        if sum(earlier["changes"] == move["changes"] for earlier in ranked[:i]) < OF_A_KIND
+    ]
     return few[:SHOWN]

@@ -48,16 +48,9 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         return 2 if self.found.perhaps is not None else 3
 
     def __repr__(self) -> str:
-        return f"<Maximum {self.what.name}: {self.value} {self.what.unit}, {self.found.limit.by}: {self.found.limit.text}>"
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, *, formulas: bool = False) -> str:
-        """The lines of the command line, without colour."""
-        from tonnage.render.maximum import maximum_lines
-
-        return "\n".join(maximum_lines(self.summary(), self.answer.memory, formulas=formulas))
+        return (
+            f"<Maximum {self.what.name}: {self.value} {self.what.unit}, {self.found.limit.by}: {self.found.limit.text}>"
+        )
 
     def summary(self) -> dict[str, Any]:
         """The document with its breakdown closed."""
@@ -117,7 +110,9 @@ def flags(options: Mapping[str, Any]) -> str:
 def of_case(case: Case, found: Found, advice: list[dict[str, Any]]) -> Maximum:
     """With the whole estimate at the largest value, or at the least where none fits."""
     value = case.values[0] if found.value is None else found.value
-    return Maximum(what=case.what, found=found, answer=case.answer(value), options=case.said(value), advice=tuple(advice))
+    return Maximum(
+        what=case.what, found=found, answer=case.answer(value), options=case.said(value), advice=tuple(advice)
+    )
 
 
 def _tried(found: Outcome, model: str | None) -> dict[str, Any]:

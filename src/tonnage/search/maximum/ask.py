@@ -21,7 +21,13 @@ from tonnage.search.maximum.training import TrainingCase
 from tonnage.search.maximum.whats import What
 from tonnage.spec import Cluster
 
-NO_SERVING, NO_LOAD, NO_TRAINING, NO_RUN, NO_BILL = ServingOptions(), LoadOptions(), TrainingOptions(), RunOptions(), BillOptions()
+NO_SERVING, NO_LOAD, NO_TRAINING, NO_RUN, NO_BILL = (
+    ServingOptions(),
+    LoadOptions(),
+    TrainingOptions(),
+    RunOptions(),
+    BillOptions(),
+)
 
 
 def serving_maximum(what: What, model: Model | None, cluster: Cluster, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD,
@@ -54,8 +60,12 @@ def _check(what: What, model: Model | None, *given: Struct) -> None:
     for options in given:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"
-            raise InvalidInput(f"max {what.name} looks for {what.option}: leave out {flag}, or ask `tonnage {what.verb}` about it. Got {value:,}.")
+            raise InvalidInput(
+                f"max {what.name} looks for {what.option}: leave out {flag}, or ask `tonnage {what.verb}` about it. Got {value:,}."
+            )
     if what.option == "model" and model is not None:
-        raise InvalidInput(f"max model looks at every model of the catalogue: leave out MODEL. Got {shown(model.name)}.")
+        raise InvalidInput(
+            f"max model looks at every model of the catalogue: leave out MODEL. Got {shown(model.name)}."
+        )
     if what.option != "model" and model is None:
         raise InvalidInput(f"max {what.name} is of one model: name it, as `tonnage {what.verb}` takes it.")

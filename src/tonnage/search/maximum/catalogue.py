@@ -48,7 +48,9 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         if not any(branch.kind == "decoder" for branch in model.branches):
             raise InvalidInput(f"{model.name} makes no tokens.")
         options = replace(self.options, context=None)
-        return ServingCase(what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve), context
+        return ServingCase(
+            what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve
+        ), context
 
     def is_too_large(self, case: Case, value: int) -> bool:
         o, model = self.options, case.model
@@ -90,14 +92,20 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         if model.context and length > model.context:
             raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got sequence_length {length:,}.")
         options = replace(self.options, sequence_length=None)
-        return TrainingCase(what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve), length
+        return TrainingCase(
+            what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve
+        ), length
 
     def is_too_large(self, case: Case, value: int) -> bool:
         """Weights as they are updated and states of the optimizer, or the base that adapters are beside, kept once by all together."""
         if any(getattr(self.options, f"offload_{what}") not in (None, "none") for what in ("optimizer", "parameters")):
             return False
         plan = case.plan(value)
-        least = checkpoint_bytes(case.model, plan).value if plan.method == "full" else case.model.num_parameters() * FROZEN_BYTES
+        least = (
+            checkpoint_bytes(case.model, plan).value
+            if plan.method == "full"
+            else case.model.num_parameters() * FROZEN_BYTES
+        )
         return bool(least > self.cluster.accelerator.memory.usable_bytes * self.cluster.size)
 
     def changed(self, change: dict[str, Any]) -> "TrainedCatalogue":

@@ -4,7 +4,10 @@ from collections.abc import Callable, Sequence
 
 Over = Callable[[int], float]  # of a value: how much it is over, infinite where it is refused; 0 and below holds
 NEAR = 64  # values around a guess: engines round up to whole blocks
-BEYOND, FURTHER = 8, tuple(1 + step / 16 for step in range(1, 17))  # values after the first that is over, and times its place
+BEYOND, FURTHER = (
+    8,
+    tuple(1 + step / 16 for step in range(1, 17)),
+)  # values after the first that is over, and times its place
 
 
 def largest(values: Sequence[int], over: Over, *, look_beyond: bool = True) -> int | None:

@@ -144,7 +144,7 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
     return Maximum(
         what=what, found=Found(limit=_limit(ranked), at=at, beyond=beyond), answer=shown.case.answer(shown.outcome.value), options={}, assumed=question.assumed,
         advice=tuple(_raises(models, question, ranked.largest)) if advise and ranked.beyond else (),
-        model=ranked.largest and ranked.largest.name, beyond_model=ranked.beyond and ranked.beyond.name, warnings=(skipped,) if ranked.refused else (),
+        model=ranked.largest.name if ranked.largest else None, beyond_model=ranked.beyond.name if ranked.beyond else None, warnings=(skipped,) if ranked.refused else (),
     )  # fmt: skip
 
 
@@ -168,7 +168,9 @@ def _limit(ranked: Ranked) -> Limit:
     if found.refused is not None:
         return Limit(by=found.refused.by, text=f"of {name}, the next larger, {found.refused.text}")
     which = "the next larger" if ranked.largest else "the smallest that can be estimated"
-    high = ", at most {} in the error band,".format(human(found.high, "bytes")) if found.high > (found.needed or 0) else ""
+    high = (
+        ", at most {} in the error band,".format(human(found.high, "bytes")) if found.high > (found.needed or 0) else ""
+    )
     where = f" ({at})" if (at := ranked.beyond.case.where(found.value)) else ""
     return Limit(by="memory", text=f"{name}, {which}, needs {human(found.needed or 0, 'bytes')}{high} of the {human(found.usable, 'bytes')} that are "
                                    f"usable{where}")  # fmt: skip

@@ -50,7 +50,9 @@ def search(case: Case, *, quick: bool = False) -> Found:
     limit = _limit(case, at, beyond)
     if quick:
         return Found(limit=limit, at=at, beyond=beyond)
-    return Found(limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=_perhaps(case, at, place, capped))
+    return Found(
+        limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=_perhaps(case, at, place, capped)
+    )
 
 
 def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
@@ -65,7 +67,11 @@ def _short(case: Case, found: Outcome) -> str:
     """Whose memory is too small for a value, and by how much."""
     over, usable = human(found.high - found.usable, "bytes"), human(found.usable, "bytes")
     unit = case.what.unit
-    need = f"rank {found.value:,} needs" if unit == "rank" else f"{counted(found.value, unit)} {'needs' if found.value == 1 else 'need'}"
+    need = (
+        f"rank {found.value:,} needs"
+        if unit == "rank"
+        else f"{counted(found.value, unit)} {'needs' if found.value == 1 else 'need'}"
+    )
     band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
     where = f" ({at})" if (at := case.where(found.value)) else ""
     return f"{need} {over} more{band} than the {usable} that are usable{where}"

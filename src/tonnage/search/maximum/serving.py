@@ -17,22 +17,19 @@ from tonnage.estimate._larger import Machines
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import USUAL, LoadOptions, asked, lengths
-from tonnage.estimate.service_level import bound_by
-from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
+from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import replica_of
 from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.patience import is_limited, too_many, too_slow
 from tonnage.search.maximum.whats import What
 from tonnage.spec import Cluster, ServingPlan
-from tonnage.units import counted
 
 LONGEST, MOST = 2**30, 2**24  # tokens; requests, adapters: beyond anything that fits
 UNEVEN = ("context", "input_tokens")  # old engines take smaller passes of long contexts
 LAYERS = ("layers_on_accelerator", "expert_layers_on_host")  # llama.cpp's
-WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
 
 
 class ServingCase:
@@ -43,22 +40,29 @@ class ServingCase:
         if model.family == "tensors":
             raise needs_family(model, "the memory of serving")
         self.what, self.model, self.cluster, self.money, self.reserve = what, model, cluster, money, reserve_bytes
+        self.asked, self.runs_all = options, runs_all
         self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
-        self.asked = options
+        self._check(load)
         self._engine = self._of_layers(options) if what.option in LAYERS else {}
-        options = replace(options, **self._engine)
-        if what.option == "expert_layers_on_host" and not expert_counts(model):
-            raise InvalidInput(f"max expert-layers is of models with experts, and {model.name} has none: max layers is of any.")
-        self.options = replace(options, reserve_bytes=reserve_bytes)
-        self.load = load
-        if what.option == "input_tokens":
-            room = options.context or model.context or LONGEST
-            self.load = replace(load, output_tokens=load.output_tokens or min(USUAL, max(room // 4, 1)))
-        if what.option == "concurrency" and (load.request_rate is not None or load.trace is not None):
-            said = "request_rate" if load.trace is None else "trace"
-            raise InvalidInput(f"max users is of users who wait for their answers, and {said} has requests that come by themselves: leave out {said}.")
-        self.runs_all, self._all_layers = runs_all, {"layers_on_accelerator": model.num_layers + 1, "expert_layers_on_host": 0}.get(what.option)
+        self.options = replace(options, reserve_bytes=reserve_bytes, **self._engine)
+        self.load = self._with_answers(load) if what.option == "input_tokens" else load
         self._known: dict[int, Outcome] = {}
+
+    def _check(self, load: LoadOptions) -> None:
+        if self.what.option == "expert_layers_on_host" and not expert_counts(self.model):
+            raise InvalidInput(
+                f"max expert-layers is of models with experts, and {self.model.name} has none: max layers is of any."
+            )
+        for name in ("request_rate", "trace") if self.what.option == "concurrency" else ():
+            if getattr(load, name) is not None:
+                raise InvalidInput(
+                    f"max users is of users who wait for their answers, and {name} has requests that come by themselves: leave out {name}."
+                )
+
+    def _with_answers(self, load: LoadOptions) -> LoadOptions:
+        """Answers as long as those of a chat, at most a quarter of the context, where nobody says it."""
+        room = self.options.context or self.model.context or LONGEST
+        return replace(load, output_tokens=load.output_tokens or min(USUAL, max(room // 4, 1)))
 
     def _of_layers(self, options: ServingOptions) -> dict[str, str]:
         """llama.cpp, where nobody names an engine and it is not the one that is usual there."""
@@ -93,7 +97,9 @@ class ServingCase:
         if option == "layers_on_accelerator":
             return self.values[-1], Limit(by="model", text=f"these are all layers of {model.name}, with its head")
         if option == "expert_layers_on_host":
-            return self.values[-1], Limit(by="model", text=f"the experts of all layers of {model.name} are on the accelerator")
+            return self.values[-1], Limit(
+                by="model", text=f"the experts of all layers of {model.name} are on the accelerator"
+            )
         return None
 
     def _longest_prompt(self, made: Limit) -> tuple[int, Limit] | None:
@@ -103,7 +109,9 @@ class ServingCase:
         if room is None:
             return None
         if room <= answer:
-            raise InvalidInput(f"output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.")
+            raise InvalidInput(
+                f"output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}."
+            )
         text = f"the context is {room:,} tokens, of which the answer takes {answer:,}"
         return room - answer, Limit(by="options", text=text) if given else made
 
@@ -111,7 +119,8 @@ class ServingCase:
         """Experts are said by the layers that go without; all layers by nothing."""
         if self.what.option in LAYERS:
             turned = self.model.num_layers - value if self.what.option == "expert_layers_on_host" else value
-            return {**self._engine, self.what.option: None if turned == self._all_layers else turned}
+            all_of_them = {"layers_on_accelerator": self.model.num_layers + 1}.get(self.what.option, 0)
+            return {**self._engine, self.what.option: None if turned == all_of_them else turned}
         if self.runs_all:
             groups, runs = self._places
             each = -(-value // groups)
@@ -127,7 +136,9 @@ class ServingCase:
 
     def running_all(self) -> "ServingCase":
         """The same with an engine that is told to run all users at once."""
-        return ServingCase(self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True)
+        return ServingCase(
+            self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True
+        )
 
     def _at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
         if self.what.option == "input_tokens":
@@ -137,7 +148,9 @@ class ServingCase:
     def plan(self, value: int) -> ServingPlan:
         options, load = self._at(value)
         context = lengths(self.model, options, load).context
-        return serving_plan(self.model, self.cluster, options if context is None else replace(options, context=context), Question())
+        return serving_plan(
+            self.model, self.cluster, options if context is None else replace(options, context=context), Question()
+        )
 
     def ask(self, value: int) -> Outcome:
         if value not in self._known:
@@ -149,9 +162,11 @@ class ServingCase:
             plan = self.plan(value)
             made = serving_memory(self.model, plan, self.cluster.accelerator)
             needed = ceil(made.memory.value)
-            refused = self._too_many(value, plan, made)
-            if refused is None and needed <= self.usable:
-                refused = self._too_slow(value, plan, made)
+            # with a limit on the first token it is the wait that counts, not whether all run at once
+            waits = self.what.option == "concurrency" and self.load.ttft is None
+            refused = too_many(plan, made) if waits else None
+            if refused is None and needed <= self.usable and is_limited(self.load):
+                refused = too_slow(self.model, self.cluster, plan, made, self.usable, *self._at(value))
         except TonnageError as error:
             return refusal(value, error)
         return Outcome(value=value, needed=needed, low=needed, high=needed, usable=self.usable, refused=refused)
@@ -165,38 +180,11 @@ class ServingCase:
         stages = len(made.ranks)
         return f"on pipeline stage {made.fullest.rank} of {stages}" if stages > 1 else ""
 
-    def _too_many(self, value: int, plan: ServingPlan, made: ServingMemory) -> Limit | None:
-        """An engine lets those wait that it does not run; with a limit on the first token, it is the wait that counts."""
-        if self.what.option != "concurrency" or self.load.ttft is not None:
-            return None
-        if not serving_runtime(plan.engine, plan.engine_version).queues:
-            return None
-        most = made.limits.requests * plan.attention_data_parallel_size
-        if plan.concurrency <= most:
-            return None
-        each = " on each replica" if plan.data_parallel_size > 1 else ""
-        return Limit(by="engine", text=f"{plan.engine} runs {counted(most, 'requests')} at once{each} (max_num_seqs); others wait")
-
-    def _too_slow(self, value: int, plan: ServingPlan, made: ServingMemory) -> Limit | None:
-        """Whether the load keeps within the limits on what users wait, and is answered at all."""
-        load = self.load
-        if load.ttft is None and load.tpot is None and load.request_rate is None:
-            return None
-        options, load = self._at(value)
-        wanted = asked(plan, options, load, lengths(self.model, options, load), Question())
-        replica = replica_of(self.model, plan, self.cluster, made, self.usable, wanted.load)
-        if wanted.limited:
-            late = bound_by(replica, wanted)
-            return Limit(by="service level", text=f"{WAITS[late]} would be past --{late} {getattr(load, late)}") if late else None
-        from tonnage.estimate.inference.times import times
-
-        found = times(replica.clock, replica.policy, wanted.load)
-        grows = found.ttft_seconds in (None, float("inf"))
-        return Limit(by="service level", text="the queue grows without end at this --request-rate") if grows else None
-
     def answer(self, value: int) -> answers.Answer:
         options, load = self._at(value)
-        return answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve, advise=False)
+        return answers.serve(
+            self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve, advise=False
+        )
 
     def moves(self, value: int) -> list[dict[str, Any]]:
         options, load = self._at(value)
@@ -212,7 +200,8 @@ class ServingCase:
 
     def _faster(self, options: ServingOptions, load: LoadOptions) -> list[dict[str, Any]]:
         """What an estimate advises where it fits, and more replicas of the same kind."""
-        advised = list(answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve).advice)
+        answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
+        advised = [dict(move) for move in answer.advice]
         plan = serving_plan(self.model, self.cluster, self.options, Question())
         for count in Machines(self.cluster).larger(2)[:1]:
             change = {"on": Machines(self.cluster).of(count).name, "tensor_parallel_size": plan.tensor_parallel_size}
@@ -223,4 +212,6 @@ class ServingCase:
     def changed(self, change: Mapping[str, Any]) -> "ServingCase":
         said = {name: value for name, value in change.items() if name != "on"}
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
-        return ServingCase(self.what, self.model, cluster, replace(self.asked, **said), self.load, self.money, self.reserve)
+        return ServingCase(
+            self.what, self.model, cluster, replace(self.asked, **said), self.load, self.money, self.reserve
+        )

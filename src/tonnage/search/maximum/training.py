@@ -38,7 +38,14 @@ class TrainingCase:
                  reserve_bytes: int):  # fmt: skip
         if model.family == "tensors":
             raise needs_family(model, "the memory of training")
-        self.what, self.model, self.cluster, self.run, self.money, self.reserve = what, model, cluster, run, money, reserve_bytes
+        self.what, self.model, self.cluster, self.run, self.money, self.reserve = (
+            what,
+            model,
+            cluster,
+            run,
+            money,
+            reserve_bytes,
+        )
         self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
         self.asked, self.options = options, self._with_method(options)
         self._known: dict[int, Outcome] = {}
@@ -48,7 +55,9 @@ class TrainingCase:
         if methods is None:
             return options
         if options.method is not None and options.method not in methods:
-            raise InvalidInput(f"max {self.what.name} is of method {' or '.join(methods)}. Got method {options.method}.")
+            raise InvalidInput(
+                f"max {self.what.name} is of method {' or '.join(methods)}. Got method {options.method}."
+            )
         return replace(options, method=options.method or methods[0])
 
     @cached_property
@@ -151,7 +160,9 @@ class TrainingCase:
 
     def answer(self, value: int) -> answers.Answer:
         options = replace(self.options, **self.said(value))
-        return answers.train(self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve, advise=False)
+        return answers.train(
+            self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve, advise=False
+        )
 
     def moves(self, value: int) -> list[dict[str, Any]]:
         options = replace(self.options, **self.said(value))
@@ -164,4 +175,6 @@ class TrainingCase:
         if self.what.option == "micro_batch_size" and self.options.num_microbatches is None:
             said.pop("num_microbatches", None)  # it held the global batch of another micro-batch
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
-        return TrainingCase(self.what, self.model, cluster, replace(self.asked, **said), self.run, self.money, self.reserve)
+        return TrainingCase(
+            self.what, self.model, cluster, replace(self.asked, **said), self.run, self.money, self.reserve
+        )

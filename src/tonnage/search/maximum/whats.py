@@ -52,7 +52,9 @@ def what_of(name: str, verb: Verb | None = None) -> What:
         if what.verb == verb:
             return what
     able = ", ".join(what.name for what in WHATS if what.verb == verb)
-    raise InvalidInput(f"max {name} is of {found[0].verb}, not of {verb}: leave out --{verb}. Of {verb} there are {able}.")
+    raise InvalidInput(
+        f"max {name} is of {found[0].verb}, not of {verb}: leave out --{verb}. Of {verb} there are {able}."
+    )
 
 
 def is_what(word: str) -> bool:
