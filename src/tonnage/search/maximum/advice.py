@@ -9,7 +9,7 @@ from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.search import Found, search
 
 AHEAD = 2  # moves are asked for at half as much again
-TRIED, SHOWN, OF_A_KIND = 8, 4, 2  # moves
+TRIED, SHOWN, OF_A_KIND = 8, 6, 2  # moves
 RAISED = ("memory", "service level", "engine")  # what another plan changes
 
 

@@ -47,6 +47,8 @@ def what_of(name: str, verb: Verb | None = None) -> What:
         raise unknown("maximum", name, NAMES)
     if verb is None:
         return found[0]
+    if verb not in ("serve", "train"):
+        raise unknown("verb of max", str(verb), ("serve", "train"))
     twin = TWINS.get((found[0].name, verb))
     for what in (*found, *(other for other in WHATS if other.name == twin)):
         if what.verb == verb:
