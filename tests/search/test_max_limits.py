@@ -76,6 +76,15 @@ def test_a_service_level_that_one_request_breaks_is_not_served():
     assert found.text().startswith("not served: ")
 
 
+def test_percentiles_of_users_that_replicas_do_not_share_evenly_are_simulated():
+    limits = {"input_tokens": 500, "output_tokens": 20, "ttft": "400ms", "percentile": "p90", "tensor_parallel_size": 1}
+    found = tonnage.maximum("users", "llama-3.1-8b", on="2xrtx-4090", advise=False, **limits)
+    assert found.found.limit.by == "service level"
+    for value, met in ((found.value, True), (found.value + 1, False)):
+        answer = tonnage.serve("llama-3.1-8b", on="2xrtx-4090", concurrency=value, **limits)
+        assert answer.serving["service_level"]["met"] is met
+
+
 def test_prompts_within_a_service_level():
     found = tonnage.maximum("input", "llama-3.1-8b", on="h100", output_tokens=500, ttft="1s", advise=False)
     for value, met in ((found.value, True), (found.value + 1, False)):

@@ -168,3 +168,17 @@ def test_micro_batches_are_what_a_scan_finds_among_those_that_divide():
 def test_sequences_are_multiples_of_what_cuts_them():
     document = _checked("train", "sequence", "llama-3.1-8b", "8xh100", {"context_parallel_size": 4, "loss": "chunked"})
     assert document["value"] % 32 == 0 and document["beyond"]["value"] == document["value"] + 32
+
+
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        ({"runtime": "megatron", "tensor_parallel_size": 4}, 4), ({"runtime": "megatron", "tensor_parallel_size": 4, "sequence_parallel": False}, 1), ({"context_parallel_size": 4}, 8),
+        ({"runtime": "megatron", "tensor_parallel_size": 2, "context_parallel_size": 2}, 8), ({"loss": "chunked"}, 8), ({}, 1),
+    ],
+)  # fmt: skip
+def test_a_sequence_divides_among_those_who_share_it(options, step):
+    found = tonnage.maximum(
+        "sequence", "llama-3.1-8b", on="8xh100", recompute="full", advise=False, **options
+    ).to_dict()
+    assert found["value"] % step == 0 and found["beyond"]["value"] == found["value"] + step

@@ -173,7 +173,8 @@ class ServingCase:
 
     @property
     def uneven(self) -> bool:
-        return self.what.option in UNEVEN
+        """Percentiles are simulated, and chance is in them."""
+        return self.what.option in UNEVEN or self.load.percentile not in (None, "mean")
 
     def where(self, value: int) -> str:
         made = serving_memory(self.model, self.plan(value), self.cluster.accelerator)

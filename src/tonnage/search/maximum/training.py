@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import ceil
+from math import ceil, lcm
 from typing import Any
 
 from msgspec.structs import replace
@@ -72,14 +72,16 @@ class TrainingCase:
         return range(1, MOST + 1)
 
     def _step(self) -> int:
-        """Sequences that context ranks share, and that a loss in equal parts cuts: multiples of what divides them."""
-        context = self.options.context_parallel_size or 1
-        chunks = training_runtime(self.options.runtime or "fsdp2").loss_chunks
-        steps = dict.fromkeys((1, context, context * max(chunks, 1)))
-        for step in steps:
+        """Multiples of what cuts a sequence: tensor ranks with sequence parallelism, two pieces for each context rank (torchtitan,
+        distributed/parallel_dims.py: seq_len_divisor; Megatron-core, get_batch_on_this_cp_rank), and a loss in equal parts."""
+        o = self.options
+        context, tensor = o.context_parallel_size or 1, o.tensor_parallel_size or 1
+        chunks = max(training_runtime(o.runtime or "fsdp2").loss_chunks, 1)
+        whole = (1 if o.sequence_parallel is False else tensor) * (2 * context if context > 1 else 1)
+        for step in dict.fromkeys((whole, lcm(whole, context * chunks))):
             if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):
                 return step
-        return 1
+        return whole
 
     def _is_plan(self, value: int) -> bool:
         try:
