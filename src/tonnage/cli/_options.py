@@ -91,7 +91,9 @@ class Parser(argparse.ArgumentParser):
         for word in words[: words.index("--")] if "--" in words else words:
             if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
                 self.error(f"argument {word.removesuffix('=--')}: expected one argument")
-        found, extra = self.parse_known_args(words, namespace)
+        # two positional words, with options between them
+        parse = self.parse_known_intermixed_args if self.get_default(OPTIONS_OF) else self.parse_known_args
+        found, extra = parse(words, namespace)
         if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
         return found
