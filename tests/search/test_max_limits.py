@@ -5,6 +5,7 @@ import pytest
 import tonnage
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
+from tonnage.estimate.answers import train
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.plans import training_plan
@@ -168,14 +169,14 @@ def test_the_largest_served_model_is_what_trying_all_finds(monkeypatch, options)
 
 
 def test_the_largest_model_that_trains_is_what_trying_all_finds(monkeypatch):
-    models = _small()
+    machine, models = cluster("rtx-4090"), _small()
     monkeypatch.setattr(ask, "every", lambda: iter(models))
     for options in ({"sequence_length": 512}, {"sequence_length": 512, "method": "qlora"}):
         found = tonnage.maximum("model", on="rtx-4090", verb="train", advise=False, **options)
         fits = [
             (model.num_parameters(), name)
             for name, _, model in models
-            if tonnage.train(model, on="rtx-4090", **options).fits
+            if train(model, machine, TrainingOptions(**options), advise=False).fits
         ]
         assert (found.value, found.model) == max(fits)
 

@@ -5,8 +5,10 @@ from typing import Any
 
 from tonnage.errors import TonnageError
 from tonnage.estimate._moves import ORDER
+from tonnage.search.maximum.answer import flags
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.search import Found, search
+from tonnage.search.maximum.serving import ServingCase
 
 AHEAD = 2  # moves are asked for at half as much again
 TRIED, SHOWN, OF_A_KIND = 8, 6, 2  # moves
@@ -33,11 +35,10 @@ def raises(case: Case, found: Found) -> list[dict[str, Any]]:
 
 def _moves(case: Case, found: Found) -> list[dict[str, Any]]:
     """Of those of the estimates, what does not set the value itself."""
-    if found.limit.by == "engine" and found.by_memory is not None:
-        said = case.running_all().said(found.by_memory)  # type: ignore[attr-defined]
+    if isinstance(case, ServingCase) and found.limit.by == "engine" and found.by_memory is not None:
+        said = case.running_all().said(found.by_memory)
         change = {name: value for name, value in said.items() if name != case.what.option}
-        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in change.items())
-        return [{"change": change, "text": flags, "changes": "nothing"}]
+        return [{"change": change, "text": flags(change), "changes": "nothing"}]
     moves = case.moves(_ahead(case, found))
     kept = [
         move

@@ -38,14 +38,8 @@ class TrainingCase:
                  reserve_bytes: int):  # fmt: skip
         if model.family == "tensors":
             raise needs_family(model, "the memory of training")
-        self.what, self.model, self.cluster, self.run, self.money, self.reserve = (
-            what,
-            model,
-            cluster,
-            run,
-            money,
-            reserve_bytes,
-        )
+        self.what, self.model, self.cluster = what, model, cluster
+        self.run, self.money, self.reserve = run, money, reserve_bytes
         self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
         self.asked, self.options = options, self._with_method(options)
         self._known: dict[int, Outcome] = {}
