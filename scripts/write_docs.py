@@ -22,6 +22,7 @@ from tonnage.cli.serve import FRONTIER_OPTIONS, LOAD_OPTIONS
 from tonnage.formula import FORMULAS
 from tonnage.glossary import SYMBOLS
 from tonnage.references import references
+from tonnage.search.maximum.whats import WHATS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "formulas.md"
@@ -125,7 +126,7 @@ def _abridged(lines: list[str], shown: list[str]) -> list[str]:
 
 def _table(mark: re.Match[str]) -> str:
     start, kind, name, end = mark.groups()
-    lines = _options(name) if kind == "options" else _statuses()
+    lines = {"options": lambda: _options(name), "statuses": _statuses, "quantities": _quantities}[kind]()
     return "\n".join([start.rstrip("\n"), *lines, end])
 
 
@@ -137,6 +138,15 @@ def _options(name: str) -> list[str]:
         for option in options
     ]
     return ["| option | unit | meaning | default |", "|---|---|---|---|", *rows]
+
+
+def _quantities() -> list[str]:
+    """What `max` looks for."""
+    rows = [
+        f"| `{what.name}` | {what.verb} | {what.about} | {what.unit} | {', '.join(f'`{name}`' for name in what.also) or '-'} |"
+        for what in WHATS
+    ]
+    return ["| WHAT | of | meaning | unit | also |", "|---|---|---|---|---|", *rows]
 
 
 def _statuses() -> list[str]:

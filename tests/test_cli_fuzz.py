@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tonnage.cli import NO_VERDICT, STATUSES, VERBS, main
 from tonnage.cli._flags import tools
 from tonnage.cli._options import Parser
+from tonnage.search.maximum.whats import WHATS
 
 MODELS = ["llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "mamba-130m", "t5-small", "qwen2.5-vl-7b-instruct", "gpt2"]
 MACHINES = [
@@ -66,6 +67,17 @@ def command_lines(draw):
         ]
         if draw(st.integers(0, 9)):
             words += ["--on", draw(st.sampled_from(MACHINES))]
+    elif verb == "max":
+        what = draw(st.sampled_from([each for each in WHATS if each.name != "model"]))
+        words += [
+            what.name,
+            f"--{what.verb}",
+            "--offline",
+            draw(st.sampled_from(MODELS)),
+            "--on",
+            draw(st.sampled_from(MACHINES)),
+        ]
+        verb = what.verb
     elif verb == "models":
         words += ["--offline", *draw(st.lists(st.sampled_from(MODELS), max_size=1))]
     own, theirs = _flags(verb)

@@ -15,7 +15,7 @@ PACKAGE = Path(tonnage.__file__).parent
 LAYERS = (
     ("units", "errors"), ("registry",), ("glossary",), ("formula",), ("formulas",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document",),
     ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
-    ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api", "api_compare"), ("cli", "__main__"),
+    ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
 )  # fmt: skip
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -35,7 +35,8 @@ HEAVY = (
 
 def _layer(path: Path) -> str:
     name = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "document" if name.startswith("document_") and name != "document_term" else name
+    group = name.partition("_")[0]
+    return group if group in ("api", "document") and name != "document_term" else name
 
 
 def _imported(path: Path):

@@ -1,10 +1,10 @@
 """The Python face: the same questions and documents as the command line, with plain arguments."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,10 +24,8 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.registry import unknown
+from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster
-
-if TYPE_CHECKING:
-    from tonnage.search.training.answer import TrainingPlans
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -56,6 +54,19 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
         from tonnage.render.plot import write_plot
 
         write_plot(self, path)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class Maximum(maxima.Maximum, frozen=True, kw_only=True, eq=False):
+    """An answer of `maximum` with the text that the command line prints."""
+
+    def text(self, *, formulas: bool = False) -> str:
+        """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
+        from tonnage.render.maximum import maximum_lines
+
+        return "\n".join(maximum_lines(self.summary(), self.answer.memory, formulas=formulas))
 
     def __str__(self) -> str:
         return self.text()
@@ -99,9 +110,7 @@ def serve(
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
     of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
     said, load, bill = _options(ServingOptions, options), _options(LoadOptions, of_load), _options(BillOptions, of_bill)
-    for name in OF_TRAINING:
-        if getattr(bill, name) is not None:
-            raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
+    _not_of_training(bill)
     return _with_text(
         answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes))
     )
@@ -139,34 +148,39 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
 
 
-def plan_training(
-    model: str | os.PathLike[str] | Model, on: str | Sequence[str] = (), *, vary: Mapping[str, Sequence[Any]] | None = None,
-    reserve_bytes: float = 0, **options: Any,
-) -> "TrainingPlans":  # fmt: skip
-    """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
+def maximum(
+    what: str,
+    model: str | os.PathLike[str] | Model | None = None,
+    *,
+    on: str | Cluster,
+    verb: Literal["serve", "train"] | None = None,
+    reserve_bytes: float = 0,
+    advise: bool = True,
+    **options: Any,
+) -> Maximum:
+    """The most of `what` that fits on a machine, checked at the answer and just beyond it: `tonnage max`.
 
-    `on`: one name or several; a name with a number ("8xH100-SXM-80GB") is that machine, a name alone any number of it, none every GPU of the
-    catalogue. Options of the search: help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of
-    other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
-    the document.
+    `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch, lora-rank, layers or model of training;
+    `verb` says whose where both have it. `model`: none for "model", which looks at the catalogue. Options as for `serve` or `train`.
+    `advise`: with what would let it be more. `value` is the answer, None where not even the least fits; `to_dict()` is the document.
     """
-    from tonnage.search.training.answer import answer
-    from tonnage.search.training.options import SearchOptions
+    from tonnage.search.maximum.ask import serving_maximum, training_maximum
+    from tonnage.search.maximum.whats import what_of
 
-    forms = (SearchOptions, RunOptions, BillOptions)
-    parts = [{name: options.pop(name) for name in form.__struct_fields__ if name in options} for form in forms]
-    asked, run, bill = (_options(form, part) for form, part in zip(forms, parts, strict=True))
-    names = (on,) if isinstance(on, str) else tuple(on)
-    return answer(
-        _model(model),
-        names,
-        _options(TrainingOptions, options),
-        run,
-        bill,
-        asked,
-        vary or {},
-        reserve_bytes=_reserve(reserve_bytes),
-    )
+    if not isinstance(what, str):
+        raise InvalidInput(f"what takes a name. Got {_shown(what)}.")
+    asked = what_of(what, verb)
+    serves = asked.verb == "serve"
+    of_other = LoadOptions if serves else RunOptions
+    others = {name: options.pop(name) for name in of_other.__struct_fields__ if name in options}
+    money = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
+    bill, about = _options(BillOptions, money), None if model is None else _model(model)
+    if serves:
+        _not_of_training(bill)
+    ask, form = (serving_maximum, ServingOptions) if serves else (training_maximum, TrainingOptions)
+    said, other = _options(form, options), _options(of_other, others)
+    found = ask(asked, about, _cluster(on), said, other, bill, reserve_bytes=_reserve(reserve_bytes), advise=advise)
+    return Maximum(**{name: getattr(found, name) for name in found.__struct_fields__})
 
 
 def _with_text(answer: answers.Answer) -> Answer:
@@ -187,6 +201,12 @@ def _cluster(on: Any) -> Cluster:
     if isinstance(on, str):
         return cluster(on)
     raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {_shown(on)}.")
+
+
+def _not_of_training(bill: BillOptions) -> None:
+    for name in OF_TRAINING:
+        if getattr(bill, name) is not None:
+            raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
 
 
 def _reserve(size: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.document_compare import CompareDocument
+from tonnage.document_max import MaxDocument
 from tonnage.document_plan import PlansDocument
 from tonnage.document_prices import PricesDocument
 from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
@@ -376,7 +377,7 @@ def json_schema() -> dict[str, Any]:
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
              NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
-             MachineDocument, CompareDocument, PlansDocument, ErrorDocument)  # fmt: skip
+             MachineDocument, CompareDocument, MaxDocument, PlansDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -10,6 +10,7 @@ from tonnage.errors import TonnageError
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
     "serve": "does this model serve these requests, and how many would fit?",
+    "max": "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits",
     "plan": "the best plans and machines for a training run, for users, or for a pool of unlike machines",
     "compare": "one table of machines, precisions, contexts and prices: does it fit, how fast, at what price?",
     "trace": "what PyTorch would allocate, without a GPU",

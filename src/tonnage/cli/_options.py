@@ -81,6 +81,7 @@ class Parser(argparse.ArgumentParser):
     verb whose options it has, where it is not its own."""
 
     reads_as = ""
+    mixes = False
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
@@ -93,7 +94,9 @@ class Parser(argparse.ArgumentParser):
         for word in words[: words.index("--")] if "--" in words else words:
             if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
                 self.error(f"argument {word.removesuffix('=--')}: expected one argument")
-        found, extra = self.parse_known_args(words, namespace)
+        # two positional words, with options between them
+        parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
+        found, extra = parse(words, namespace)
         if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
         return found
@@ -103,6 +106,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def _verb(self) -> str:
+        """Whose options these are, as other tools spell them."""
         return self.reads_as or self.prog.rpartition(" ")[2]
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -214,6 +218,17 @@ def read_model(arguments: argparse.Namespace) -> Any:
     if "family" in overrides:
         overrides["model_type"] = overrides.pop("family")
     return read(arguments.model, overrides=overrides, revision=arguments.revision, offline=arguments.offline)
+
+
+def read_as(parser: argparse.ArgumentParser, verb: str) -> None:
+    """A parser that has the options of another verb, and takes what that takes from other tools."""
+    if isinstance(parser, Parser):
+        parser.reads_as, parser.mixes = verb, True
+
+
+def no_model(arguments: argparse.Namespace) -> bool:
+    """Whether no model is named, nor described by its dimensions."""
+    return arguments.model is None and not values(arguments, MODEL_OPTIONS)
 
 
 def model_and_machine(arguments: argparse.Namespace) -> tuple[Any, Any, int]:

@@ -10,7 +10,10 @@ from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.train import OPTIONS
 from tonnage.errors import InvalidInput
 
-HELP = "the best plans of a training run on a machine, or the best machines for it: parallel sizes, micro-batch, ZeRO stage, recomputation and runtime"
+HELP = (
+    "the best plans of a training run on a machine, or the best machines for it: parallel sizes, micro-batch, ZeRO stage, recomputation and runtime. "
+    "`tonnage plan --serve --help` is of machines for users, `tonnage plan --inventory --help` of a pool of unlike machines"
+)
 MACHINES = (
     Option("on", "machines to compare, parted by commas: a name with a number (8xH100) is that machine, a name alone any number of it", word, unit="clusters", default="every GPU of the catalogue"),
     Option("reserve", "memory of each accelerator to leave free", o.COMMON[1].read, unit="bytes", default="0"),
@@ -25,6 +28,8 @@ SEARCH_OPTIONS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    if isinstance(parser, o.Parser):
+        parser.reads_as = "train"
     parser.add_argument("--train", action="store_true", help="a training run (the default)")
     o.add_model(parser)
     o.add(parser, MACHINES, "machines")
@@ -80,7 +85,7 @@ def machines_named(text: str | None) -> tuple[str, ...]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.api import plan_training
+    from tonnage.api_plan import plan_training
     from tonnage.cli._print import print_json, print_lines
 
     common = o.values(arguments, MACHINES)

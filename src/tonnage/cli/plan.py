@@ -5,27 +5,22 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tonnage.cli._print import write
-
 HELP = "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike machines (--inventory)"
 MODES = {"--train": "_plan_training", "--serve": "_plan_serving", "--inventory": "_plan_pool"}
 
 
-def mode(words: Sequence[str]) -> ModuleType | None:
-    """The module of the search that the words ask for; None where they name none: training is searched."""
+def mode(words: Sequence[str]) -> ModuleType:
+    """The module of the search that the words ask for; of a training run where they name none."""
     said = {word.partition("=")[0] for word in words}
     found = [name for flag, name in MODES.items() if flag in said]
-    if not found and not {"-h", "--help"} & said:
-        found = [MODES["--train"]]
-    return import_module(f"tonnage.cli.{found[-1]}") if found else None
+    return import_module(f"tonnage.cli.{found[-1] if found else MODES['--train']}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Of a call without any of the three: only what they are."""
-    for flag in MODES:
-        parser.add_argument(flag, action="store_true", help=f"see `tonnage plan {flag} --help`")
+    """Those of a training run: every other search is chosen by `mode`."""
+    mode(()).add_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:  # only --help comes here
-    write("")
-    return 0
+def run(arguments: argparse.Namespace) -> int:
+    """As `add_arguments`."""
+    return int(mode(()).run(arguments))

@@ -73,8 +73,8 @@ def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question
         )
 
 
-def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
-    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it adds numbers alone."""
+def narrowest(model: Model, plan: TrainingPlan) -> tuple[int, str]:
+    """(rows or columns, name) of the narrowest matrix with an adapter: an update of it has no higher rank. (0, "") where none has one."""
     targets = plan.lora_targets.split(",") if plan.lora_targets else None
     sides = {
         min(weight.rows, weight.columns): weight.name.removesuffix(".weight")
@@ -83,10 +83,16 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
         if weight.linear and weight.part in ("attention", "mlp", "mixer")
         and (targets is None or weight.name.removesuffix(".weight").rpartition(".")[2] in targets)
     }  # fmt: skip
-    least = min(sides, default=plan.lora_rank)
-    if plan.lora_rank > least:
+    least = min(sides, default=0)
+    return least, sides.get(least, "")
+
+
+def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
+    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it adds numbers alone."""
+    least, name = narrowest(model, plan)
+    if name and plan.lora_rank > least:
         question.warn(
-            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {sides[least]}: an update of that matrix has no higher "
+            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {name}: an update of that matrix has no higher "
             "rank, so that such adapters take memory and can learn nothing more."
         )
 

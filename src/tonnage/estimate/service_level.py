@@ -64,6 +64,11 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
     return figures
 
 
+def bound_by(replica: Replica, asked: Asked) -> str:
+    """The limit that this load exceeds most; nothing where it keeps within both."""
+    return _waits(replica, asked)(asked.wanted).over(asked)
+
+
 def _waits(replica: Replica, asked: Asked) -> WaitsAt:
     name = "requests_per_second" if asked.is_open else "concurrency"
 

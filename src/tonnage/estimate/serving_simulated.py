@@ -54,7 +54,7 @@ def requests_for(asked: Asked, load: Load) -> Requests:
 
 
 def _count(load: Load) -> int:
-    return OPEN_REQUESTS if load.concurrency is None else max(10 * -(-load.concurrency // 1), FEWEST)
+    return OPEN_REQUESTS if load.concurrency is None else max(10 * int(-(-load.concurrency // 1)), FEWEST)
 
 
 def _whole(load: Load) -> Load:

@@ -1,0 +1,123 @@
+"""The answer of `max`: what was found, the estimate at it, and the document."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.document import SCHEMA
+from tonnage.estimate._answer import Answer
+from tonnage.search.maximum.case import Case
+from tonnage.search.maximum.outcome import Outcome
+from tonnage.search.maximum.search import Found
+from tonnage.search.maximum.whats import What
+
+SPEED = ("ttft_seconds", "tpot_seconds", "tokens_per_second")  # of serving, where they are known
+WHY = "the largest that fits, found by estimates of smaller and larger ones"
+LEAST = "the least that there is"
+
+
+class Maximum(Struct, frozen=True, kw_only=True, eq=False):
+    """`value`: the largest that fits for sure, None where not even the least does; `answer`: the estimate at it, or at the least. `to_dict()` is the
+    document. `model`, `beyond_model`: whose parameters these are, where models are what is looked for; `assumed`: options that nobody said, with
+    why they are what they are."""
+
+    what: What
+    found: Found
+    answer: Answer
+    options: Mapping[str, Any]
+    advice: tuple[Mapping[str, Any], ...] = ()
+    model: str | None = None
+    beyond_model: str | None = None
+    warnings: tuple[str, ...] = ()
+    assumed: Mapping[str, str] = {}
+
+    @property
+    def value(self) -> int | None:
+        return self.found.value
+
+    @property
+    def tight_value(self) -> int | None:
+        return self.found.perhaps
+
+    @property
+    def status(self) -> int:
+        """0 found, 2 even the least is inside the error band, 3 not even the least fits."""
+        if self.value is not None:
+            return 0
+        return 2 if self.found.perhaps is not None else 3
+
+    def __repr__(self) -> str:
+        return (
+            f"<Maximum {self.what.name}: {self.value} {self.what.unit}, {self.found.limit.by}: {self.found.limit.text}>"
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The document with its breakdown closed."""
+        memory = self.answer.memory
+        return self._document({"name": memory.name, "value": memory.value, "unit": memory.unit})
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._document(self.answer.memory.to_dict())
+
+    def _document(self, memory: dict[str, Any]) -> dict[str, Any]:
+        found = self.found
+        return {
+            "schema": SCHEMA,
+            "question": self._question(),
+            "what": self.what.name,
+            "verb": self.what.verb,
+            "value": found.value,
+            "unit": self.what.unit,
+            "model": self.model,
+            "options": dict(self.options),
+            "text": flags(self.options),
+            "limit": {"by": found.limit.by, "text": found.limit.text},
+            "at": _tried(found.at, self.model) if found.at else None,
+            "beyond": _tried(found.beyond, self.beyond_model) if found.beyond else None,
+            "tight_value": found.perhaps,
+            "memory_value": found.by_memory,
+            "memory": memory,
+            "speed": self._speed(),
+            "advice": [dict(move) for move in self.advice],
+            "warnings": [*self.warnings, *self.answer.warnings],
+        }
+
+    def _question(self) -> dict[str, Any]:
+        """As the estimate understood it; what was looked for says so."""
+        question = dict(self.answer.question)
+        for name, why in self.assumed.items():
+            question[name] = {"value": question[name]["value"], "from": "default", "why": why}
+        for name in self.options:
+            if name in question:
+                why = WHY if self.value is not None else LEAST
+                question[name] = {"value": question[name]["value"], "from": "search", "why": why}
+        return question
+
+    def _speed(self) -> dict[str, float]:
+        if self.value is None:
+            return {}
+        if self.answer.step_time is not None:
+            return {"step_seconds": self.answer.step_time.value}
+        return {name: term.value for name in SPEED if (term := self.answer.serving.get(name)) is not None}
+
+
+def flags(options: Mapping[str, Any]) -> str:
+    """Options as the command line writes them; those that are None are left out."""
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None)
+
+
+def of_case(case: Case, found: Found, advice: list[dict[str, Any]]) -> Maximum:
+    """With the whole estimate at the largest value, or at the least where none fits."""
+    value = case.values[0] if found.value is None else found.value
+    return Maximum(
+        what=case.what, found=found, answer=case.answer(value), options=case.said(value), advice=tuple(advice)
+    )
+
+
+def _tried(found: Outcome, model: str | None) -> dict[str, Any]:
+    banded = found.needed is not None and found.low != found.high
+    return {
+        "value": found.value, "needed_bytes": found.needed, "usable_bytes": found.usable, "band": [int(found.low), int(found.high)] if banded else None,
+        "fits": found.fits, "refused": found.refused.text if found.refused else None, "model": model,
+    }  # fmt: skip

@@ -1,0 +1,71 @@
+"""From what was asked to the search that answers it."""
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput, shown
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.models.catalogued import every
+from tonnage.search.maximum.advice import raises
+from tonnage.search.maximum.answer import Maximum, of_case
+from tonnage.search.maximum.case import Case
+from tonnage.search.maximum.catalogue import ServedCatalogue, TrainedCatalogue
+from tonnage.search.maximum.models import model_maximum
+from tonnage.search.maximum.search import search
+from tonnage.search.maximum.serving import ServingCase
+from tonnage.search.maximum.training import TrainingCase
+from tonnage.search.maximum.whats import What
+from tonnage.spec import Cluster
+
+NO_SERVING, NO_LOAD, NO_TRAINING, NO_RUN, NO_BILL = (
+    ServingOptions(),
+    LoadOptions(),
+    TrainingOptions(),
+    RunOptions(),
+    BillOptions(),
+)
+
+
+def serving_maximum(what: What, model: Model | None, cluster: Cluster, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD,
+                    money: BillOptions = NO_BILL, *, reserve_bytes: int = 0, advise: bool = True) -> Maximum:  # fmt: skip
+    """The most of a served model. `model`: None where models are what is looked for; `advise`: with what would let it be more."""
+    _check(what, model, options, load)
+    if model is not None:
+        return _maximum(ServingCase(what, model, cluster, options, load, money, reserve_bytes), advise=advise)
+    question = ServedCatalogue(cluster=cluster, options=options, load=load, money=money, reserve=reserve_bytes)
+    return model_maximum(what, list(every()), question, advise=advise)
+
+
+def training_maximum(what: What, model: Model | None, cluster: Cluster, options: TrainingOptions = NO_TRAINING, run: RunOptions = NO_RUN,
+                     money: BillOptions = NO_BILL, *, reserve_bytes: int = 0, advise: bool = True) -> Maximum:  # fmt: skip
+    """The most of a training run, as `serving_maximum`."""
+    _check(what, model, options, run)
+    if model is not None:
+        return _maximum(TrainingCase(what, model, cluster, options, run, money, reserve_bytes), advise=advise)
+    question = TrainedCatalogue(cluster=cluster, options=options, run=run, money=money, reserve=reserve_bytes)
+    return model_maximum(what, list(every()), question, advise=advise)
+
+
+def _maximum(case: Case, *, advise: bool) -> Maximum:
+    found = search(case)
+    return of_case(case, found, raises(case, found) if advise else [])
+
+
+def _check(what: What, model: Model | None, *given: Struct) -> None:
+    """What is looked for cannot be given."""
+    for options in given:
+        if (value := getattr(options, what.option, None)) is not None:
+            flag = f"--{what.option.replace('_', '-')}"
+            raise InvalidInput(
+                f"max {what.name} looks for {what.option}: leave out {flag}, or ask `tonnage {what.verb}` about it. Got {value:,}."
+            )
+    if what.option == "model" and model is not None:
+        raise InvalidInput(
+            f"max model looks at every model of the catalogue: leave out MODEL. Got {shown(model.name)}."
+        )
+    if what.option != "model" and model is None:
+        raise InvalidInput(f"max {what.name} is of one model: name it, as `tonnage {what.verb}` takes it.")

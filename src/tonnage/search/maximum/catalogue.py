@@ -1,0 +1,139 @@
+"""What every model of the catalogue is asked, to find the largest that is served or trains."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.errors import InvalidInput
+from tonnage.estimate._larger import Machines
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.my_machine import CONTEXT, PRECISIONS
+from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.maximum.case import Case
+from tonnage.search.maximum.serving import ServingCase
+from tonnage.search.maximum.training import TrainingCase
+from tonnage.search.maximum.whats import what_of
+from tonnage.spec import Cluster
+
+MADE_FOR = "models that were made for fewer tokens are left out"
+NARROWER = ("fp8", "awq", "q4_k_m")
+FEWEST_BITS = {True: 4.0, False: 16.0}  # of a parameter of a checkpoint that is quantised, or is not
+NARROWEST_BITS = 1.5  # of files of llama.cpp
+ON_DEVICES = 0.5  # of a model at least: some engines keep the token table in host memory
+FROZEN_BYTES = 0.5  # of a parameter of a base in 4 bits; one that is not quantised takes more
+
+
+class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
+    """With the context that was said, or one that a chat needs."""
+
+    cluster: Cluster
+    options: ServingOptions
+    load: LoadOptions
+    money: BillOptions
+    reserve: int
+
+    def case(self, model: Model) -> tuple[Case, int]:
+        context = self.options.context or CONTEXT
+        if model.context and context > model.context:
+            raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got context {context:,}.")
+        if not any(branch.kind == "decoder" for branch in model.branches):
+            raise InvalidInput(f"{model.name} makes no tokens.")
+        options = replace(self.options, context=None)
+        return ServingCase(
+            what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve
+        ), context
+
+    def is_too_large(self, case: Case, value: int) -> bool:
+        o, model = self.options, case.model
+        if o.weights_on_host or o.layers_on_accelerator or o.expert_layers_on_host:
+            return False
+        bits = PRECISIONS.get(o.weights, NARROWEST_BITS) if o.weights else FEWEST_BITS[bool(model.quantization)]
+        room = self.cluster.accelerator.memory.usable_bytes * self.cluster.size
+        return bool(ON_DEVICES * model.num_parameters() * bits / 8 > room)
+
+    def changed(self, change: dict[str, Any]) -> "ServedCatalogue":
+        machine, options = _changed(self.cluster, self.options, change)
+        return replace(self, cluster=machine, options=options)
+
+    @property
+    def is_quick(self) -> bool:
+        return True
+
+    @property
+    def assumed(self) -> dict[str, str]:
+        return {} if self.options.context else {"context": MADE_FOR}
+
+    def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
+        yield from _larger(self.cluster)
+        if self.options.weights is None:
+            yield from (({"weights": name}, "numerics") for name in NARROWER)
+
+
+class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
+    """With the sequences that were said, or those of `train`."""
+
+    cluster: Cluster
+    options: TrainingOptions
+    run: RunOptions
+    money: BillOptions
+    reserve: int
+
+    def case(self, model: Model) -> tuple[Case, int]:
+        length = self.options.sequence_length or DEFAULT_SEQUENCE_LENGTH
+        if model.context and length > model.context:
+            raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got sequence_length {length:,}.")
+        options = replace(self.options, sequence_length=None)
+        return TrainingCase(
+            what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve
+        ), length
+
+    def is_too_large(self, case: Case, value: int) -> bool:
+        """Weights as they are updated and states of the optimizer, or the base that adapters are beside, kept once by all together."""
+        if any(getattr(self.options, f"offload_{what}") not in (None, "none") for what in ("optimizer", "parameters")):
+            return False
+        plan = case.plan(value)
+        least = (
+            checkpoint_bytes(case.model, plan).value
+            if plan.method == "full"
+            else case.model.num_parameters() * FROZEN_BYTES
+        )
+        return bool(least > self.cluster.accelerator.memory.usable_bytes * self.cluster.size)
+
+    def changed(self, change: dict[str, Any]) -> "TrainedCatalogue":
+        machine, options = _changed(self.cluster, self.options, change)
+        return replace(self, cluster=machine, options=options)
+
+    @property
+    def is_quick(self) -> bool:
+        return False
+
+    @property
+    def assumed(self) -> dict[str, str]:
+        return {} if self.options.sequence_length else {"sequence_length": MADE_FOR}
+
+    def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
+        if self.options.recompute is None:
+            yield {"recompute": "full"}, "nothing"
+        yield from _larger(self.cluster)
+        if self.options.method is None:
+            yield from (({"method": name}, "method") for name in ("lora", "qlora"))
+
+
+def _changed(cluster: Cluster, options: Any, change: dict[str, Any]) -> tuple[Cluster, Any]:
+    machine = cluster_named(change["on"]) if "on" in change else cluster
+    return machine, replace(options, **{name: value for name, value in change.items() if name != "on"})
+
+
+def _larger(cluster: Cluster) -> list[tuple[dict[str, Any], str]]:
+    """The next larger machine of the same kind."""
+    machines = Machines(cluster)
+    return [({"on": machines.of(count).name}, "machine") for count in machines.larger(2)[:1]]

@@ -1,0 +1,176 @@
+"""The largest model of the catalogue that is served, or trains, on a machine."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import TonnageError
+from tonnage.search.maximum.answer import Maximum, flags
+from tonnage.search.maximum.case import Case
+from tonnage.search.maximum.outcome import Limit, Outcome
+from tonnage.search.maximum.search import Found
+from tonnage.search.maximum.whats import What
+from tonnage.units import counted, human
+
+LARGER = 24  # models beyond those that halving looked at
+Models = Sequence[tuple[str, str, Model]]  # (name, id on the Hub, model)
+
+
+class Question(Protocol):
+    """What every model is asked."""
+
+    def case(self, model: Model) -> tuple[Case, int]:
+        """A case of the model, and the value that it is estimated at; TonnageError where the question is none of it."""
+        ...
+
+    def is_too_large(self, case: Case, value: int) -> bool:
+        """Whether its weights alone are more than all accelerators have: then nothing else is estimated."""
+        ...
+
+    def changed(self, change: dict[str, Any]) -> "Question": ...
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether all of the catalogue is estimated in a moment."""
+        ...
+
+    @property
+    def assumed(self) -> dict[str, str]:
+        """Options that nobody said, each with why it is what it is."""
+        ...
+
+    def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
+        """What would let it be a larger one, each with what it changes."""
+        ...
+
+
+class Tried(Struct, frozen=True, kw_only=True, eq=False):
+    """A model that was estimated."""
+
+    name: str
+    model: Model
+    case: Case
+    outcome: Outcome
+
+    @property
+    def parameters(self) -> int:
+        return self.model.num_parameters()
+
+    @property
+    def sized(self) -> Outcome:
+        """Its outcome by its parameters."""
+        return replace(self.outcome, value=self.parameters)
+
+
+class Ranked(Struct, frozen=True, kw_only=True, eq=False):
+    """`largest`: the model with most parameters that fits; `beyond`: the next larger one that does not, or the smallest where none fits.
+    `refused`: models that are larger than the answer and that no estimate takes with these options."""
+
+    largest: Tried | None
+    beyond: Tried | None
+    refused: int = 0
+
+
+def largest_model(models: Models, question: Question) -> Ranked:
+    """From the largest on until one fits, for parameters do not order memory: every larger one was estimated, or its weights alone are too much."""
+    ranked = sorted(models, key=lambda each: (-each[2].num_parameters(), each[0]))
+    refused, last = 0, None
+    for place, (name, _, model) in enumerate(ranked):
+        try:
+            tried = _tried(name, model, question)
+        except TonnageError as error:
+            refused, last = refused + 1, error
+            continue
+        if tried is not None and tried.outcome.fits:
+            return Ranked(largest=tried, beyond=_next(ranked[:place], question), refused=refused)
+    if refused == len(ranked) and last is not None:
+        raise last  # not one can be estimated: the options are why
+    return Ranked(largest=None, beyond=_next(ranked, question), refused=refused)
+
+
+def some_model(models: Models, question: Question) -> Tried | None:
+    """A large one that fits, found by halving and among the next larger ones: it is estimated, but a larger one may fit too."""
+    ranked = sorted(models, key=lambda each: each[2].num_parameters())
+    low, high, found = -1, len(ranked), None
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = _fitting(ranked[middle], question)
+        low, high = (middle, high) if tried else (low, middle)
+        found = tried or found
+    larger = (_fitting(each, question) for each in reversed(ranked[low + 1 : low + 1 + LARGER]))
+    return next((tried for tried in larger if tried), found)
+
+
+def _fitting(named: tuple[str, str, Model], question: Question) -> Tried | None:
+    try:
+        tried = _tried(named[0], named[2], question)
+    except TonnageError:
+        return None
+    return tried if tried is not None and tried.outcome.fits else None
+
+
+def _tried(name: str, model: Model, question: Question, *, whole: bool = False) -> Tried | None:
+    """None where its weights alone are too much, unless `whole` asks for the estimate all the same."""
+    case, value = question.case(model)
+    if not whole and question.is_too_large(case, value):
+        return None
+    outcome = case.ask(value)
+    if outcome.error is not None:
+        raise outcome.error
+    return Tried(name=name, model=model, case=case, outcome=outcome)
+
+
+def _next(larger: Models, question: Question) -> Tried | None:
+    """The last of them that can be estimated."""
+    for name, _, model in reversed(larger):
+        try:
+            return _tried(name, model, question, whole=True)
+        except TonnageError:
+            continue
+    return None
+
+
+def model_maximum(what: What, models: Models, question: Question, *, advise: bool = True) -> Maximum:
+    """The answer, with the estimate of the largest model that fits, or of the smallest where none does."""
+    ranked = largest_model(models, question)
+    shown = ranked.largest or ranked.beyond
+    if shown is None:  # every model fits, or the catalogue is empty
+        raise ValueError("no model of the catalogue was estimated")
+    at, beyond = (tried.sized if tried else None for tried in (ranked.largest, ranked.beyond))
+    skipped = f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with these options, or they were made for fewer tokens."
+    return Maximum(
+        what=what, found=Found(limit=_limit(ranked), at=at, beyond=beyond), answer=shown.case.answer(shown.outcome.value), options={}, assumed=question.assumed,
+        advice=tuple(_raises(models, question, ranked.largest)) if advise and ranked.beyond else (),
+        model=ranked.largest.name if ranked.largest else None, beyond_model=ranked.beyond.name if ranked.beyond else None, warnings=(skipped,) if ranked.refused else (),
+    )  # fmt: skip
+
+
+def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[dict[str, Any]]:
+    least = now.parameters if now else 0
+    for change, kind in question.changes():
+        try:
+            changed = question.changed(change)
+            found = largest_model(models, changed).largest if question.is_quick else some_model(models, changed)
+        except TonnageError:
+            continue
+        if found is not None and found.parameters > least:
+            yield {"change": change, "text": flags(change), "changes": kind, "value": found.parameters, "model": found.name, "options": change,
+                   "needed_bytes": found.outcome.needed, "limit": "memory"}  # fmt: skip
+
+
+def _limit(ranked: Ranked) -> Limit:
+    if ranked.beyond is None:
+        return Limit(by="model", text="it is the largest of the catalogue that can be estimated so")
+    name, found = ranked.beyond.name, ranked.beyond.outcome
+    if found.refused is not None:
+        return Limit(by=found.refused.by, text=f"of {name}, the next larger, {found.refused.text}")
+    which = "the next larger" if ranked.largest else "the smallest that can be estimated"
+    high = (
+        ", at most {} in the error band,".format(human(found.high, "bytes")) if found.high > (found.needed or 0) else ""
+    )
+    where = f" ({at})" if (at := ranked.beyond.case.where(found.value)) else ""
+    return Limit(by="memory", text=f"{name}, {which}, needs {human(found.needed or 0, 'bytes')}{high} of the {human(found.usable, 'bytes')} that are "
+                                   f"usable{where}")  # fmt: skip

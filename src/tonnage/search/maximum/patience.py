@@ -1,0 +1,60 @@
+"""What keeps users from being served that memory would hold: an engine that runs no more at once, and limits on what they wait."""
+
+from tonnage.architectures import Model
+from tonnage.errors import MissingDatum
+from tonnage.estimate._question import Question
+from tonnage.estimate.inference.times import times
+from tonnage.estimate.load_options import LoadOptions, asked, lengths
+from tonnage.estimate.service_level import bound_by
+from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.serving_speed import replica_of
+from tonnage.runtimes import serving_runtime
+from tonnage.search.maximum.outcome import Limit
+from tonnage.spec import Cluster, ServingPlan
+from tonnage.units import counted
+
+WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
+
+
+def too_many(plan: ServingPlan, made: ServingMemory) -> Limit | None:
+    """An engine that deals its cache out lets those wait that it does not run."""
+    if not serving_runtime(plan.engine, plan.engine_version).queues:
+        return None
+    most = made.limits.requests * plan.attention_data_parallel_size
+    if plan.concurrency <= most:
+        return None
+    each = " on each replica" if plan.data_parallel_size > 1 else ""
+    text = f"{plan.engine} runs {counted(most, 'requests')} at once{each} (max_num_seqs); others wait"
+    return Limit(by="engine", text=text)
+
+
+def is_limited(load: LoadOptions) -> bool:
+    """Whether anything was said that a user may not wait for."""
+    return load.ttft is not None or load.tpot is not None or load.request_rate is not None
+
+
+def too_slow(
+    model: Model, cluster: Cluster, plan: ServingPlan, made: ServingMemory, usable: int, options: ServingOptions, load: LoadOptions
+) -> Limit | None:  # fmt: skip
+    """The limit that this load does not keep within, or that it is never answered; MissingDatum where nobody knows the times."""
+    wanted = asked(plan, options, load, lengths(model, options, load), Question())
+    replica = replica_of(model, plan, cluster, made, usable, wanted.load)
+    if not replica.clock.knows_prompts:
+        raise MissingDatum(
+            f"how long prompts take on {cluster.accelerator.name} is not known, so that no limit on it can be kept."
+        )
+    if wanted.limited:
+        late = bound_by(replica, wanted)
+        return (
+            Limit(by="service level", text=f"{WAITS[late]} would be past --{late} {getattr(load, late)}")
+            if late
+            else None
+        )
+    first = times(replica.clock, replica.policy, wanted.load).ttft_seconds
+    grows = first is None or first == float("inf")
+    return (
+        Limit(by="service level", text=f"at --request-rate {load.request_rate:g} the queue grows without end")
+        if grows
+        else None
+    )

@@ -1,0 +1,99 @@
+"""The search of one case: the largest value that fits for sure, the next one that does not, and what stands in between."""
+
+from bisect import bisect_right
+
+from msgspec import Struct
+
+from tonnage.search.maximum.case import Case
+from tonnage.search.maximum.largest import largest
+from tonnage.search.maximum.outcome import Limit, Outcome
+from tonnage.search.maximum.serving import ServingCase
+from tonnage.units import counted, human
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """`at`: the largest value that fits, `beyond`: the next one, None where there is none. `by_memory`: the largest that memory alone would let be,
+    where something else binds; `perhaps`: the largest that is inside the error band."""
+
+    limit: Limit
+    at: Outcome | None = None
+    beyond: Outcome | None = None
+    by_memory: int | None = None
+    perhaps: int | None = None
+
+    @property
+    def value(self) -> int | None:
+        return self.at.value if self.at else None
+
+
+def search(case: Case, *, quick: bool = False) -> Found:
+    """An error of the least value is the user's: no other value would mend it. `quick`: the value and what binds it alone."""
+    values = case.values
+    first = case.ask(values[0])
+    if first.error is not None:
+        raise first.error
+    last = len(values) - 1
+    capped = bisect_right(values, case.cap[0]) - 1 if case.cap else last
+    reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=case.uneven and not quick)
+    if reached is None:
+        perhaps = None if quick else _perhaps(case, first, None, capped)
+        return Found(limit=first.refused or Limit(by="memory", text=_short(case, first)), beyond=first, perhaps=perhaps)
+    place = min(reached, capped) if capped >= 0 else reached
+    if case.ask(values[place]).fits is not True:  # it holds again beyond
+        place = largest(values[: place + 1], lambda value: case.ask(value).surely_over) or 0
+        reached = place
+    beyond = case.ask(values[place + 1]) if place < last else None
+    at = case.ask(values[place])
+    if case.cap and place == capped:
+        over_cap = values[reached] if capped < reached < last else None
+        return Found(limit=case.cap[1], at=at, beyond=beyond, by_memory=over_cap if over_cap != at.value else None)
+    limit = _limit(case, at, beyond)
+    if quick:
+        return Found(limit=limit, at=at, beyond=beyond)
+    return Found(
+        limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=_perhaps(case, at, place, capped)
+    )
+
+
+def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
+    if beyond is None:
+        return Limit(by="nothing", text=f"larger than {at.value:,} was not tried: what is needed does not grow with it")
+    if beyond.refused is not None:
+        return beyond.refused
+    return Limit(by="memory", text=_short(case, beyond))
+
+
+def _short(case: Case, found: Outcome) -> str:
+    """Whose memory is too small for a value, and by how much."""
+    over, usable = human(found.high - found.usable, "bytes"), human(found.usable, "bytes")
+    unit = case.what.unit
+    need = (
+        f"rank {found.value:,} needs"
+        if unit == "rank"
+        else f"{counted(found.value, unit)} {'needs' if found.value == 1 else 'need'}"
+    )
+    band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
+    where = f" ({at})" if (at := case.where(found.value)) else ""
+    return f"{need} {over} more{band} than the {usable} that are usable{where}"
+
+
+def _by_memory(case: Case, limit: Limit) -> int | None:
+    """Where something else binds, what memory alone would let be."""
+    if limit.by == "engine" and isinstance(case, ServingCase):
+        return search(case.running_all(), quick=True).value
+    if limit.by == "service level":
+        place = largest(case.values, lambda value: case.ask(value).memory_over, look_beyond=case.uneven)
+        return None if place in (None, len(case.values) - 1) else case.values[place or 0]
+    return None
+
+
+def _perhaps(case: Case, found: Outcome, place: int | None, capped: int) -> int | None:
+    """The largest value that is not too large for sure; None where no error band is known, or it is none of use."""
+    if found.low == found.high:
+        return None
+    start = place or 0
+    last = largest(case.values[start:], lambda value: case.ask(value).perhaps_over, look_beyond=case.uneven)
+    if last is None:
+        return None
+    last = min(start + last, capped) if capped >= 0 else start + last
+    return case.values[last] if place is None or last > place else None

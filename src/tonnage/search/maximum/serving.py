@@ -1,0 +1,218 @@
+"""The most of a served model: its context, prompts, users, layers on the accelerator, adapters."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model, needs_family
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.errors import InvalidInput, TonnageError
+from tonnage.estimate import answers
+from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._larger import Machines
+from tonnage.estimate._question import Question
+from tonnage.estimate._serving_advice import serving_advice
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
+from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.runtimes import serving_runtime
+from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.patience import is_limited, too_many, too_slow
+from tonnage.search.maximum.whats import What
+from tonnage.spec import Cluster, ServingPlan
+
+LONGEST, MOST = 2**30, 2**24  # tokens; requests, adapters: beyond anything that fits
+UNEVEN = ("context", "input_tokens")  # old engines take smaller passes of long contexts
+LAYERS = ("layers_on_accelerator", "expert_layers_on_host")  # llama.cpp's
+
+
+class ServingCase:
+    """A served model; what was not said is as `serve` has it. `runs_all`: the engine is told to run all users at once."""
+
+    def __init__(self, what: What, model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, money: BillOptions,
+                 reserve_bytes: int, *, runs_all: bool = False):  # fmt: skip
+        if model.family == "tensors":
+            raise needs_family(model, "the memory of serving")
+        self.what, self.model, self.cluster, self.money, self.reserve = what, model, cluster, money, reserve_bytes
+        self.asked, self.runs_all = options, runs_all
+        self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
+        self._check(load)
+        self._engine = self._of_layers(options) if what.option in LAYERS else {}
+        self.options = replace(options, reserve_bytes=reserve_bytes, **self._engine)
+        self.load = self._with_answers(load) if what.option == "input_tokens" else load
+        self._known: dict[int, Outcome] = {}
+
+    def _check(self, load: LoadOptions) -> None:
+        if self.what.option == "expert_layers_on_host" and not expert_counts(self.model):
+            raise InvalidInput(
+                f"max expert-layers is of models with experts, and {self.model.name} has none: max layers is of any."
+            )
+        for name in ("request_rate", "trace") if self.what.option == "concurrency" else ():
+            if getattr(load, name) is not None:
+                raise InvalidInput(
+                    f"max users is of users who wait for their answers, and {name} has requests that come by themselves: leave out {name}."
+                )
+
+    def _with_answers(self, load: LoadOptions) -> LoadOptions:
+        """Answers as long as those of a chat, at most a quarter of the context, where nobody says it."""
+        room = self.options.context or self.model.context or LONGEST
+        return replace(load, output_tokens=load.output_tokens or min(USUAL, max(room // 4, 1)))
+
+    def _of_layers(self, options: ServingOptions) -> dict[str, str]:
+        """llama.cpp, where nobody names an engine and it is not the one that is usual there."""
+        if options.engine is not None:
+            return {}
+        try:
+            usual = serving_plan(self.model, self.cluster, options, Question()).engine
+        except TonnageError:
+            usual = ""
+        return {} if usual == "llama.cpp" else {"engine": "llama.cpp"}
+
+    @cached_property
+    def values(self) -> Sequence[int]:
+        option, count = self.what.option, self.model.num_layers
+        if option == "context":
+            return range((self.load.input_tokens or 1) + (self.load.output_tokens or 1), LONGEST + 1)
+        if option == "layers_on_accelerator":
+            least = serving_plan(self.model, self.cluster, self.options, Question()).pipeline_parallel_size
+            return range(int(least), count + 2)
+        if option == "expert_layers_on_host":
+            return range(count + 1)
+        return range(1, (LONGEST if option == "input_tokens" else MOST) + 1)
+
+    @cached_property
+    def cap(self) -> tuple[int, Limit] | None:
+        option, model = self.what.option, self.model
+        made = Limit(by="model", text=f"{model.name} was made for {model.context or 0:,} tokens")
+        if option == "context":
+            return (model.context, made) if model.context else None
+        if option == "input_tokens":
+            return self._longest_prompt(made)
+        if option == "layers_on_accelerator":
+            return self.values[-1], Limit(by="model", text=f"these are all layers of {model.name}, with its head")
+        if option == "expert_layers_on_host":
+            return self.values[-1], Limit(
+                by="model", text=f"the experts of all layers of {model.name} are on the accelerator"
+            )
+        return None
+
+    def _longest_prompt(self, made: Limit) -> tuple[int, Limit] | None:
+        """What a context leaves beside the answer."""
+        answer, given = self.load.output_tokens or 0, self.options.context
+        room = given or self.model.context
+        if room is None:
+            return None
+        if room <= answer:
+            raise InvalidInput(
+                f"output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}."
+            )
+        text = f"the context is {room:,} tokens, of which the answer takes {answer:,}"
+        return room - answer, Limit(by="options", text=text) if given else made
+
+    def said(self, value: int) -> dict[str, Any]:
+        """Experts are said by the layers that go without; all layers by nothing."""
+        if self.what.option in LAYERS:
+            turned = self.model.num_layers - value if self.what.option == "expert_layers_on_host" else value
+            all_of_them = {"layers_on_accelerator": self.model.num_layers + 1}.get(self.what.option, 0)
+            return {**self._engine, self.what.option: None if turned == all_of_them else turned}
+        if self.runs_all:
+            groups, runs = self._places
+            each = -(-value // groups)
+            return {"max_num_seqs": each, self.what.option: value} if each > runs else {self.what.option: value}
+        return {self.what.option: value}
+
+    @cached_property
+    def _places(self) -> tuple[int, int]:
+        """Groups of ranks that share the users, and how many each runs at once as it is."""
+        plan = serving_plan(self.model, self.cluster, self.options, Question())
+        limits = batch_limits(serving_runtime(plan.engine, plan.engine_version), plan, self.cluster.accelerator)
+        return int(plan.data_parallel_size * plan.attention_data_parallel_size), limits.requests
+
+    def running_all(self) -> "ServingCase":
+        """The same with an engine that is told to run all users at once."""
+        return ServingCase(
+            self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True
+        )
+
+    def _at(self, value: int) -> tuple[ServingOptions, LoadOptions]:
+        if self.what.option == "input_tokens":
+            return self.options, replace(self.load, input_tokens=value)
+        return replace(self.options, **self.said(value)), self.load
+
+    def plan(self, value: int) -> ServingPlan:
+        options, load = self._at(value)
+        context = lengths(self.model, options, load).context
+        return serving_plan(
+            self.model, self.cluster, options if context is None else replace(options, context=context), Question()
+        )
+
+    def ask(self, value: int) -> Outcome:
+        if value not in self._known:
+            self._known[value] = self._asked(value)
+        return self._known[value]
+
+    def _asked(self, value: int) -> Outcome:
+        try:
+            plan = self.plan(value)
+            made = serving_memory(self.model, plan, self.cluster.accelerator)
+            needed = ceil(made.memory.value)
+            # with a limit on the first token it is the wait that counts, not whether all run at once
+            waits = self.what.option == "concurrency" and self.load.ttft is None
+            refused = too_many(plan, made) if waits else None
+            if refused is None and needed <= self.usable and is_limited(self.load):
+                refused = too_slow(self.model, self.cluster, plan, made, self.usable, *self._at(value))
+        except TonnageError as error:
+            return refusal(value, error)
+        return Outcome(value=value, needed=needed, low=needed, high=needed, usable=self.usable, refused=refused)
+
+    @property
+    def uneven(self) -> bool:
+        """Percentiles are simulated, and chance is in them."""
+        return self.what.option in UNEVEN or self.load.percentile not in (None, "mean")
+
+    def where(self, value: int) -> str:
+        made = serving_memory(self.model, self.plan(value), self.cluster.accelerator)
+        stages = len(made.ranks)
+        return f"on pipeline stage {made.fullest.rank} of {stages}" if stages > 1 else ""
+
+    def answer(self, value: int) -> answers.Answer:
+        options, load = self._at(value)
+        return answers.serve(
+            self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve, advise=False
+        )
+
+    def moves(self, value: int) -> list[dict[str, Any]]:
+        options, load = self._at(value)
+        found = self.ask(value)
+        if found.refused is not None and found.refused.by == "service level":
+            return self._faster(options, load)
+        plan = self.plan(value)
+        least = (load.input_tokens or 0) + (load.output_tokens or 0)
+        if self.what.option == "input_tokens":
+            options = replace(options, context=int(plan.context))
+        needed = serving_memory(self.model, plan, self.cluster.accelerator).memory.value
+        return serving_advice(self.model, self.cluster, options, plan, needed, self.usable, least)
+
+    def _faster(self, options: ServingOptions, load: LoadOptions) -> list[dict[str, Any]]:
+        """What an estimate advises where it fits, and more replicas of the same kind."""
+        answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
+        advised = [dict(move) for move in answer.advice]
+        plan = serving_plan(self.model, self.cluster, self.options, Question())
+        for count in Machines(self.cluster).larger(2)[:1]:
+            change = {"on": Machines(self.cluster).of(count).name, "tensor_parallel_size": plan.tensor_parallel_size}
+            text = f"--on {change['on']} --tensor-parallel-size {plan.tensor_parallel_size}"
+            advised.append({"change": change, "text": text, "changes": "machine"})
+        return advised
+
+    def changed(self, change: Mapping[str, Any]) -> "ServingCase":
+        said = {name: value for name, value in change.items() if name != "on"}
+        cluster = cluster_named(change["on"]) if "on" in change else self.cluster
+        return ServingCase(
+            self.what, self.model, cluster, replace(self.asked, **said), self.load, self.money, self.reserve
+        )

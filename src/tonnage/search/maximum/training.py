@@ -1,0 +1,176 @@
+"""The most of a training run: its sequences, micro-batches, adapters, layers that train."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import ceil, lcm
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model, needs_family
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.errors import InvalidInput, TonnageError
+from tonnage.estimate import answers
+from tonnage.estimate._advice import training_advice
+from tonnage.estimate._notes import narrowest
+from tonnage.estimate._question import Question
+from tonnage.estimate.bands import training_band
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.plans import training_plan
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.runtimes import training_runtime
+from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.whats import What
+from tonnage.spec import Cluster, TrainingPlan
+from tonnage.units import counted
+
+LONGEST, MOST = 2**30, 2**20  # tokens; sequences, ranks: beyond anything that fits
+UNEVEN = ("sequence_length", "micro_batch_size")  # what losses in parts cut
+METHODS = {"lora_rank": ("lora", "dora", "qlora"), "trainable_layers": ("freeze",)}  # the first where none is said
+
+
+class TrainingCase:
+    """A training run; what was not said is as `train` has it."""
+
+    def __init__(self, what: What, model: Model, cluster: Cluster, options: TrainingOptions, run: RunOptions, money: BillOptions,
+                 reserve_bytes: int):  # fmt: skip
+        if model.family == "tensors":
+            raise needs_family(model, "the memory of training")
+        self.what, self.model, self.cluster = what, model, cluster
+        self.run, self.money, self.reserve = run, money, reserve_bytes
+        self.usable = cluster.accelerator.memory.usable_bytes - reserve_bytes
+        self.asked, self.options = options, self._with_method(options)
+        self._known: dict[int, Outcome] = {}
+
+    def _with_method(self, options: TrainingOptions) -> TrainingOptions:
+        methods = METHODS.get(self.what.option)
+        if methods is None:
+            return options
+        if options.method is not None and options.method not in methods:
+            raise InvalidInput(
+                f"max {self.what.name} is of method {' or '.join(methods)}. Got method {options.method}."
+            )
+        return replace(options, method=options.method or methods[0])
+
+    @cached_property
+    def values(self) -> Sequence[int]:
+        if self.what.option == "sequence_length":
+            step = self._step()
+            return range(step, LONGEST + 1, step)
+        if self.what.option == "micro_batch_size":
+            return self._batches()
+        if self.what.option == "trainable_layers":
+            return range(1, self.model.num_layers + 1)
+        return range(1, MOST + 1)
+
+    def _step(self) -> int:
+        """Multiples of what cuts a sequence: tensor ranks with sequence parallelism, two pieces for each context rank (torchtitan,
+        distributed/parallel_dims.py: seq_len_divisor; Megatron-core, get_batch_on_this_cp_rank), and a loss in equal parts."""
+        o = self.options
+        context, tensor = o.context_parallel_size or 1, o.tensor_parallel_size or 1
+        chunks = max(training_runtime(o.runtime or "fsdp2").loss_chunks, 1)
+        whole = (1 if o.sequence_parallel is False else tensor) * (2 * context if context > 1 else 1)
+        for step in dict.fromkeys((whole, lcm(whole, context * chunks))):
+            if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):
+                return step
+        return whole
+
+    def _is_plan(self, value: int) -> bool:
+        try:
+            self.plan(value)
+        except TonnageError:
+            return False
+        return True
+
+    def _batches(self) -> Sequence[int]:
+        """Any, or those that divide a global batch that was given among the replicas."""
+        total = self.options.global_batch_size
+        if total is None:
+            return range(1, MOST + 1)
+        plan = self.plan(None if self.options.num_microbatches else 1)
+        if self.options.num_microbatches:
+            raise InvalidInput(
+                f"global_batch_size {total:,} and num_microbatches {self.options.num_microbatches:,} leave one micro-batch, {plan.micro_batch_size:,}: "
+                "leave one of them out."
+            )
+        each = total // plan.data_parallel_size
+        return [size for size in range(1, min(each, MOST) + 1) if each % size == 0]
+
+    @cached_property
+    def cap(self) -> tuple[int, Limit] | None:
+        if self.what.option == "sequence_length":
+            made = self.model.context
+            text = f"{self.model.name} was made for {made or 0:,} tokens" if made else ""
+            return (made, Limit(by="model", text=text)) if made else None
+        if self.what.option == "trainable_layers":
+            count = self.model.num_layers
+            return count, Limit(by="model", text=f"these are all {counted(count, 'layers')} of {self.model.name}")
+        if self.what.option == "lora_rank":
+            side, name = narrowest(self.model, self.plan(1))
+            text = f"{side:,} is the narrower side of {name}, and an update of that matrix has no higher rank"
+            return (side, Limit(by="model", text=text)) if name else None
+        total = self.options.global_batch_size
+        if total is None:
+            return None
+        text = f"the global batch of {counted(total, 'sequences')} gives a replica no more"
+        return self.values[-1], Limit(by="options", text=text)
+
+    def said(self, value: int) -> dict[str, Any]:
+        """With the method, where it is the question's own."""
+        method = {} if self.asked.method == self.options.method else {"method": self.options.method}
+        return {**method, self.what.option: value}
+
+    def plan(self, value: int | None) -> TrainingPlan:
+        """The plan at a value; None: at the default."""
+        options = self.options if value is None else replace(self.options, **self.said(value))
+        return training_plan(self.model, self.cluster, options, Question())
+
+    def ask(self, value: int) -> Outcome:
+        if value not in self._known:
+            self._known[value] = self._asked(value)
+        return self._known[value]
+
+    def _asked(self, value: int) -> Outcome:
+        try:
+            plan = self.plan(value)
+            made = training_memory(self.model, plan, self.cluster)
+            needed = made.memory.value
+        except TonnageError as error:
+            return refusal(value, error)
+        band = training_band(plan, self.cluster)
+        low, high = band.around(needed) if band else (ceil(needed), ceil(needed))
+        return Outcome(value=value, needed=ceil(needed), low=low, high=high, usable=self.usable)
+
+    @property
+    def uneven(self) -> bool:
+        return self.what.option in UNEVEN
+
+    def where(self, value: int) -> str:
+        plan = self.plan(value)
+        fullest = training_memory(self.model, plan, self.cluster).fullest
+        stages = plan.pipeline_parallel_size
+        rank = f", on pipeline stage {fullest.rank} of {stages}" if stages > 1 else ""
+        return f"at the peak: {fullest.peak.name}{rank}"
+
+    def answer(self, value: int) -> answers.Answer:
+        options = replace(self.options, **self.said(value))
+        return answers.train(
+            self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve, advise=False
+        )
+
+    def moves(self, value: int) -> list[dict[str, Any]]:
+        options = replace(self.options, **self.said(value))
+        plan = training_plan(self.model, self.cluster, options, Question())
+        needed = training_memory(self.model, plan, self.cluster).memory.value
+        return training_advice(self.model, self.cluster, options, plan, needed, self.usable)
+
+    def changed(self, change: Mapping[str, Any]) -> "TrainingCase":
+        said = {name: value for name, value in change.items() if name != "on"}
+        if self.what.option == "micro_batch_size" and self.options.num_microbatches is None:
+            said.pop("num_microbatches", None)  # it held the global batch of another micro-batch
+        cluster = cluster_named(change["on"]) if "on" in change else self.cluster
+        return TrainingCase(
+            self.what, self.model, cluster, replace(self.asked, **said), self.run, self.money, self.reserve
+        )
