@@ -7,7 +7,7 @@ from msgspec import Struct
 
 class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     """An offer. `price_per_hour` is of the whole machine, in `currency`; the dollars of an accelerator are null where the price is in another
-    currency and no rate was given. `own`: from a file of the user."""
+    currency and no rate was given. `own`: from a file of the user's own; `origin`: from which file: own, refreshed or shipped."""
 
     provider: str
     instance: str
@@ -24,6 +24,7 @@ class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     age_days: int
     stale: bool
     own: bool
+    origin: Literal["own", "refreshed", "shipped"]
     note: str
 
 
@@ -52,3 +53,34 @@ class PricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     prices: list[PriceRow]
     purchases: list[PurchaseRow]
     warnings: list[str]
+
+
+class RefreshedCloud(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What was read of one cloud's list. Where it was not `read`, `problem` says why and its older prices are as they were. `new`, `moved`
+    and `gone`: offers beside the older file; `kept`: older ones that stay because rows of the new list are `malformed`. `unknown`: names
+    of accelerators that our catalogue does not have, with their rows; `left_out`: why other rows are not read, with their number."""
+
+    cloud: str
+    provider: str
+    source: str
+    as_of: str | None
+    read: bool
+    problem: str | None
+    prices: int
+    accelerators: list[str]
+    new: int
+    moved: int
+    gone: int
+    kept: int
+    malformed: list[str]
+    unknown: dict[str, int]
+    left_out: dict[str, int]
+
+
+class RefreshDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `prices refresh` did. `looked_up`: whether prices are looked up in this file."""
+
+    schema: Literal["tonnage/1"]
+    file: str
+    looked_up: bool
+    clouds: list[RefreshedCloud]
