@@ -39,12 +39,13 @@ PRINTED = {
     ("models", "t5-small"): "ModelDocument", ("models", "--hidden-size", "64", "--num-layers", "2", "--num-attention-heads", "2",
                                                       "--vocab-size", "100"): "ModelDocument",
     ("accelerators",): "AcceleratorsDocument", ("accelerators", "h100"): "AcceleratorDocument", ("accelerators", "h100:1g.10gb"): "AcceleratorDocument",
+    ("prices", "--api", "gpt-oss-120b", "--input", "500", "--output", "200"): "ApiPricesDocument",
     ("prices",): "PricesDocument", ("prices", "h100"): "PricesDocument", ("accelerators", "dgx-h100"): "NodeDocument", ("accelerators", "tpu-v4"): "AcceleratorDocument",
     ("trace", "e5"): "TraceDocument", ("trace", "e5", "--capacity", "100MiB"): "TraceDocument",
     ("validate", "validation/params.yaml"): "ValidationDocument",
     ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip
-WITH_TORCH = ("MeasureDocument",)  # tests/trace/test_measure.py
+ELSEWHERE = ("MeasureDocument", "RefreshDocument")  # tests/trace/test_measure.py, tests/test_prices_refresh.py
 
 
 def _described_by(definition):
@@ -64,7 +65,7 @@ def test_what_a_verb_prints_is_described_by_its_own_definition(arguments, capsys
 
 def test_every_verb_and_every_definition_of_a_document_is_tried():
     assert {arguments[0] for arguments in PRINTED} == set(VERBS)
-    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *WITH_TORCH}} == {
+    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *ELSEWHERE}} == {
         entry["$ref"] for entry in json_schema()["anyOf"]
     }
 

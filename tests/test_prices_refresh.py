@@ -95,7 +95,7 @@ def of(provider, **which):
 def test_a_row_becomes_an_on_demand_and_a_spot_price_with_its_region_source_and_day(config, lists, refresh):
     path = lists("aws", AWS + aws(price="55.04", spot="21.5"))
     status, document, _ = refresh()
-    jsonschema.validate(document, json_schema())
+    jsonschema.validate(document, {"$ref": "#/$defs/RefreshDocument", "$defs": json_schema()["$defs"]})
     assert status == 0 and report(document)["prices"] == 2
     found = of("AWS", accelerator="H100-SXM-80GB", as_of="2026-11-20")
     assert {(row.kind, row.usd_per_hour, row.accelerators, row.region) for row in found} == {

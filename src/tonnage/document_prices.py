@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tonnage.document_serving import HostedOffer
+
 
 class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     """An offer. `price_per_hour` is of the whole machine, in `currency`; the dollars of an accelerator are null where the price is in another
@@ -84,3 +86,24 @@ class RefreshDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     file: str
     looked_up: bool
     clouds: list[RefreshedCloud]
+
+
+class HostedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The requests whose price is asked for."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    requests_per_day: int | None
+
+
+class ApiPricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `prices --api` answers: prices by the token, with `request` also what such requests cost. `model`: null of all models."""
+
+    schema: Literal["tonnage/1"]
+    as_of: str
+    stale_after_days: int
+    model: str | None
+    request: HostedRequest | None
+    prices: list[HostedOffer]
+    warnings: list[str]

@@ -233,8 +233,4 @@ def _check_row(row: Price | Purchase, where: str) -> None:
         raise InvalidInput(f"{where}: accelerators must be at least 1. Got {shown(row.accelerators)}.")
     if not row.source.strip():
         raise InvalidInput(f"{where}: source is empty.")
-    _checks.date(row.as_of, f"{where}: as_of")
-    try:
-        date.fromisoformat(row.as_of)
-    except ValueError:
-        raise InvalidInput(f"{where}: as_of must be a day of the calendar. Got {shown(row.as_of)}.") from None
+    _checks.calendar_day(row.as_of, f"{where}: as_of")

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import refreshed, skypilot
 from tonnage.cli import _options as o
+from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
@@ -30,14 +31,6 @@ def clouds(text: str, what: str) -> tuple[str, ...]:
     for cloud in found:
         skypilot.provider(cloud)
     return found
-
-
-def day(text: str, what: str) -> date:
-    """A day of the calendar, as 2026-11-22."""
-    try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
-        raise InvalidInput(f"{what} must be a date such as 2026-11-22. Got {shown(text)}.") from None
 
 
 OPTIONS = (

@@ -10,24 +10,18 @@ from typing import Any
 from tonnage.catalogue.offers import bought, in_usd, offers, parse_rates
 from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
 from tonnage.cli import _options as o
+from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, shown
 
-HELP = "what machines cost, rented by the hour or bought, each price with its source and date; older than 90 days are marked"
+HELP = "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its source and date; older than 90 days are marked"
 
 
 def mode(words: Sequence[str]) -> ModuleType | None:
-    """The module of what is asked, if it is not the list: `refresh` reads a new one."""
-    return import_module("tonnage.cli._prices_refresh") if "refresh" in words[:1] else None
-
-
-def day(text: str, what: str) -> date:
-    """A day of the calendar, as 2026-11-22."""
-    try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
-        raise InvalidInput(f"{what} must be a date such as 2026-11-22. Got {shown(text)}.") from None
+    """The module of what is asked, if it is not the list: `refresh` reads a new one, --api lists prices by the token."""
+    if "refresh" in words[:1]:
+        return import_module("tonnage.cli._prices_refresh")
+    return import_module("tonnage.cli._prices_api") if "--api" in words else None
 
 
 OPTIONS = (

@@ -154,6 +154,8 @@ def _terms(figures: Mapping[str, Any]) -> Iterator[Term]:
     for value in figures.values():
         if isinstance(value, Mapping):
             yield from _terms(value)
+        elif isinstance(value, tuple | list):
+            yield from _terms({str(i): each for i, each in enumerate(value)})
         elif isinstance(value, Term):
             yield value
 
@@ -163,4 +165,6 @@ def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
         return value.document(figure)
     if isinstance(value, Mapping):
         return {name: _shown(each, figure) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_shown(each, figure) for each in value]
     return figure(value) if isinstance(value, Term) else value
