@@ -42,6 +42,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     host: HostMemory | None = None
     serving: Mapping[str, Any] = {}
     advice: tuple[Mapping[str, Any], ...] = ()
+    nearest_miss: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     unknown: str = ""
     band: tuple[int, int] | None = None
@@ -145,6 +146,8 @@ class Answer(Struct, frozen=True, kw_only=True):
         if self.serving:
             document["serving"] = {name: _shown(value, figure) for name, value in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
+        if self.nearest_miss is not None:
+            document["nearest_miss"] = dict(self.nearest_miss)
         document["warnings"] = list(self.warnings)
         return document
 

@@ -146,6 +146,19 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
     return money.usd_per_accelerator(cluster, found, rates)
 
 
+def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float | None]:
+    """What clusters cost an hour, each asked for once; None where no price is known. `price`: USD per accelerator-hour, where the user gave one."""
+    known: dict[str, float | None] = {}
+
+    def of(cluster: Cluster) -> float | None:
+        if cluster.name not in known:
+            each = usd_per_hour(cluster, options) if price is None else price
+            known[cluster.name] = None if each is None else each * cluster.size
+        return known[cluster.name]
+
+    return of
+
+
 def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:
     """The price that the options leave as the best."""
     kind = options.price_kind or "on-demand"

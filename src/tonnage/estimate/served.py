@@ -8,6 +8,7 @@ from tonnage.architectures import Model
 from tonnage.estimate._launch import launch_command
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_notes import warn_of_context
+from tonnage.estimate._serving_pace import mean_lengths
 from tonnage.estimate._timed import today
 from tonnage.estimate.bill import Bill, BillOptions
 from tonnage.estimate.hosted import beside_hosted
@@ -83,8 +84,7 @@ def _is_said(load: LoadOptions, question: Question) -> bool:
 def _beside_hosted(model: Model, figures: dict[str, Any], bill: Bill, wanted: Asked) -> dict[str, Any] | None:
     """What the load that was asked about costs at those who host the model."""
     load = wanted.load
-    mean = 1 - load.spread / 2  # of lengths that are uniform from (1 - spread) to 1
-    prompt, answer = load.input_tokens * mean, load.output_tokens * mean
+    prompt, answer = mean_lengths(load)
     return beside_hosted(
         model.name,
         bill.cost,
