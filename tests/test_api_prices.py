@@ -248,7 +248,10 @@ def test_lengths_that_vary_cost_their_mean(config, capsys):
         )
         for more in ((), ("--spread", "0.5"))
     )
-    assert spread["request"]["value"] == pytest.approx(0.75 * even["request"]["value"])
+    assert even["request"]["value"] == pytest.approx((1000 * 1 + 500 * 4) / 1e6)
+    assert spread["request"]["value"] == pytest.approx(
+        (750 * 1 + (1 + 499 * 0.75) * 4) / 1e6
+    )  # an answer has a first token
 
 
 def test_nothing_is_compared_without_a_load_without_a_price_or_of_a_model_that_nobody_hosts(config, capsys):

@@ -249,11 +249,11 @@ def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:
         (run.ask({"micro_batch_size": size}) for size in larger),
     )
     now = seconds_of(run.model, plan, run.cluster)
-    costs = paid(_pace(now, plan), lambda: run.rent(run.cluster))
     for fitting in (policies, [settled for settled in reversed(list(batches)) if settled]):
         # a larger micro-batch leaves fewer of them, and a pipeline stands empty for longer
         found = fitting[0] if fitting and now is None else _fastest(fitting, (now or inf) / plan.global_batch_size)
         if found:
+            costs = paid(_pace(now, plan), lambda: run.rent(run.cluster))
             yield move_of(found, found.changes, needed, usable, now=costs)
 
 

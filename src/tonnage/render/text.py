@@ -285,9 +285,13 @@ def _advice(move: Mapping[str, Any]) -> str:
 
 
 def _paid(move: Mapping[str, Any]) -> str:
-    """Money of a million tokens, and how much more or less of time and money a token takes."""
+    """Money of a million tokens, and how much more or less of it, and of time, a token takes: of time where that is not the same."""
     usd, time, money = (move.get(name) for name in ("usd_per_million_tokens", "time_change", "usd_change"))
-    of_time = "" if time is None else f", {_percent(time)} time a token"
+    of_time = (
+        ""
+        if time is None or (money is not None and _percent(money) == _percent(time))
+        else f", {_percent(time)} time a token"
+    )
     if usd is None:
         return of_time
     return f"{of_time}, {human(usd, 'USD')} a million tokens{'' if money is None else f' ({_percent(money)})'}"
