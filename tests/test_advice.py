@@ -245,10 +245,15 @@ def test_the_text_says_what_a_move_changes(capsys):
 
 
 def test_the_text_says_the_time_and_the_money_of_a_move_beside_those_of_the_run_as_it_was_asked_about(capsys):
-    main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--seq", "64k", "--price-per-accelerator-hour", "2"])
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  --recompute full"))
+    def line(begins, *words):
+        main(["train", *words])
+        return next(line for line in capsys.readouterr().out.splitlines() if line.startswith(begins))
+
+    slower = line("  --recompute full", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--seq", "64k")
+    assert re.search(r", a step takes \d+\.\d+ s, \d\.\d+ USD a million tokens \(\+\d+ %\): fits$", slower)
+    wider = line("  --on ", "mixtral-8x7b", "--on", "8xH100-SXM-80GB")
     assert re.search(
-        r", a step takes \d+\.\d+ s, \+\d+ % time a token, \d\.\d+ USD a million tokens \(\+\d+ %\): fits$", line
+        r" s, -\d+ % time a token, \d\.\d+ USD a million tokens \(\+\d+ %\): fits \(changes the workload\)$", wider
     )
 
 

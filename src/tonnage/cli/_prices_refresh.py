@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         made, report = _one(source, made, given.get("as_of"))
         reports.append(report)
     if not any(report["read"] for report in reports):
-        said = " ".join(report["problem"] for report in reports)
+        said = " ".join(dict.fromkeys(report["problem"] for report in reports))
         raise InvalidInput(f"nothing was read, and {at} is as it was. {said}")
     refreshed.save(made, at)
     looked_up = at.resolve() == refreshed.path().resolve()
