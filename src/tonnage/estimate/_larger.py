@@ -12,7 +12,7 @@ from tonnage.estimate._machine import is_slice
 from tonnage.spec import Cluster
 
 USUAL = "H100-SXM-80GB"  # what a run is said to fit on where its own accelerators have no larger machine
-COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 ALONE = frozenset({"apple", "cpu"})
 
 
