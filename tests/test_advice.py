@@ -49,6 +49,8 @@ SERVE = [
     "deepseek-v3 --on 8xH100-SXM-80GB --context 32k", "llama-3.1-405b --on 2xrtx-4090 --context 4k", "mixtral-8x7b --on 2xA100-SXM-80GB --context 32k --concurrency 64",
     "llama-3.1-8b --on 4xrtx-4090 --tp 1 --context 900 --concurrency 900", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16",
     "qwen3-32b --on Apple-M3-Max-64GB --context 32k", "llama-3.1-8b --on rtx-4090 --batched-tokens 65536 --context 16k",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --users 16 --input 500 --output 200", "llama-3.1-70b --on H100-SXM-80GB --rate 2 --input 500 --output 200",
+    "llama-3.1-8b --on rtx-4090 --users 40 --input 3000 --output 1000 --price-per-accelerator-hour 0.4",
 ]  # fmt: skip
 EVERY = [("train", line) for line in TRAIN] + [("serve", line) for line in SERVE]
 
@@ -260,6 +262,16 @@ def test_the_text_says_the_time_and_the_money_of_a_move_beside_those_of_the_run_
 def test_without_a_price_moves_have_times_and_no_money(ask):
     for move in ask("train", "llama-3.1-8b --on mi50-32gb --seq 512 --precision fp32")["advice"]:
         assert move["usd_per_million_tokens"] is None is move["usd_change"]
+
+
+def test_a_move_of_serving_says_how_fast_it_answers(ask):
+    line = "llama-3.1-8b --on rtx-4090 --users 40 --input 3000 --output 1000"
+    moves = ask("serve", line)["advice"]
+    assert moves
+    for move in moves:
+        after = ask("serve", line, *move["text"].split())["serving"]
+        for name in ("ttft_seconds", "tpot_seconds", "tokens_per_second"):
+            assert move[name] == pytest.approx(after[name]["value"]), move["text"]
 
 
 def test_of_moves_that_change_alike_the_one_that_costs_least_comes_first(ask):

@@ -44,7 +44,8 @@ class Settled(Struct, frozen=True, eq=False):
     """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well.
 
     `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, `pace`: tokens a
-    second of all machines then, `rent`: USD that they cost an hour; each asked of moves that fit. `sequences`: of a step then.
+    second of all machines then, `rent`: USD that they cost an hour, `times`: other figures of the move by their names in the document; each
+    asked of moves that fit. `sequences`: of a step then.
     """
 
     change: dict[str, Any]
@@ -55,6 +56,7 @@ class Settled(Struct, frozen=True, eq=False):
     sequences: int = 1
     pace: Callable[[], float | None] | None = None
     rent: Callable[[], float | None] | None = None
+    times: Callable[[], dict[str, float]] | None = None
 
     @property
     def most(self) -> int:
@@ -126,6 +128,8 @@ def move_of(
     }
     if settled.seconds is not None:
         made["step_seconds"] = settled.seconds()
+    if settled.times is not None:
+        made |= settled.times()
     return made if settled.pace is None else {**made, **changed(cost or settled.paid, now or Paid())}
 
 

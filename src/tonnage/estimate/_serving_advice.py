@@ -16,7 +16,7 @@ from tonnage.estimate._larger import Machines, doublings, elsewhere
 from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, best_moves, ordered, paid
 from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
-from tonnage.estimate._serving_pace import pace_of
+from tonnage.estimate._serving_pace import Pace, pace_of
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
@@ -87,20 +87,19 @@ class _Replicas:
             return None
         options = replace(self.options, **said)
         said |= {} if on is None else {"on": cluster.name}
+        pace = cache(lambda: self._pace(cluster, options, plan, made))
         return Settled(
-            ordered(said, ServingOptions), ceil(made.memory.value), pace=cache(lambda: self._pace(cluster, options, plan, made)),
-            rent=lambda: self.case.rent(cluster),
+            ordered(said, ServingOptions), ceil(made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
+            rent=lambda: self.case.rent(cluster), times=lambda: found.figures if (found := pace()) else {},
         )  # fmt: skip
 
-    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory) -> float | None:
-        """Tokens of prompts and answers a second; None where nobody can say."""
+    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory) -> Pace | None:
+        """What it then answers; None where nobody can say."""
+        case = self.case
         try:
-            found = pace_of(
-                self.model, cluster, options, plan, made, self.case.usable, self.case.load, self.case.wanted
-            )
+            return pace_of(self.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
         except TonnageError:
             return None
-        return found.everything if found else None
 
     def fits_on(self, machine: Cluster, reserve: int) -> bool:
         """Whether the replicas as they were asked about fit on other accelerators."""

@@ -86,5 +86,4 @@ def _estimated(case: Case, change: dict[str, Any]) -> dict[str, Any] | None:
     kind: Any = "numerics" if any(name in NUMERICS for name in change) else "nothing"
     asked_about = paid(case.speed.all_tokens_per_second, lambda: case.an_hour)
     move = move_of(settled, kind, ceil(case.made.memory.value), case.usable, now=asked_about)
-    first = {} if found.ttft_seconds in (None, float("inf")) else {"ttft_seconds": found.ttft_seconds}
-    return move | first | {"tpot_seconds": found.tpot_seconds, "tokens_per_second": rate}
+    return move | pace.figures

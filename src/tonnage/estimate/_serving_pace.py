@@ -15,11 +15,12 @@ from tonnage.spec import Cluster, Load, ServingPlan
 
 
 class Pace(Struct, frozen=True, eq=False):
-    """`found`: times of one replica; `busy`: of so many."""
+    """`found`: times of one replica; `busy`: of so many. `knows_prompts`: whether prompts have a time: without it there is no rate of all tokens."""
 
     found: ServingTimes
     load: Load
     busy: int
+    knows_prompts: bool
 
     @property
     def answers(self) -> float:
@@ -27,8 +28,16 @@ class Pace(Struct, frozen=True, eq=False):
         return self.found.output_tokens_per_second * self.busy
 
     @property
-    def everything(self) -> float:
-        """Tokens of prompts and answers a second."""
+    def figures(self) -> dict[str, float]:
+        """What a move shows of it; the first token where it has a mean time."""
+        first = {} if self.found.ttft_seconds in (None, float("inf")) else {"ttft_seconds": self.found.ttft_seconds}
+        return first | {"tpot_seconds": self.found.tpot_seconds, "tokens_per_second": self.answers}
+
+    @property
+    def everything(self) -> float | None:
+        """Tokens of prompts and answers a second; None where prompts have no time."""
+        if not self.knows_prompts:
+            return None
         prompt, answer = mean_lengths(self.load)
         rate = self.found.requests_per_second * self.busy
         return float(h.all_tokens_per_second.evaluate(X=rate, s=prompt, O=answer))
@@ -49,4 +58,4 @@ def pace_of(
     replica = replica_of(model, plan, cluster, made, usable, this.load)
     if replica.pool is not None and replica.pool < this.load.input_tokens + this.load.output_tokens:
         return None
-    return Pace(times(replica.clock, replica.policy, this.load), this.load, this.busy)
+    return Pace(times(replica.clock, replica.policy, this.load), this.load, this.busy, replica.clock.knows_prompts)
