@@ -27,7 +27,7 @@ from tonnage.search.maximum.whats import WHATS
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "formulas.md"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
-ASKS = "# asks the Hub"  # after a command that no test runs
+ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
 NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
 TABLES = {
     "model": MODEL_OPTIONS,

@@ -1,12 +1,13 @@
 """Advice can be followed to the letter: a move's flags, added to one's own command line, give exactly the move's figure."""
 
 import json
+import re
 
 import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.estimate._moves import ORDER, Ladder, Settled, best_moves
+from tonnage.estimate._moves import ORDER, Ladder, Paid, Settled, best_moves
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 
@@ -48,12 +49,10 @@ SERVE = [
     "deepseek-v3 --on 8xH100-SXM-80GB --context 32k", "llama-3.1-405b --on 2xrtx-4090 --context 4k", "mixtral-8x7b --on 2xA100-SXM-80GB --context 32k --concurrency 64",
     "llama-3.1-8b --on 4xrtx-4090 --tp 1 --context 900 --concurrency 900", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16",
     "qwen3-32b --on Apple-M3-Max-64GB --context 32k", "llama-3.1-8b --on rtx-4090 --batched-tokens 65536 --context 16k",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --users 16 --input 500 --output 200", "llama-3.1-70b --on H100-SXM-80GB --rate 2 --input 500 --output 200",
+    "llama-3.1-8b --on rtx-4090 --users 40 --input 3000 --output 1000 --price-per-accelerator-hour 0.4",
 ]  # fmt: skip
 EVERY = [("train", line) for line in TRAIN] + [("serve", line) for line in SERVE]
-
-
-# Slices and Apple's chips do not come by the dozen, and the model is far too large for one.
-HOPELESS = ("llama-3.1-8b --on H100-SXM-80GB:3g.40gb", "llama-3.1-8b --on Apple-M3-Max-64GB")
 
 
 @pytest.fixture
@@ -70,8 +69,8 @@ def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb
     before = ask(verb, line)
     said = [move["changes"] for move in before["advice"]]
     assert said == sorted(said, key=ORDER.index), "what changes less comes first"
-    fitting = [move["fits"] for move in before["advice"]]
-    assert any(fitting) or line in HOPELESS if not before["verdict"]["fits"] else all(fitting)
+    assert all(move["fits"] for move in before["advice"])
+    assert "nearest_miss" not in before and (before["advice"] or before["verdict"]["fits"])
     for move in before["advice"]:
         after = ask(verb, line, *move["text"].split())
         assert after["verdict"]["needed_bytes"] == move["needed_bytes"], move["text"]
@@ -79,6 +78,38 @@ def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb
         assert before["verdict"]["needed_bytes"] - move["needed_bytes"] == move["freed_bytes"]
         _says_what_it_moves(verb, move, before["question"], after["question"])
         assert move["changes"] == _changed(move, before["question"], after["question"]), move["text"]
+        _says_what_it_costs(verb, move, before, after)
+
+
+def _says_what_it_costs(verb, move, before, after):
+    """USD of a million tokens as the answer to the changed question has them, and beside those of the run as it was asked about."""
+    then, now = _usd(verb, after), _usd(verb, before)
+    assert move["usd_per_million_tokens"] == (None if then is None else pytest.approx(then)), move["text"]
+    if then is not None and now is not None:
+        assert move["usd_change"] == pytest.approx(then / now - 1, abs=1e-9)
+    then, now = _pace(verb, after), _pace(verb, before)
+    if then and now:
+        assert move["time_change"] == pytest.approx(now / then - 1, abs=1e-9)
+
+
+def _usd(verb, document):
+    if verb == "serve":
+        found = document["serving"].get("cost_per_million_tokens")
+        return found and found["value"]
+    if not document.get("cost"):
+        return None
+    return document["cost"]["value"] / _tokens(document) * 1e6
+
+
+def _pace(verb, document):
+    if verb == "serve":
+        found = document["serving"].get("total_tokens_per_second")
+        return found and found["value"]
+    return _tokens(document) / document["step_time"]["value"] if "step_time" in document else None
+
+
+def _tokens(document):
+    return document["question"]["global_batch_size"]["value"] * document["question"]["sequence_length"]["value"]
 
 
 def _says_what_it_moves(verb, move, before, after):
@@ -120,7 +151,7 @@ def test_the_smallest_count_of_nodes_that_fits_is_proposed():
     assert fits(nodes) and not fits(nodes - 1)
 
 
-def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerators():
+def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerators_or_else_less_money():
     def machine(**question):
         return next(move["change"] for move in tonnage.serve(**question).advice if "on" in move["change"])
 
@@ -128,7 +159,7 @@ def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerato
         "on": "8xA100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 1
     }  # fmt: skip
     assert machine(model="llama-3.1-8b", on="rtx-4090", context=4096, concurrency=20) == {
-        "on": "2xRTX-4090", "tensor_parallel_size": 1
+        "on": "2xRTX-4090", "tensor_parallel_size": 2, "pipeline_parallel_size": 1
     }  # fmt: skip
 
 
@@ -146,7 +177,7 @@ def test_what_would_just_fit_is_proposed_for_serving():
 
 
 def test_a_global_batch_is_held_and_what_the_user_said_of_experts_is_kept(ask):
-    line = "mixtral-8x7b --on 8xH100-SXM-80GB --tp 2 --etp 1 --dp 4 --num-microbatches 2"
+    line = "mixtral-8x7b --on 4x8xH100-SXM-80GB --tp 2 --etp 1 --dp 16 --num-microbatches 2 --seq 32k"
     before = ask("train", line)
     moves = [
         move for move in before["advice"] if "context_parallel_size" in move["change"] and "on" not in move["change"]
@@ -154,9 +185,9 @@ def test_a_global_batch_is_held_and_what_the_user_said_of_experts_is_kept(ask):
     assert moves
     for move in moves:
         after = ask("train", line, *move["text"].split())["question"]
-        assert after["global_batch_size"]["value"] == before["question"]["global_batch_size"]["value"] == 8
+        assert after["global_batch_size"]["value"] == before["question"]["global_batch_size"]["value"] == 32
         assert after["expert_tensor_parallel_size"]["value"] == 1
-        assert move["change"]["data_parallel_size"] == 4 // move["change"]["context_parallel_size"]
+        assert move["change"]["data_parallel_size"] == 16 // move["change"]["context_parallel_size"]
 
 
 def test_moves_together_change_no_numerics_where_that_is_enough(ask):
@@ -209,10 +240,88 @@ def test_of_larger_micro_batches_the_fastest_is_offered(ask):
 
 
 def test_the_text_says_what_a_move_changes(capsys):
-    main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB"])
+    main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB", "--tp", "4"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  --")]
     assert any("--precision bf16" in line and line.endswith("(changes the numerics)") for line in lines)
-    assert any(line.startswith("  --recompute full  ") and "changes" not in line for line in lines)
+    assert any(line.startswith("  --offload-optimizer cpu ") and "changes" not in line for line in lines)
+
+
+def test_the_text_says_the_time_and_the_money_of_a_move_beside_those_of_the_run_as_it_was_asked_about(capsys):
+    def line(begins, *words):
+        main(["train", *words])
+        return next(line for line in capsys.readouterr().out.splitlines() if line.startswith(begins))
+
+    slower = line("  --recompute full", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--seq", "64k")
+    assert re.search(r", a step takes \d+\.\d+ s, \d\.\d+ USD a million tokens \(\+\d+ %\): fits$", slower)
+    wider = line("  --on ", "mixtral-8x7b", "--on", "8xH100-SXM-80GB")
+    assert re.search(
+        r" s, -\d+ % time a token, \d\.\d+ USD a million tokens \(\+\d+ %\): fits \(changes the workload\)$", wider
+    )
+
+
+def test_without_a_price_moves_have_times_and_no_money(ask):
+    for move in ask("train", "llama-3.1-8b --on mi50-32gb --seq 512 --precision fp32")["advice"]:
+        assert move["usd_per_million_tokens"] is None is move["usd_change"]
+
+
+def test_a_move_of_serving_says_how_fast_it_answers(ask):
+    line = "llama-3.1-8b --on rtx-4090 --users 40 --input 3000 --output 1000"
+    moves = ask("serve", line)["advice"]
+    assert moves
+    for move in moves:
+        after = ask("serve", line, *move["text"].split())["serving"]
+        for name in ("ttft_seconds", "tpot_seconds", "tokens_per_second"):
+            assert move[name] == pytest.approx(after[name]["value"]), move["text"]
+
+
+def test_of_moves_that_change_alike_the_one_that_costs_least_comes_first(ask):
+    advice = ask(
+        "train",
+        "mixtral-8x7b --on 2x8xH100-SXM-80GB --tp 2 --etp 1 --dp 8 --num-microbatches 2 --seq 64k --recompute full",
+    )["advice"]
+    prices = [move["usd_per_million_tokens"] for move in advice if move["changes"] == "nothing"]
+    known = [price for price in prices if price is not None]
+    assert len(known) >= 3 and prices == [*sorted(known), *[None] * (len(prices) - len(known))]
+
+
+CLUSTERS = (
+    "rtx-4090",
+    "2xA100-SXM-80GB",
+    "8xH100-SXM-80GB",
+    "8xV100-SXM2-32GB",
+    "8xMI300X",
+    "2x8xH100-SXM-80GB",
+    "H100-SXM-80GB:3g.40gb",
+)
+
+
+def test_changing_the_cluster_changes_the_advice(ask):
+    """Nothing is canned: of clusters on which it does not fit no two are told the same, and on one that is large enough it fits."""
+    advice = {on: ask("train", f"llama-3.1-8b --on {on} --seq 32k --mbs 2") for on in CLUSTERS}
+    told = [tuple(move["text"] for move in each["advice"]) for each in advice.values() if not each["verdict"]["fits"]]
+    assert len(told) >= 5 and len(set(told)) == len(told)
+    assert advice["8xMI300X"]["advice"] != advice["8xH100-SXM-80GB"]["advice"]
+
+
+def test_where_no_change_fits_the_nearest_is_said_with_the_bytes_that_are_still_missing(ask, capsys):
+    answer = ask("train", "llama-3.1-405b --on H100-SXM-80GB:3g.40gb")
+    near = answer["nearest_miss"]
+    assert answer["advice"] == []
+    after = ask("train", "llama-3.1-405b --on H100-SXM-80GB:3g.40gb", *near["text"].split())["verdict"]
+    assert after["needed_bytes"] == near["needed_bytes"]
+    high = max(after["needed_bytes"], *(after["band"] or ()))
+    assert near["missing_bytes"] == pytest.approx(high - after["usable_bytes"], abs=1) and near["missing_bytes"] > 0
+    main(["train", "llama-3.1-405b", "--on", "H100-SXM-80GB:3g.40gb"])
+    out = capsys.readouterr().out
+    assert f"no change fits: the nearest, {near['text']}, still misses " in out and "next moves" not in out
+
+
+def test_where_no_change_fits_the_smallest_machine_on_which_it_does_is_named(ask):
+    line = "llama-3.1-70b --on Apple-M3-16GB --context 4k --engine llama.cpp --weights bf16"
+    near = ask("serve", line)["nearest_miss"]
+    assert near["smallest_machine"] == "Apple-M2-Ultra-192GB"
+    assert ask("serve", line.replace("Apple-M3-16GB", near["smallest_machine"]))["verdict"]["fits"]
+    assert not ask("serve", line.replace("Apple-M3-16GB", "Apple-M4-Max-128GB"))["verdict"]["fits"]
 
 
 # ---- the search itself, on made-up ladders: each step frees a number of bytes, and steps add up ----
@@ -230,7 +339,7 @@ def free(needed, usable, names, refused=()):
             return None
         return Settled(change, needed - sum(SIZES[name][step] for name, step in change.items()))
 
-    return [(move["change"], move["fits"]) for move in best_moves(ladders, settle, needed, usable)]
+    return [(move["change"], move["fits"]) for move in best_moves(ladders, settle, needed, usable).moves]
 
 
 def test_of_each_ladder_the_mildest_step_that_fits_is_proposed():
@@ -264,7 +373,38 @@ def test_a_long_ladder_whose_end_is_no_plan_is_still_searched():
     def settle(change):
         return None if change["m"] > 40 else Settled(change, 100 - change["m"])
 
-    assert [move["change"] for move in best_moves([ladder], settle, 100, 80)] == [{"m": 20}]
+    assert [move["change"] for move in best_moves([ladder], settle, 100, 80).moves] == [{"m": 20}]
+
+
+def test_only_what_fits_is_proposed_and_else_the_nearest_of_all_that_was_tried_is_named():
+    ladders = [Ladder(({"a": 0}, {"a": 1})), Ladder(({"b": 0}, {"b": 1}))]
+    sizes = {"a": (10, 20), "b": (15, 30)}
+
+    def settle(change):
+        return Settled(change, 100 - sum(sizes[name][step] for name, step in change.items()))
+
+    assert (
+        best_moves(ladders, settle, 100, 70).moves
+        == [move for move in best_moves(ladders, settle, 100, 70).moves if move["fits"]]
+        != []
+    )
+    none = best_moves(ladders, settle, 100, 40)
+    assert none.moves == [] and none.nearest["change"] == {"a": 1, "b": 1} and none.nearest["missing_bytes"] == 10
+    assert best_moves([Ladder(({"a": 0},))], lambda change: Settled(change, 120), 100, 40).nearest is None
+
+
+def test_of_two_moves_that_change_nothing_the_cheaper_is_proposed_first_and_an_unknown_price_last():
+    ladders = [Ladder(({name: 0},)) for name in "abc"]
+    paces = {"a": None, "b": 50.0, "c": 80.0}
+
+    def settle(change):
+        (name,) = change
+        return Settled(change, 10, pace=lambda: paces[name], rent=lambda: 3.6)
+
+    found = best_moves(ladders, settle, 100, 50, now=Paid(40.0, 25.0)).moves
+    assert [next(iter(move["change"])) for move in found] == ["c", "b", "a"]
+    assert found[0]["usd_per_million_tokens"] == pytest.approx(12.5) and found[0]["usd_change"] == pytest.approx(-0.5)
+    assert found[0]["time_change"] == pytest.approx(-0.5) and found[2]["time_change"] is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.catalogue import accelerators, grids, models, nodes, prices
+from tonnage.catalogue import accelerators, api_prices, grids, models, nodes, prices, skypilot
 from tonnage.catalogue._links import LinkForm
 from tonnage.cli import main
 from tonnage.errors import InvalidInput
@@ -16,7 +16,7 @@ TEXT = GUIDE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 FORMS = [
     accelerators.AcceleratorFile, accelerators._Memory, accelerators._Variant, LinkForm, nodes.NodeFile,
-    prices.Price, prices.Purchase, grids.Grid, models.ModelFile, models.Published, models.Variant,
+    prices.Price, prices.Purchase, api_prices.ApiPrice, skypilot.Name, grids.Grid, models.ModelFile, models.Published, models.Variant,
 ]  # fmt: skip
 
 
@@ -54,18 +54,29 @@ def directory(tmp_path, monkeypatch):
     monkeypatch.setenv("TONNAGE_CONFIG", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     prices.forget()
+    api_prices.forget()
     grids.grids.cache_clear()
     yield tmp_path
     prices.forget()
+    api_prices.forget()
     grids.grids.cache_clear()
 
 
 def test_the_guide_has_an_example_for_every_kind_at_its_place():
-    assert [place.partition("/")[0] for place in PLACES] == ["accelerators", "nodes", "models", "prices", "grids"]
+    assert [place.partition("/")[0] for place in PLACES] == [
+        "accelerators",
+        "nodes",
+        "models",
+        "prices",
+        "api_prices",
+        "grids",
+    ]
 
 
 def test_the_examples_of_the_guide_load(directory):
-    for place, load in zip(PLACES, (accelerators.load, nodes.load, models.load, prices.load, grids.load), strict=True):
+    for place, load in zip(
+        PLACES, (accelerators.load, nodes.load, models.load, prices.load, api_prices.load, grids.load), strict=True
+    ):
         assert load(directory / place)
 
 

@@ -34,6 +34,8 @@ PRINTED = {
     ("serve", "--for-my-machine", "--on", "rtx-4060-ti", "--context", "64k"): "MachineDocument",
     ("compare", "llama-3.1-8b", "--on", "h100,8xrtx-4090", "--weights", "own,fp8", "--context", "8k,32k"): "CompareDocument",
     ("compare", "llama-3.1-8b", "--train", "--on", "8xh100,2xh100", "--tp", "1,3", "--tokens", "1T"): "CompareDocument",
+    ("plan", "llama-3.2-1b", "--on", "8xh100", "--runtime", "fsdp2", "--top", "2"): "PlansDocument",
+    ("plan", "llama-3.1-70b", "--train", "--on", "2xrtx-4090", "--runtime", "fsdp2"): "PlansDocument",
     ("max", "context", "llama-3.1-8b", "--on", "rtx-4090"): "MaxDocument", ("max", "sequence", "llama-3.1-8b", "--on", "8xh100"): "MaxDocument", ("max", "context", "gpt2", "--on", "rtx-4090"): "MaxDocument",
     ("max", "context", "llama-3.1-70b", "--on", "rtx-4090"): "MaxDocument", ("max", "layers", "llama-3.1-70b", "--on", "rtx-4090", "--weights", "q4_k_m"): "MaxDocument", ("max", "model", "--on", "rtx-4090"): "MaxDocument",
     ("max", "users", "llama-3.1-8b", "--on", "8xh100", "--input", "500", "--output", "200", "--ttft", "200ms"): "MaxDocument",
@@ -44,12 +46,13 @@ PRINTED = {
     ("models", "t5-small"): "ModelDocument", ("models", "--hidden-size", "64", "--num-layers", "2", "--num-attention-heads", "2",
                                                       "--vocab-size", "100"): "ModelDocument",
     ("accelerators",): "AcceleratorsDocument", ("accelerators", "h100"): "AcceleratorDocument", ("accelerators", "h100:1g.10gb"): "AcceleratorDocument",
+    ("prices", "--api", "gpt-oss-120b", "--input", "500", "--output", "200"): "ApiPricesDocument",
     ("prices",): "PricesDocument", ("prices", "h100"): "PricesDocument", ("accelerators", "dgx-h100"): "NodeDocument", ("accelerators", "tpu-v4"): "AcceleratorDocument",
     ("trace", "e5"): "TraceDocument", ("trace", "e5", "--capacity", "100MiB"): "TraceDocument",
     ("validate", "validation/params.yaml"): "ValidationDocument",
     ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip
-WITH_TORCH = ("MeasureDocument",)  # tests/trace/test_measure.py
+ELSEWHERE = ("MeasureDocument", "RefreshDocument")  # tests/trace/test_measure.py, tests/test_prices_refresh.py
 
 
 def _described_by(definition):
@@ -69,7 +72,7 @@ def test_what_a_verb_prints_is_described_by_its_own_definition(arguments, capsys
 
 def test_every_verb_and_every_definition_of_a_document_is_tried():
     assert {arguments[0] for arguments in PRINTED} == set(VERBS)
-    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *WITH_TORCH}} == {
+    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *ELSEWHERE}} == {
         entry["$ref"] for entry in json_schema()["anyOf"]
     }
 

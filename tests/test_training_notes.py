@@ -70,7 +70,7 @@ def test_where_no_move_fits_the_accelerators_that_the_states_fill_are_counted():
     """A slice has no larger machine: 16 bytes for each of 405.85 billion parameters."""
     said = notes("llama-3.1-405b", "H100-SXM-80GB:3g.40gb")
     assert "5.91 TiB in all" in said and "accelerators of H100-SXM-80GB:3g.40gb" in said
-    assert "no next move" not in notes("llama-3.1-405b", "8xH100-SXM-80GB", runtime="megatron")
+    assert "kept once, they fill" not in notes("llama-3.1-405b", "8xH100-SXM-80GB", runtime="megatron")
 
 
 def test_unsloth_may_need_less_for_a_larger_micro_batch_and_says_why():

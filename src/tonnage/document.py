@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.document_advice import Advice, NearestMiss
 from tonnage.document_compare import CompareDocument
 from tonnage.document_max import MaxDocument
 from tonnage.document_plan import PlansDocument
-from tonnage.document_prices import PricesDocument
+from tonnage.document_prices import ApiPricesDocument, PricesDocument, RefreshDocument
 from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
 from tonnage.document_term import TermDocument
@@ -41,26 +42,6 @@ class Slopes(Struct, kw_only=True):
     bytes_per_token: float
 
 
-class Advice(Struct, kw_only=True):
-    """A change that was estimated again: what it needs then, and whether that fits.
-
-    `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
-    changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
-    `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all replicas.
-    """
-
-    change: dict[str, Any]
-    text: str
-    changes: Literal["nothing", "machine", "workload", "numerics", "method"]
-    needed_bytes: int
-    freed_bytes: int
-    fits: bool
-    step_seconds: float | None = None
-    ttft_seconds: float | None = None
-    tpot_seconds: float | None = None
-    tokens_per_second: float | None = None
-
-
 class AnswerDocument(Struct, kw_only=True):
     """What `train` and `serve` answer. Keys that a verb does not answer are left out.
 
@@ -88,6 +69,7 @@ class AnswerDocument(Struct, kw_only=True):
     host: HostDocument | None = None
     storage: StorageDocument | None = None
     serving: ServingDocument | None = None
+    nearest_miss: NearestMiss | None = None
 
 
 class RuleDocument(Struct, kw_only=True):
@@ -376,7 +358,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
+             NodeDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
              MachineDocument, CompareDocument, MaxDocument, PlansDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {

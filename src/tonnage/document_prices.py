@@ -4,10 +4,12 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tonnage.document_serving import HostedOffer
+
 
 class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     """An offer. `price_per_hour` is of the whole machine, in `currency`; the dollars of an accelerator are null where the price is in another
-    currency and no rate was given. `own`: from a file of the user."""
+    currency and no rate was given. `own`: from a file of the user's own; `origin`: from which file: own, refreshed or shipped."""
 
     provider: str
     instance: str
@@ -24,6 +26,7 @@ class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     age_days: int
     stale: bool
     own: bool
+    origin: Literal["own", "refreshed", "shipped"]
     note: str
 
 
@@ -51,4 +54,56 @@ class PricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     rates: dict[str, float]
     prices: list[PriceRow]
     purchases: list[PurchaseRow]
+    warnings: list[str]
+
+
+class RefreshedCloud(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What was read of one cloud's list. Where it was not `read`, `problem` says why and its older prices are as they were. `new`, `moved`
+    and `gone`: offers beside the older file; `kept`: older ones that stay because rows of the new list are `malformed`. `unknown`: names
+    of accelerators that our catalogue does not have, with their rows; `left_out`: why other rows are not read, with their number."""
+
+    cloud: str
+    provider: str
+    source: str
+    as_of: str | None
+    read: bool
+    problem: str | None
+    prices: int
+    accelerators: list[str]
+    new: int
+    moved: int
+    gone: int
+    kept: int
+    malformed: list[str]
+    unknown: dict[str, int]
+    left_out: dict[str, int]
+
+
+class RefreshDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `prices refresh` did. `looked_up`: whether prices are looked up in this file."""
+
+    schema: Literal["tonnage/1"]
+    file: str
+    looked_up: bool
+    clouds: list[RefreshedCloud]
+
+
+class HostedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The requests whose price is asked for."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    requests_per_day: int | None
+
+
+class ApiPricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `prices --api` answers: prices by the token, with `request` also what such requests cost. `model`: null of all models."""
+
+    schema: Literal["tonnage/1"]
+    as_of: str
+    stale_after_days: int
+    model: str | None
+    request: HostedRequest | None
+    prices: list[HostedOffer]
     warnings: list[str]

@@ -49,6 +49,37 @@ class SplitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     largest_rate: TermDocument | None
 
 
+class HostedOffer(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A provider that hosts the model: USD a million tokens of prompts, of those that it has already (null: as any others), and of answers; what
+    a request of this length costs. With own machines beside it, the load from which they are cheaper, and whether they can answer so much."""
+
+    provider: str
+    model: str
+    called: str
+    input_usd: float
+    cached_input_usd: float | None
+    output_usd: float
+    source: str
+    as_of: str
+    age_days: int
+    stale: bool
+    note: str
+    request: TermDocument | None = None
+    cost_per_million_tokens: TermDocument | None = None
+    usd_per_day: TermDocument | None = None
+    break_even_requests_per_day: TermDocument | None = None
+    break_even_tokens_per_day: TermDocument | None = None
+    within_reach: bool | None = None
+
+
+class HostedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Own machines under this load beside those who host the model, the cheapest first. `cheaper`: which has the lower price of a million tokens."""
+
+    cheaper: Literal["own machines", "hosted"]
+    most_requests_per_day: TermDocument
+    offers: list[HostedOffer]
+
+
 class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """Whether the load keeps within the limits. `bound_by`: the limit that it exceeds most; `ttft_seconds` is left out where the queue grows
     without end."""
@@ -70,6 +101,7 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     no source gives the power, times and rates of later tokens where an answer has one. All but the cache and the loading is left out where
     the times of a plan or a machine are not known. `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out
     where no run on such a machine is published. `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
+    `hosted`: where a load was said, and prices of own machines and of the model by the token are known.
     """
 
     kv_bytes_per_token: TermDocument | None = None
@@ -110,6 +142,7 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     cost_per_million_output_tokens_all: TermDocument | None = None
     cost_per_million_tokens_alone: TermDocument | None = None
     own_cost_per_million_tokens: TermDocument | None = None
+    hosted: HostedDocument | None = None
     energy_per_million_tokens: TermDocument | None = None
     energy_per_million_tokens_alone: TermDocument | None = None
 

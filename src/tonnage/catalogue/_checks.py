@@ -1,5 +1,6 @@
 """What every fact of a catalogue must satisfy beyond its type: a sane size, a source, a date."""
 
+import datetime
 import re
 from collections.abc import Iterable, Mapping
 
@@ -46,3 +47,12 @@ def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> 
             raise InvalidInput(
                 f"{where}: {fact_path} has no source. Add {parts[0]} = {{ source = ..., as_of = ... }} to [sources]."
             )
+
+
+def calendar_day(text: str, where: str) -> None:
+    """A day as YYYY-MM-DD that the calendar has."""
+    date(text, where)
+    try:
+        datetime.date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{where} must be a day of the calendar. Got {shown(text)}.") from None

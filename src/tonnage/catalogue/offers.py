@@ -6,7 +6,7 @@ from math import isfinite
 
 from tonnage.catalogue import _checks, _files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
-from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, own_prices, prices, purchases
+from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.registry import unknown
 
@@ -29,8 +29,8 @@ def offers(
         raise unknown("currency of prices", currency, currencies())
     who, where = provider_named(provider), region_named(region)
     return tuple(
-        price for price in prices()
-        if chip in ("", price.accelerator) and who in ("", price.provider) and kind in ("", price.kind)
+        price for price in (by_accelerator().get(chip, ()) if chip else prices())
+        if who in ("", price.provider) and kind in ("", price.kind)
         and (where in ("", EVERYWHERE, price.region) or price.region == EVERYWHERE)
         and (not currency or currency.upper() == price.currency) and term_months in (None, price.term_months)
         and price.accelerators >= at_least
@@ -136,7 +136,9 @@ def provider_named(name: str) -> str:
 
 def region_named(name: str) -> str:
     """The region as its rows write it, whatever case is used. Nothing of nothing."""
+    if not name:
+        return ""
     found = [known for known in regions() if _files.key(name) == _files.key(known)]
-    if name and not found:
+    if not found:
         raise unknown("region", name, regions())
-    return found[0] if name else ""
+    return found[0]

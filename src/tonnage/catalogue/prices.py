@@ -1,21 +1,26 @@
-"""Dated prices: catalogue/prices/*.toml -> Price (rented, by the hour) and Purchase (bought). The user's own come first."""
+"""Dated prices: catalogue/prices/*.toml -> Price (rented, by the hour) and Purchase (bought).
+
+The user's own files come first, then what `tonnage prices refresh` read and what is shipped: of these two, the fresher ones.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue import _checks, _files
+from tonnage.catalogue import _checks, _files, refreshed
 from tonnage.errors import InvalidInput, MissingDatum, shown
 
 KINDS = ("on-demand", "spot", "reserved")
 LONGEST_TERM = 60  # months
 STALE_DAYS = 90  # prices move by tens of percent in a year
 DOLLARS = "USD"
+Origin = Literal["own", "refreshed", "shipped"]
 _CURRENCY = re.compile(r"[A-Z]{3}")
 
 
@@ -84,9 +89,38 @@ def own_prices() -> tuple[Price, ...]:
 
 
 @cache
+def refreshed_prices() -> tuple[Price, ...]:
+    """What was read by `tonnage prices refresh`, as far as it is fresher than what is shipped."""
+    found = tuple(
+        Price(provider=cloud.provider, source=cloud.source, instance=row.instance, accelerator=row.accelerator, accelerators=row.accelerators,
+              region=row.region, kind=row.kind, as_of=row.as_of, usd_per_hour=row.usd_per_hour, price_per_hour=row.usd_per_hour)
+        for cloud in refreshed.load(refreshed.path()).clouds for row in cloud.price
+    )  # fmt: skip
+    shipped = _newest(_all_shipped())
+    return tuple(price for price in found if price.as_of >= shipped.get(_what(price), ""))
+
+
+@cache
 def prices() -> tuple[Price, ...]:
-    """All hourly prices, the user's own first."""
-    return own_prices() + tuple(price for path in _shipped() for price in load(path).price)
+    """All hourly prices, the user's own first. Of a provider's prices of a kind for an accelerator, those that were refreshed stand for
+    older ones that are shipped."""
+    fresh = _newest(refreshed_prices())
+    shipped = (price for price in _all_shipped() if _what(price) not in fresh)
+    return own_prices() + refreshed_prices() + tuple(shipped)
+
+
+@cache
+def by_accelerator() -> dict[str, tuple[Price, ...]]:
+    """The same, of each accelerator: a file that was refreshed has thousands."""
+    made: dict[str, list[Price]] = {}
+    for price in prices():
+        made.setdefault(price.accelerator, []).append(price)
+    return {name: tuple(found) for name, found in made.items()}
+
+
+def origin(price: Price) -> Origin:
+    """Whose row it is: of the user's own files, refreshed, or shipped."""
+    return "own" if price in own_prices() else "refreshed" if price in _refreshed() else "shipped"
 
 
 @cache
@@ -98,7 +132,7 @@ def purchases() -> tuple[Purchase, ...]:
 
 def forget() -> None:
     """Read the files again: they have changed, or the configuration directory has."""
-    for known in (own_prices, prices, purchases):
+    for known in (own_prices, refreshed_prices, _refreshed, prices, by_accelerator, purchases):
         known.cache_clear()
 
 
@@ -133,6 +167,27 @@ def load(path: Path) -> PriceFile:
 
 def _shipped() -> Iterator[Path]:
     yield from sorted((_files.HERE / "prices").glob("*.toml"))
+
+
+def _all_shipped() -> list[Price]:
+    return [price for path in _shipped() for price in load(path).price]
+
+
+@cache
+def _refreshed() -> frozenset[Price]:
+    return frozenset(refreshed_prices())
+
+
+def _what(price: Price) -> tuple[str, str, str]:
+    return price.provider, price.accelerator, price.kind
+
+
+def _newest(found: Iterable[Price]) -> dict[tuple[str, str, str], str]:
+    """The newest day of each provider's prices of a kind for an accelerator."""
+    made: dict[tuple[str, str, str], str] = {}
+    for price in found:
+        made[_what(price)] = max(price.as_of, made.get(_what(price), ""))
+    return made
 
 
 def _priced(price: Price, where: str) -> Price:
@@ -178,8 +233,4 @@ def _check_row(row: Price | Purchase, where: str) -> None:
         raise InvalidInput(f"{where}: accelerators must be at least 1. Got {shown(row.accelerators)}.")
     if not row.source.strip():
         raise InvalidInput(f"{where}: source is empty.")
-    _checks.date(row.as_of, f"{where}: as_of")
-    try:
-        date.fromisoformat(row.as_of)
-    except ValueError:
-        raise InvalidInput(f"{where}: as_of must be a day of the calendar. Got {shown(row.as_of)}.") from None
+    _checks.calendar_day(row.as_of, f"{where}: as_of")

@@ -3,24 +3,25 @@
 import argparse
 from collections.abc import Sequence
 from datetime import date
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tonnage.catalogue.offers import bought, in_usd, offers, parse_rates
-from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, own_prices
+from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
 from tonnage.cli import _options as o
+from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, shown
 
-HELP = "what machines cost, rented by the hour or bought, each price with its source and date; older than 90 days are marked"
+HELP = "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its source and date; older than 90 days are marked"
 
 
-def day(text: str, what: str) -> date:
-    """A day of the calendar, as 2026-11-22."""
-    try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
-        raise InvalidInput(f"{what} must be a date such as 2026-11-22. Got {shown(text)}.") from None
+def mode(words: Sequence[str]) -> ModuleType | None:
+    """The module of what is asked, if it is not the list: `refresh` reads a new one, --api lists prices by the token."""
+    if "refresh" in words[:1]:
+        return import_module("tonnage.cli._prices_refresh")
+    return import_module("tonnage.cli._prices_api") if "--api" in words else None
 
 
 OPTIONS = (
@@ -35,7 +36,12 @@ OPTIONS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="ACCELERATOR", help="an accelerator of the catalogue; none: all")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="ACCELERATOR",
+        help="an accelerator of the catalogue; none: all; or `refresh`: `tonnage prices refresh --help`",
+    )
     o.add(parser, OPTIONS, "which prices, and how they are shown")
     o.add_output(parser)
 
@@ -98,7 +104,7 @@ def _row(price: Price, rates: dict[str, float], today: date) -> dict[str, Any]:
         "region": price.region, "kind": price.kind, "term_months": price.term_months, "currency": price.currency,
         "price_per_hour": price.price_per_hour, "usd_per_accelerator_hour": in_usd(price, rates) / price.accelerators if known else None,
         "source": price.source, "as_of": price.as_of, "age_days": age_days(price, today), "stale": is_stale(price, today),
-        "own": price in own_prices(), "note": price.note,
+        "own": origin(price) == "own", "origin": origin(price), "note": price.note,
     }  # fmt: skip
 
 
@@ -138,7 +144,18 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
     of = f" of {rows[0]['accelerator'] if rows else name}" if name else ""
     lines = [f"{len(rows)} prices by the hour{of}, {len(sold)} to buy" if rows or sold else _none(name, given)]  # fmt: skip
     if rows:
-        header = ("accelerator", "an hour of one", "provider", "instance", "x", "kind", "region", "as of", "age")
+        header = (
+            "accelerator",
+            "an hour of one",
+            "provider",
+            "instance",
+            "x",
+            "kind",
+            "region",
+            "as of",
+            "age",
+            "from",
+        )
         lines += ["", *table_lines([_cells(row, document["as_of"]) for row in rows], header)]
     if sold:
         bought_cells = [(row["accelerator"], f"{row['usd']:,.0f} USD", row["name"], f"{row['power_watts']:,.0f} W" if row["power_watts"] else "-",
@@ -163,7 +180,8 @@ def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
     foreign = f"{row['price_per_hour'] / row['accelerators']:.3f} {row['currency']}"
     each = foreign if dollars is None else f"{dollars:.3f} USD"
     kind = f"{row['kind']}, {row['term_months']} months" if row["term_months"] else row["kind"]
-    return (row["accelerator"], each, row["provider"], row["instance"], row["accelerators"], kind, row["region"], row["as_of"], _age(row, today))  # fmt: skip
+    return (row["accelerator"], each, row["provider"], row["instance"], row["accelerators"], kind, row["region"], row["as_of"], _age(row, today),
+            row["origin"])  # fmt: skip
 
 
 def _age(row: dict[str, Any], today: str) -> str:

@@ -1,6 +1,6 @@
 """The next best moves of a training run: changes of its plan, each estimated again, never canned."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import takewhile
 from math import ceil, inf
@@ -12,8 +12,8 @@ from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._host import host_memory
-from tonnage.estimate._larger import Machines, doublings
-from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, move_of, ordered
+from tonnage.estimate._larger import Machines, doublings, elsewhere
+from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, best_moves, move_of, ordered, paid
 from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import highest
@@ -21,6 +21,7 @@ from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import seconds_of
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.formulas.time import tokens_per_second
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
@@ -42,28 +43,45 @@ NARROWER = {
 }
 
 
+Rent = Callable[[Cluster], float | None]  # USD that a cluster costs an hour; None where no price is known
+
+
 def training_advice(
-    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: int
-) -> list[dict[str, Any]]:
+    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: int, rent: Rent
+) -> Found:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
-    run = _Run(model, cluster, options, plan, MANY[0][1])
+    run = _Run(model, cluster, options, plan, MANY[0][1], rent)
     high = highest(plan, cluster, needed)
     if high <= usable:
-        return list(_room(run, ceil(needed), usable))
-    moves: list[dict[str, Any]] = []
+        return Found(moves=list(_room(run, ceil(needed), usable)))
+    now = paid(_pace(seconds_of(model, plan, cluster), plan), lambda: rent(cluster))
+    found = Found(moves=[])
     for times, widest in MANY:
-        run = _Run(model, cluster, options, plan, widest)
-        moves = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high)
-        if any(move["fits"] for move in moves):
+        run = _Run(model, cluster, options, plan, widest, rent)
+        found = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, now)
+        if found.moves:
             break
-    return moves
+    if found.moves or found.nearest is None:
+        return found
+    reserve = cluster.accelerator.memory.usable_bytes - usable
+    smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
+    return Found(moves=[], nearest=found.nearest | {"smallest_machine": smallest})
+
+
+def _pace(seconds: float | None, plan: TrainingPlan) -> float | None:
+    """Tokens a second, of steps that take so long."""
+    if not seconds:
+        return None
+    return float(tokens_per_second.evaluate(D=plan.global_batch_size * plan.sequence_length, tau=seconds))
 
 
 class _Run:
     """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the machine has; 0: it is not."""
 
-    def __init__(self, model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, widest: int):
-        self.model, self.cluster, self.options, self.plan, self.widest = model, cluster, options, plan, widest
+    def __init__(
+        self, model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, widest: int, rent: Rent
+    ):
+        self.model, self.cluster, self.options, self.plan, self.widest, self.rent = model, cluster, options, plan, widest, rent  # fmt: skip
         self.machines = Machines(cluster)
         self.become = _must_become(plan, options, widest)
         self.runtime = training_runtime("fsdp2" if self.become else plan.runtime)  # which it may become
@@ -96,9 +114,20 @@ class _Run:
         grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
         said |= {} if on is None else {"on": machine.name}
         made_of = ordered({**change, **said}, TrainingOptions)
+        seconds = cache(lambda: seconds_of(self.model, plan, machine))
         return Settled(
-            made_of, needed, grown, highest(plan, machine, needed), cache(lambda: seconds_of(self.model, plan, machine)), plan.global_batch_size
+            made_of, needed, grown, highest(plan, machine, needed), seconds, plan.global_batch_size, lambda: _pace(seconds(), plan),
+            lambda: self.rent(machine),
         )  # fmt: skip
+
+    def fits_on(self, machine: Cluster, reserve: int) -> bool:
+        """Whether the run as it was asked about fits other accelerators."""
+        try:
+            plan = training_plan(self.model, machine, self.options, Question())
+            needed = ceil(training_memory(self.model, plan, machine).memory.value)
+        except TonnageError:
+            return False
+        return highest(plan, machine, needed) <= machine.accelerator.memory.usable_bytes - reserve
 
     def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:
         """Does what is offloaded need more host memory than a node has?"""
@@ -224,7 +253,8 @@ def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:
         # a larger micro-batch leaves fewer of them, and a pipeline stands empty for longer
         found = fitting[0] if fitting and now is None else _fastest(fitting, (now or inf) / plan.global_batch_size)
         if found:
-            yield move_of(found, found.changes, needed, usable)
+            costs = paid(_pace(now, plan), lambda: run.rent(run.cluster))
+            yield move_of(found, found.changes, needed, usable, now=costs)
 
 
 def _fastest(moves: Iterable[Settled], now: float) -> Settled | None:

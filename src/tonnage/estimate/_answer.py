@@ -42,6 +42,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     host: HostMemory | None = None
     serving: Mapping[str, Any] = {}
     advice: tuple[Mapping[str, Any], ...] = ()
+    nearest_miss: Mapping[str, Any] | None = None
     warnings: tuple[str, ...] = ()
     unknown: str = ""
     band: tuple[int, int] | None = None
@@ -145,6 +146,8 @@ class Answer(Struct, frozen=True, kw_only=True):
         if self.serving:
             document["serving"] = {name: _shown(value, figure) for name, value in self.serving.items()}
         document["advice"] = [dict(move) for move in self.advice]
+        if self.nearest_miss is not None:
+            document["nearest_miss"] = dict(self.nearest_miss)
         document["warnings"] = list(self.warnings)
         return document
 
@@ -154,6 +157,8 @@ def _terms(figures: Mapping[str, Any]) -> Iterator[Term]:
     for value in figures.values():
         if isinstance(value, Mapping):
             yield from _terms(value)
+        elif isinstance(value, tuple | list):
+            yield from _terms({str(i): each for i, each in enumerate(value)})
         elif isinstance(value, Term):
             yield value
 
@@ -163,4 +168,6 @@ def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
         return value.document(figure)
     if isinstance(value, Mapping):
         return {name: _shown(each, figure) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_shown(each, figure) for each in value]
     return figure(value) if isinstance(value, Term) else value

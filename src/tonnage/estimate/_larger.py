@@ -1,13 +1,18 @@
 """Larger machines of the same kind, as `--on` can name them."""
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
+from tonnage.catalogue import accelerator_names
 from tonnage.catalogue import cluster as cluster_named
 from tonnage.catalogue.clusters import BOX
 from tonnage.errors import TonnageError
 from tonnage.estimate._machine import is_slice
 from tonnage.spec import Cluster
 
+USUAL = "H100-SXM-80GB"  # what a run is said to fit on where its own accelerators have no larger machine
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 ALONE = frozenset({"apple", "cpu"})
 
 
@@ -59,3 +64,24 @@ class Machines:
             return cluster_named(self.cluster.accelerator.name).accelerator == self.cluster.accelerator
         except TonnageError:
             return False
+
+
+def elsewhere(cluster: Cluster) -> Iterator[Cluster]:
+    """Machines that a run may fit on that fits on none of its own accelerators, the smallest first: the whole GPU of a slice, larger chips
+    of the kind that comes alone, then what is usual."""
+    chip = cluster.accelerator
+    if is_slice(chip):
+        whole = chip.name.partition(":")[0]
+        yield from (cluster_named(_of(count, whole)) for count in COUNTS[:4])
+    elif chip.kind in ALONE:
+        alike = [name for name in accelerator_names() if name.startswith(f"{chip.kind}-")]
+        larger = [one for name in alike if (one := cluster_named(name)).accelerator.memory.usable_bytes > chip.memory.usable_bytes]  # fmt: skip
+        yield from sorted(larger, key=lambda one: one.accelerator.memory.usable_bytes)
+    if chip.name.partition(":")[0] != USUAL:
+        yield from (cluster_named(_of(count, USUAL)) for count in COUNTS)
+
+
+def _of(count: int, name: str) -> str:
+    if count == 1:
+        return name
+    return f"{count}x{name}" if count <= BOX else f"{count // BOX}x{BOX}x{name}"

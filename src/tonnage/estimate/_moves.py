@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 
 from tonnage.estimate._larger import doublings
+from tonnage.formulas import service as h
 
 # What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches, requests), so the
 # data of a step; the numerics (types of numbers, the optimizer); the method (what trains).
@@ -17,7 +18,6 @@ Changes = Literal["nothing", "machine", "workload", "numerics", "method"]
 ORDER: tuple[Changes, ...] = get_args(Changes)
 MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
 SCANNED = 8  # a longer ladder is bisected
-WORTH = 0.01  # of what is too much: a move that frees less and does not fit is not shown
 
 
 class Ladder(Struct, frozen=True, eq=False):
@@ -43,8 +43,9 @@ class Values(Sequence[dict[str, Any]]):
 class Settled(Struct, frozen=True, eq=False):
     """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well.
 
-    `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, asked for moves
-    that are shown. `sequences`: of a step then.
+    `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, `pace`: tokens a
+    second of all machines then, `rent`: USD that they cost an hour, `times`: other figures of the move by their names in the document; each
+    asked of moves that fit. `sequences`: of a step then.
     """
 
     change: dict[str, Any]
@@ -53,32 +54,70 @@ class Settled(Struct, frozen=True, eq=False):
     high: int = 0
     seconds: Callable[[], float | None] | None = None
     sequences: int = 1
+    pace: Callable[[], float | None] | None = None
+    rent: Callable[[], float | None] | None = None
+    times: Callable[[], dict[str, float]] | None = None
 
     @property
     def most(self) -> int:
         return max(self.high, self.needed)
+
+    @property
+    def paid(self) -> "Paid":
+        """What it costs in time and money."""
+        return paid(self.pace() if self.pace else None, self.rent)
+
+
+class Paid(Struct, frozen=True):
+    """Tokens a second of all machines, and USD of a million; None where nobody knows."""
+
+    pace: float | None = None
+    usd: float | None = None
+
+
+def paid(pace: float | None, rent: Callable[[], float | None] | None) -> Paid:
+    """Of so many tokens a second on machines that cost so many USD an hour."""
+    an_hour = rent() if pace and rent else None
+    million = None if an_hour is None else float(h.usd_per_million_tokens.evaluate(USD_all=an_hour, tps=pace))
+    return Paid(pace or None, million)
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """`moves` that fit, the best first. Where there is none `nearest`: the change that comes closest, and the bytes still missing."""
+
+    moves: list[dict[str, Any]]
+    nearest: dict[str, Any] | None = None
 
 
 Ask = Callable[[dict[str, Any]], Settled | None]
 Picks = tuple[tuple[int, int], ...]  # (ladder, step)
 
 
-def best_moves(ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int, high: int = 0) -> list[dict[str, Any]]:
-    """Moves that free memory: what changes nothing else first, then what fits; where no single one does, a combination.
+def best_moves(
+    ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int, high: int = 0, now: Paid | None = None
+) -> Found:
+    """Moves with which it fits: what changes nothing else first; of each kind what costs least money, or time; where no single one does, a
+    combination.
 
-    `high`: the high end of what is needed now, where an error band is known.
+    `high`: the high end of what is needed now, where an error band is known. `now`: what the run costs as it was asked about.
     """
-    search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable, high)
+    search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable)
     found = [(picks, settled) for picks in search.singles() if (settled := search.ask(picks))]
     found = [*search.combined(found), *found]
-    ranked = sorted(filter(search.worth_showing, found), key=lambda pair: search.rank(*pair))
-    moves = [move_of(settled, search.changes(picks, settled), needed, usable) for picks, settled in ranked]
-    return [move for i, move in enumerate(moves)
-            if sum(earlier["changes"] == move["changes"] for earlier in moves[:i]) < MOST[move["changes"]]]  # fmt: skip
+    fitting = [(picks, settled, settled.paid) for picks, settled in found if settled.most <= usable]
+    fitting.sort(key=lambda each: search.rank(*each))
+    moves = [
+        move_of(settled, search.changes(picks, settled), needed, usable, cost, now) for picks, settled, cost in fitting
+    ]
+    moves = [move for i, move in enumerate(moves)
+             if sum(earlier["changes"] == move["changes"] for earlier in moves[:i]) < MOST[move["changes"]]]  # fmt: skip
+    return Found(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
 
 
-def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dict[str, Any]:
-    """The move as the document shows it (document.Advice)."""
+def move_of(
+    settled: Settled, changes: Changes, needed: int, usable: int, cost: Paid | None = None, now: Paid | None = None
+) -> dict[str, Any]:
+    """The move as the document shows it (document.Advice). `cost`: of it, where that is known already."""
     made = {
         "change": settled.change,
         "text": flags_of(settled.change),
@@ -87,11 +126,28 @@ def move_of(settled: Settled, changes: Changes, needed: int, usable: int) -> dic
         "freed_bytes": needed - settled.needed,
         "fits": settled.most <= usable,
     }
-    return made if settled.seconds is None else {**made, "step_seconds": settled.seconds()}
+    if settled.seconds is not None:
+        made["step_seconds"] = settled.seconds()
+    if settled.times is not None:
+        made |= settled.times()
+    return made if settled.pace is None else {**made, **changed(cost or settled.paid, now or Paid())}
+
+
+def changed(then: Paid, now: Paid) -> dict[str, float | None]:
+    """The money of a move, and how much more or less than now it and the time of a token are, as a part of what they are now."""
+    return {
+        "usd_per_million_tokens": then.usd,
+        "time_change": _relative(now.pace, then.pace),
+        "usd_change": _relative(then.usd, now.usd),
+    }
+
+
+def _relative(then: float | None, now: float | None) -> float | None:
+    return None if then is None or not now else then / now - 1
 
 
 def flags_of(change: Mapping[str, Any]) -> str:
-    """Options as the command line has them."""
+    """The change as flags of the command line."""
     return " ".join(_flag(name, value) for name, value in change.items())
 
 
@@ -109,9 +165,8 @@ def _flag(name: str, value: Any) -> str:
 
 
 class _Search:
-    def __init__(self, ladders: list[Ladder], ask: Ask, needed: int, usable: int, high: int = 0):
+    def __init__(self, ladders: list[Ladder], ask: Ask, needed: int, usable: int):
         self.ladders, self._ask, self.needed, self.usable = ladders, ask, needed, usable
-        self.excess = max(high, needed) - usable
         self._known: dict[Picks, Settled | None] = {}
 
     def ask(self, picks: Picks) -> Settled | None:
@@ -136,18 +191,25 @@ class _Search:
         """What the picked ladders change, before they are settled."""
         return max((self.ladders[ladder].changes for ladder, _ in picks), key=ORDER.index)
 
-    def worth_showing(self, found: tuple[Picks, Settled]) -> bool:
-        """Does it fit, or go some way? The last step to a larger machine or a smaller workload does not: it is no advice."""
-        picks, settled = found
-        far_enough = self.needed - settled.needed >= WORTH * self.excess
-        return settled.most <= self.usable or (far_enough and self.kind(picks) in ("nothing", "numerics"))
+    def rank(self, picks: Picks, settled: Settled, cost: Paid) -> tuple[int, int, bool, float, float, int]:
+        """What changes least first; on the fewest machines; what costs least money, or else time; in the order of the ladders. What nobody
+        knows the time of comes after what somebody does."""
+        machines = sum(step for ladder, step in picks if self.ladders[ladder].changes == "machine")
+        price, pace = cost.usd or 0.0, cost.pace or 0.0
+        return ORDER.index(self.changes(picks, settled)), machines, cost.pace is None, price, -pace, max(picks)[0]
 
-    def rank(self, picks: Picks, settled: Settled) -> tuple[int, bool, tuple[int, int], int]:
-        """What changes least first; of those what fits, on the fewest machines, in the order of the ladders; then what frees most."""
-        fits = settled.most <= self.usable
-        machines = [step for ladder, step in picks if self.ladders[ladder].changes == "machine"]
-        cost = (sum(machines), max(picks)[0]) if fits else (0, 0)
-        return ORDER.index(self.changes(picks, settled)), not fits, cost, settled.needed
+    def nearest(self, now: int) -> dict[str, Any] | None:
+        """Of all that was tried what comes closest; nothing where nothing frees anything."""
+        tried = [
+            (settled.most, len(picks), picks, settled) for picks, settled in self._known.items() if settled is not None
+        ]
+        most, _, picks, settled = min(tried, key=lambda each: each[:2], default=(now, 0, (), None))
+        if settled is None or most >= now:
+            return None
+        return {
+            "change": settled.change, "text": flags_of(settled.change), "changes": self.changes(picks, settled),
+            "needed_bytes": settled.needed, "missing_bytes": most - self.usable,
+        }  # fmt: skip
 
     def singles(self) -> list[Picks]:
         """Of each ladder the mildest step that fits, or else the one that needs least."""

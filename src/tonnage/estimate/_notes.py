@@ -48,7 +48,7 @@ def warn_where_nothing_fits(
     states = ceil(state_bytes(model, plan))
     count = -(-states // usable)
     question.warn(
-        f"no next move that was tried fits. Weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
+        f"weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
         f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
     )
 

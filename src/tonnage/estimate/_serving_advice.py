@@ -1,20 +1,24 @@
 """The next best moves of a serving replica: changes of its plan, each estimated again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import ceil
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._larger import Machines, doublings
-from tonnage.estimate._moves import Changes, Ladder, Settled, Values, best_moves, ordered
+from tonnage.estimate._larger import Machines, doublings, elsewhere
+from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, best_moves, ordered, paid
 from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate._serving_pace import Pace, pace_of
+from tonnage.estimate.load_options import Asked, LoadOptions
+from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.runtimes import ServingRuntime, serving_runtime
@@ -27,29 +31,46 @@ BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it
 MANY = 8  # times the machine: no larger one is proposed
 
 
-def serving_advice(
-    model: Model,
-    cluster: Cluster,
-    options: ServingOptions,
-    plan: ServingPlan,
-    needed: float,
-    usable: int,
-    least_context: int = 1,
-) -> list[dict[str, Any]]:
-    """Changes with which it would fit, or that free most; none are needed when it fits. `least_context`: tokens of the requests that were asked about."""
-    if ceil(needed) <= usable:
-        return []
-    replicas = _Replicas(model, cluster, options, plan)
-    return best_moves(_ladders(replicas, least_context), replicas.ask, ceil(needed), usable)
+Rent = Callable[[Cluster], float | None]  # USD that a cluster costs an hour; None where no price is known
+
+
+class Unfit(Struct, frozen=True, kw_only=True, eq=False):
+    """What was asked of replicas that do not fit. `reserve`: bytes that are left free; `least_context`: tokens of the requests that were asked
+    about; `now`: tokens a second of all machines, None where none are answered."""
+
+    model: Model
+    cluster: Cluster
+    options: ServingOptions
+    plan: ServingPlan
+    needed: int
+    usable: int
+    least_context: int
+    load: LoadOptions
+    wanted: Asked
+    rent: Rent
+    now: float | None
+
+
+def serving_advice(case: Unfit) -> Found:
+    """Changes with which it would fit."""
+    replicas = _Replicas(case)
+    now = paid(case.now, lambda: case.rent(case.cluster))
+    found = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, now=now)
+    if found.moves or found.nearest is None:
+        return found
+    reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
+    smallest = next((other.name for other in elsewhere(case.cluster) if replicas.fits_on(other, reserve)), None)
+    return Found(moves=[], nearest=found.nearest | {"smallest_machine": smallest})
 
 
 class _Replicas:
     """The user's replicas, and changes of them that hold the requests of all together."""
 
-    def __init__(self, model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan):
-        self.model, self.cluster, self.plan, self.machines = model, cluster, plan, Machines(cluster)
-        self.options = replace(options, context=int(plan.context))  # a default may be the load's own
-        self.requests = options.concurrency or plan.data_parallel_size * plan.concurrency
+    def __init__(self, case: Unfit):
+        self.case, self.model, self.cluster, self.plan = case, case.model, case.cluster, case.plan
+        self.machines = Machines(case.cluster)
+        self.options = replace(case.options, context=int(case.plan.context))  # a default may be the load's own
+        self.requests = case.options.concurrency or case.plan.data_parallel_size * case.plan.concurrency
 
     def ask(self, change: dict[str, Any]) -> Settled | None:
         """The change and its bytes; None if it is no plan."""
@@ -61,11 +82,33 @@ class _Replicas:
             if "concurrency" not in said and not self.options.concurrency and plan.data_parallel_size != self.requests:
                 said["concurrency"] = self.requests
                 plan = serving_plan(self.model, cluster, replace(self.options, **said), Question())
-            needed = ceil(serving_memory(self.model, plan, cluster.accelerator).memory.value)
+            made = serving_memory(self.model, plan, cluster.accelerator)
         except TonnageError:
             return None
+        options = replace(self.options, **said)
         said |= {} if on is None else {"on": cluster.name}
-        return Settled(ordered(said, ServingOptions), needed)
+        pace = cache(lambda: self._pace(cluster, options, plan, made))
+        return Settled(
+            ordered(said, ServingOptions), ceil(made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
+            rent=lambda: self.case.rent(cluster), times=lambda: found.figures if (found := pace()) else {},
+        )  # fmt: skip
+
+    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory) -> Pace | None:
+        """What it then answers; None where nobody can say."""
+        case = self.case
+        try:
+            return pace_of(self.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
+        except TonnageError:
+            return None
+
+    def fits_on(self, machine: Cluster, reserve: int) -> bool:
+        """Whether the replicas as they were asked about fit on other accelerators."""
+        try:
+            plan = serving_plan(self.model, machine, self.options, Question())
+            needed = serving_memory(self.model, plan, machine.accelerator).memory.value
+        except TonnageError:
+            return False
+        return ceil(needed) <= machine.accelerator.memory.usable_bytes - reserve
 
 
 def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:

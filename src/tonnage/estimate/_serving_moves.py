@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import TonnageError
-from tonnage.estimate._moves import Settled, move_of, ordered
+from tonnage.estimate._moves import Settled, move_of, ordered, paid
 from tonnage.estimate._question import Question
-from tonnage.estimate.inference.times import times
-from tonnage.estimate.load_options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate._serving_pace import pace_of
+from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import Speed, replica_of
+from tonnage.estimate.serving_speed import Speed
 from tonnage.spec import Cluster, ServingPlan
 
 NUMERICS = ("weights", "kv_cache")
@@ -25,7 +25,7 @@ MOST = 4
 
 
 class Case(Struct, frozen=True, kw_only=True, eq=False):
-    """What was asked and found."""
+    """What was asked and found. `an_hour`: USD that all machines cost an hour, None where no price is known."""
 
     model: Model
     cluster: Cluster
@@ -36,6 +36,7 @@ class Case(Struct, frozen=True, kw_only=True, eq=False):
     usable: int
     wanted: Asked
     speed: Speed
+    an_hour: float | None
 
 
 def speed_moves(case: Case) -> list[dict[str, Any]]:
@@ -61,27 +62,28 @@ def _changes(case: Case) -> Iterator[dict[str, Any]]:
 
 def _estimated(case: Case, change: dict[str, Any]) -> dict[str, Any] | None:
     """None where it is no plan, does not fit, or makes nothing faster."""
-    question = Question()
     try:
         options = replace(case.options, **{"context": int(case.plan.context), **change})
-        plan = serving_plan(case.model, case.cluster, options, question)
+        plan = serving_plan(case.model, case.cluster, options, Question())
         made = serving_memory(case.model, plan, case.cluster.accelerator)
         if made.memory.value > case.usable:
             return None
-        said = replace(lengths(case.model, options, case.load), requests=case.wanted.requests)
-        load = asked(plan, options, case.load, said, question)
-        replica = replica_of(case.model, plan, case.cluster, made, case.usable, load.load)
-        if replica.pool is not None and replica.pool < load.load.input_tokens + load.load.output_tokens:
-            return None
-        found = times(replica.clock, replica.policy, load.load)
+        pace = pace_of(case.model, case.cluster, options, plan, made, case.usable, case.load, case.wanted)
     except TonnageError:
         return None
-    now = case.speed.times
-    rate, before = found.output_tokens_per_second * load.busy, case.speed.tokens_per_second
+    if pace is None:
+        return None
+    now, found = case.speed.times, pace.found
+    rate, before = pace.answers, case.speed.tokens_per_second
     if now.tpot_seconds < WORTH * found.tpot_seconds and rate < WORTH * before:
         return None
-    settled = Settled(ordered(change, ServingOptions), ceil(made.memory.value))
+    settled = Settled(
+        ordered(change, ServingOptions),
+        ceil(made.memory.value),
+        pace=lambda: pace.everything,
+        rent=lambda: case.an_hour,
+    )
     kind: Any = "numerics" if any(name in NUMERICS for name in change) else "nothing"
-    move = move_of(settled, kind, ceil(case.made.memory.value), case.usable)
-    first = {} if found.ttft_seconds in (None, float("inf")) else {"ttft_seconds": found.ttft_seconds}
-    return move | first | {"tpot_seconds": found.tpot_seconds, "tokens_per_second": rate}
+    asked_about = paid(case.speed.all_tokens_per_second, lambda: case.an_hour)
+    move = move_of(settled, kind, ceil(case.made.memory.value), case.usable, now=asked_about)
+    return move | pace.figures

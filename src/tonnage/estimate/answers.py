@@ -13,14 +13,15 @@ from tonnage.estimate._edge import edge_seconds
 from tonnage.estimate._host import HostMemory, host_memory
 from tonnage.estimate._load_time import load_figures
 from tonnage.estimate._method import model_flops
+from tonnage.estimate._moves import Found
 from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
-from tonnage.estimate._serving_advice import serving_advice
+from tonnage.estimate._serving_advice import Unfit, serving_advice
 from tonnage.estimate._serving_moves import Case, speed_moves
 from tonnage.estimate._serving_notes import warn_of_blocks, warn_of_gguf, warn_of_host
 from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import BillOptions, bill
+from tonnage.estimate.bill import BillOptions, bill, rent
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.disks import disks
 from tonnage.estimate.load_options import LoadOptions, asked, lengths
@@ -83,9 +84,12 @@ def train(
     band = training_band(plan, cluster)
     if band:
         question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
-    advice = training_advice(model, cluster, options, plan, made.memory.value, usable) if advise else []
+    price = run.price_per_accelerator_hour
+    advice = Found(moves=[])
+    if advise:
+        advice = training_advice(model, cluster, options, plan, made.memory.value, usable, rent(money, price))
     low = band.around(made.memory.value)[0] if band else made.memory.value
-    if advise and low > usable and not any(move["fits"] for move in advice):
+    if advise and low > usable and not advice.moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, usable, question)
@@ -105,7 +109,7 @@ def train(
         step_time=timing.term if timing else None, pieces=timing.pieces if timing else None,
         traffic=timing.traffic if timing and cluster.size > 1 else None,
         checkpoint=checkpoint, host=host,
-        advice=tuple(advice), warnings=tuple(question.warnings),
+        advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
     )  # fmt: skip
 
@@ -147,21 +151,27 @@ def serve(
     _warn_of_towers(model, question)
     warn_of_gguf(plan, made, question)
     warn_of_host(cluster, made, question)
-    stages, moves = len(made.ranks), []
+    stages, advice = len(made.ranks), Found(moves=[])
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
-    if advise and made.memory.value > usable:
-        least = (load.input_tokens or 0) + (load.output_tokens or 0)
-        moves = serving_advice(model, cluster, options, plan, made.memory.value, usable, least)
+    if advise and ceil(made.memory.value) > usable:
+        advice = serving_advice(Unfit(
+            model=model, cluster=cluster, options=options, plan=plan, needed=ceil(made.memory.value), usable=usable, load=load, wanted=wanted,
+            least_context=(load.input_tokens or 0) + (load.output_tokens or 0), rent=rent(money, load.price_per_accelerator_hour),
+            now=found.speed.all_tokens_per_second if found.speed else None,
+        ))  # fmt: skip
     elif advise and found.speed is not None:
-        moves = speed_moves(Case(model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted,
-                                 speed=found.speed))  # fmt: skip
+        an_hour = found.bill.cost.value if found.bill and found.bill.cost else None
+        advice = Found(moves=speed_moves(Case(
+            model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted, speed=found.speed,
+            an_hour=an_hour,
+        )))  # fmt: skip
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
         slopes=serving_slopes(made), bill=found.bill,
         serving={**serving_figures(model, made, plan, usable), **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)), **found.figures},
-        advice=tuple(moves), warnings=tuple(question.warnings),
+        advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
     )  # fmt: skip
 
 

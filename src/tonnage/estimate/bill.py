@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tonnage.breakdown import Term
 from tonnage.catalogue.offers import Rates, parse_rates, provider_named, region_named
 from tonnage.catalogue.prices import KINDS, Price
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.estimate import money, ownership
 from tonnage.estimate._question import Question
 from tonnage.estimate.places import Place, at_the_edge, in_cloud, not_at_the_edge, on_own_servers
@@ -155,6 +155,23 @@ def rented(cluster: Cluster, options: BillOptions) -> int | None:
     except MissingDatum:
         return None
     return int(machines_billed.evaluate(n=cluster.size, n_node=each)) * each
+
+
+def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float | None]:
+    """What clusters cost an hour, each asked for once; None where no price is known, or where the bill will refuse what was said about it.
+    `price`: USD per accelerator-hour, where the user gave one."""
+    known: dict[str, float | None] = {}
+
+    def of(cluster: Cluster) -> float | None:
+        if cluster.name not in known:
+            try:
+                each = usd_per_hour(cluster, options) if price is None else price
+            except TonnageError:
+                each = None
+            known[cluster.name] = None if each is None else each * cluster.size
+        return known[cluster.name]
+
+    return of
 
 
 def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:

@@ -8,7 +8,10 @@ from tonnage.architectures import Model
 from tonnage.estimate._launch import launch_command
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_notes import warn_of_context
+from tonnage.estimate._serving_pace import mean_lengths
+from tonnage.estimate._timed import today
 from tonnage.estimate.bill import Bill, BillOptions
+from tonnage.estimate.hosted import beside_hosted
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.service_level import service_level
 from tonnage.estimate.serving import ServingMemory
@@ -65,4 +68,30 @@ def served(
 
         figures["simulated"] = simulated(speed.replica, wanted, question)
     made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
-    return Served(figures=figures | prices(made_bill, cluster, speed), bill=made_bill, speed=speed)
+    figures |= prices(made_bill, cluster, speed)
+    if _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
+        figures["hosted"] = compared
+    return Served(figures=figures, bill=made_bill, speed=speed)
+
+
+def _is_said(load: LoadOptions, question: Question) -> bool:
+    """Whether it was said what is asked of the model: a price of a load that nobody has is none."""
+    said = (load.input_tokens, load.output_tokens, load.request_rate, load.trace)
+    users = question.to_dict().get("concurrency", {})
+    return any(value is not None for value in said) or users.get("from") == "given"
+
+
+def _beside_hosted(model: Model, figures: dict[str, Any], bill: Bill, wanted: Asked) -> dict[str, Any] | None:
+    """What the load that was asked about costs at those who host the model."""
+    load = wanted.load
+    prompt, answer = mean_lengths(load)
+    return beside_hosted(
+        model.name,
+        bill.cost,
+        figures["cost_per_million_tokens"],
+        figures["largest_rate"],
+        prompt,
+        answer,
+        min(load.cached_tokens, prompt),
+        today(),
+    )

@@ -94,3 +94,47 @@ def replicas_for_rate(X, X_max):
 def replicas_within_limits(X, X_max):
     """The fewest replicas for X requests a second, or users, of which one serves X_max within its limits."""
     return ceil_div(X, X_max)
+
+
+@formula(
+    unit="USD",
+    source="DeepSeekPrices, Deduction Rules: the expense is the number of tokens times their price",
+    assumes="tokens of the prompt that are cached cost as such, all others the same",
+)
+def request_usd(s, s_hit, O, USD_in, USD_hit, USD_out):
+    """Price of one request to a hosted model, by prices of a million tokens."""
+    return ((s - s_hit) * USD_in + s_hit * USD_hit + O * USD_out) / 1_000_000
+
+
+@formula(unit="USD", source="DeepSeekPrices, Deduction Rules: the expense is the number of tokens times their price")
+def request_usd_per_million_tokens(USD_req, s, O):
+    """Price of a million tokens of such requests, prompts and answers alike."""
+    return USD_req / (s + O) * 1_000_000
+
+
+@formula(unit="USD", source="DeepSeekPrices, Deduction Rules: the expense is the number of tokens times their price")
+def requests_usd(USD_req, n_req):
+    """Price of n_req requests to a hosted model."""
+    return USD_req * n_req
+
+
+@formula(
+    unit="requests",
+    source="DocumentD, section on cloud and own servers",
+    assumes="the machines are paid day and night, a hosted model by the request",
+)
+def break_even_requests(USD_all, USD_req):
+    """Requests a day from which machines that cost USD_all an hour are cheaper than a hosted model."""
+    return 24 * USD_all / USD_req
+
+
+@formula(unit="tokens", source="DocumentD, section on cloud and own servers", assumes="as of the requests")
+def break_even_tokens(USD_all, USD_req, s, O):
+    """The tokens of these requests, prompts and answers."""
+    return 24 * USD_all / USD_req * (s + O)
+
+
+@formula(unit="requests", source="DocumentD, section on cloud and own servers")
+def requests_a_day(X):
+    """Requests of a day at X a second."""
+    return 86_400 * X

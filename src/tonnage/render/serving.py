@@ -35,6 +35,7 @@ WAYS = ("mean", "p50", "p90", "p99")
 NAMES = {"ttft": "time to the first token", "tpot": "time of each later token", "itl": "time between two tokens",
          "end_to_end": "time of a whole answer", "queueing": "wait for the first pass"}  # fmt: skip
 WIDTH = 46
+HOSTS = 3  # who host the model that are named
 
 
 def serving_lines(document: Mapping[str, Any]) -> list[str]:
@@ -70,12 +71,31 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
         lines.append("; ".join(f"{term['name']}: {human(term['value'], 'USD')}" for term in split if term))
     if own := serving.get("own_cost_per_million_tokens"):
         lines.append(_named(own))
+    if "hosted" in serving:
+        lines += _hosted(serving)
     if "launch" in serving:
         lines += [
             f"start it: {line}" if not i else f"          {line}"
             for i, line in enumerate(serving["launch"].splitlines())
         ]
     return lines
+
+
+def _hosted(serving: Mapping[str, Any]) -> list[str]:
+    """Build or buy: the cheapest who host the model, and the load from which own machines are cheaper than the first of them."""
+    offers, own = serving["hosted"]["offers"], serving["cost_per_million_tokens"]
+    each = [f"{offer['provider']} {human(offer['cost_per_million_tokens']['value'], 'USD')} ({offer['as_of']}{', stale' if offer['stale'] else ''})"
+            for offer in offers[:HOSTS]]  # fmt: skip
+    more = f"; {len(offers) - HOSTS} more" if len(offers) > HOSTS else ""
+    first, most = offers[0], f"{serving['hosted']['most_requests_per_day']['value']:,.0f}"
+    even, tokens = (first[f"break_even_{what}_per_day"]["value"] for what in ("requests", "tokens"))
+    line = f"these machines are cheaper than {first['provider']} from {even:,.0f} requests ({human(tokens, 'tokens')}) a day, and answer {most} at most"
+    if not first["within_reach"]:
+        line = f"these machines are never cheaper than {first['provider']}: they answer {most} requests a day at most, and would have to answer {even:,.0f}"
+    return [
+        f"a million tokens of such requests: these machines {human(own['value'], 'USD')}; hosted: {', '.join(each)}{more}",
+        line,
+    ]
 
 
 def _named(term: Mapping[str, Any]) -> str:

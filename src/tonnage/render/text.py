@@ -50,6 +50,8 @@ def answer_lines(
     if document["advice"]:
         lines += ["", "next moves, each estimated again:"]
         lines += [_advice(move) for move in document["advice"]]
+    if near := document.get("nearest_miss"):
+        lines += ["", _nearest(near)]
     lines += [f"note: {warning}" for warning in document["warnings"]]
     return lines
 
@@ -271,7 +273,6 @@ def _room(host: Mapping[str, Any], storage: Mapping[str, Any]) -> list[str]:
 
 
 def _advice(move: Mapping[str, Any]) -> str:
-    verdict = "fits" if move["fits"] else "does not fit yet"
     freed = move["freed_bytes"]
     change = f"frees {human(freed, 'bytes')}" if freed >= 0 else f"uses {human(-freed, 'bytes')} more"
     also = "" if move["changes"] == "nothing" else f" (changes the {move['changes']})"
@@ -280,4 +281,28 @@ def _advice(move: Mapping[str, Any]) -> str:
     if "tpot_seconds" in move:
         first = f", the first {human(move['ttft_seconds'], 'seconds')}" if "ttft_seconds" in move else ""
         time = f", a token takes {human(move['tpot_seconds'], 'seconds')}{first}, {human(move['tokens_per_second'], 'tokens/s')}"
-    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}{time}: {verdict}{also}"
+    return f"  {move['text']:<60} {change}, needs {human(move['needed_bytes'], 'bytes')}{time}{_paid(move)}: fits{also}"
+
+
+def _paid(move: Mapping[str, Any]) -> str:
+    """Money of a million tokens, and how much more or less of it, and of time, a token takes: of time where that is not the same."""
+    usd, time, money = (move.get(name) for name in ("usd_per_million_tokens", "time_change", "usd_change"))
+    of_time = (
+        ""
+        if time is None or (money is not None and _percent(money) == _percent(time))
+        else f", {_percent(time)} time a token"
+    )
+    if usd is None:
+        return of_time
+    return f"{of_time}, {human(usd, 'USD')} a million tokens{'' if money is None else f' ({_percent(money)})'}"
+
+
+def _percent(part: float) -> str:
+    """Of a hundred, with its sign; what is many times more, in times."""
+    return f"x {1 + part:.3g}" if part >= 9 else f"{round(100 * part):+d} %"
+
+
+def _nearest(near: Mapping[str, Any]) -> str:
+    fits = near["smallest_machine"]
+    where = f"as it is, it fits on {fits}" if fits else "it fits on no other machine that was tried either"
+    return f"no change fits: the nearest, {near['text']}, still misses {human(near['missing_bytes'], 'bytes')}; {where}"

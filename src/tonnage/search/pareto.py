@@ -51,5 +51,5 @@ def _dominated(rows: np.ndarray, by: np.ndarray) -> np.ndarray:
         others = by[start : start + 256]
         no_worse = (others[None] <= rows[:, None]).all(axis=2)
         better = (others[None] < rows[:, None]).any(axis=2)
-        found |= (no_worse & better).any(axis=1)
+        found |= np.any(no_worse & better, axis=1)
     return found

@@ -15,7 +15,6 @@ from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._larger import Machines
 from tonnage.estimate._question import Question
-from tonnage.estimate._serving_advice import serving_advice
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
 from tonnage.estimate.serving import serving_memory
@@ -192,12 +191,10 @@ class ServingCase:
         found = self.ask(value)
         if found.refused is not None and found.refused.by == "service level":
             return self._faster(options, load)
-        plan = self.plan(value)
-        least = (load.input_tokens or 0) + (load.output_tokens or 0)
         if self.what.option == "input_tokens":
-            options = replace(options, context=int(plan.context))
-        needed = serving_memory(self.model, plan, self.cluster.accelerator).memory.value
-        return serving_advice(self.model, self.cluster, options, plan, needed, self.usable, least)
+            options = replace(options, context=int(self.plan(value).context))
+        answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
+        return [dict(move) for move in answer.advice]
 
     def _faster(self, options: ServingOptions, load: LoadOptions) -> list[dict[str, Any]]:
         """What an estimate advises where it fits, and more replicas of the same kind."""

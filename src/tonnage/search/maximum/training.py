@@ -11,7 +11,6 @@ from tonnage.architectures import Model, needs_family
 from tonnage.catalogue import cluster as cluster_named
 from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate import answers
-from tonnage.estimate._advice import training_advice
 from tonnage.estimate._notes import narrowest
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
@@ -162,9 +161,8 @@ class TrainingCase:
 
     def moves(self, value: int) -> list[dict[str, Any]]:
         options = replace(self.options, **self.said(value))
-        plan = training_plan(self.model, self.cluster, options, Question())
-        needed = training_memory(self.model, plan, self.cluster).memory.value
-        return training_advice(self.model, self.cluster, options, plan, needed, self.usable)
+        answer = answers.train(self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve)
+        return [dict(move) for move in answer.advice]
 
     def changed(self, change: Mapping[str, Any]) -> "TrainingCase":
         said = {name: value for name, value in change.items() if name != "on"}

@@ -87,7 +87,7 @@ class _Search:
         group = each.group
         columns = columns_of(self.space, group)
         left = self._hopeful(group, columns, holding(self.space, group, columns, Tally()))
-        rows = left.any(axis=1)
+        rows = np.any(left, axis=1)
         if rows.any():
             kept = {name: values[rows] for name, values in columns.items()}
             self._walk(group.only(rows), kept, left[rows], self._is_hopeful)

@@ -1,0 +1,89 @@
+"""Dated prices of hosted models by the token: catalogue/api_prices/*.toml -> ApiPrice. The user's own come first."""
+
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+from tonnage.catalogue import _checks, _files
+from tonnage.catalogue.models import find
+from tonnage.catalogue.prices import STALE_DAYS
+from tonnage.errors import InvalidInput
+
+DEAREST = 1000.0  # USD for a million tokens: ten times what any hosted model costs
+
+
+class ApiPrice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a provider asks for a million tokens of prompts and of answers, in US dollars: list price of the usual tier, without discounts.
+
+    `model`: the catalogue's name of what has its shape; `called`: what the provider calls it. `cached_input_usd`: of tokens of a prompt that it
+    has already, None where it lists no such price: then they cost as any others.
+    """
+
+    provider: str
+    model: str
+    called: str
+    input_usd: float
+    output_usd: float
+    source: str
+    as_of: str
+    cached_input_usd: float | None = None
+    note: str = ""
+
+    @property
+    def cached(self) -> float:
+        """What a token of a prompt costs that the provider has already."""
+        return self.input_usd if self.cached_input_usd is None else self.cached_input_usd
+
+
+class ApiPriceFile(Struct, forbid_unknown_fields=True):
+    """The form of a file; docs/catalogue.md explains each key."""
+
+    price: list[ApiPrice] = []
+
+
+@cache
+def api_prices() -> tuple[ApiPrice, ...]:
+    """All prices by the token, the user's own first. One of the user's own stands for what is shipped of the same provider and model."""
+    own = [price for path in _files.user_files("api_prices") for price in load(path).price]
+    taken = {(price.provider, price.model) for price in own}
+    shipped = [price for path in sorted((_files.HERE / "api_prices").glob("*.toml")) for price in load(path).price]
+    return (*own, *(price for price in shipped if (price.provider, price.model) not in taken))
+
+
+def of_model(model: str) -> tuple[ApiPrice, ...]:
+    """Prices of the model by its name in the catalogue or an alias of that; nothing for one that is not in it."""
+    path = find(model) if model else None
+    return tuple(price for price in api_prices() if path is not None and price.model == path.stem)
+
+
+def age_days(row: ApiPrice, today: date) -> int:
+    """Days since the price was said or read; 0 for one from after `today`."""
+    return max(0, (today - date.fromisoformat(row.as_of)).days)
+
+
+def is_stale(row: ApiPrice, today: date) -> bool:
+    """Whether the row is older than STALE_DAYS."""
+    return age_days(row, today) > STALE_DAYS
+
+
+def forget() -> None:
+    """Read the files again."""
+    api_prices.cache_clear()
+
+
+def load(path: Path) -> ApiPriceFile:
+    """Read one file, strictly."""
+    form = _files.read(path, ApiPriceFile)
+    for number, price in enumerate(form.price, 1):
+        where = f"{path}: price {number} ({price.provider} {price.called})"
+        for name in ("input_usd", "output_usd", "cached_input_usd"):
+            value = getattr(price, name)
+            if value is not None and not 0 < value <= DEAREST:
+                raise InvalidInput(f"{where}: {name} must be above 0 and at most {DEAREST:,.0f} USD a million tokens. Got {value!r}.")  # fmt: skip
+        _checks.one_of(_files.key(price.model), [price.model], f"{where}: model")
+        if not price.source.strip() or not price.provider.strip():
+            raise InvalidInput(f"{where}: source and provider must not be empty.")
+        _checks.calendar_day(price.as_of, f"{where}: as_of")
+    return form

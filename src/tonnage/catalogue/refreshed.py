@@ -1,0 +1,134 @@
+"""The prices that `tonnage prices refresh` read: one dated file of the user, <config directory>/prices/refreshed.json.
+
+It is JSON, not TOML as files of people are: it has thousands of rows, and every question about money reads it.
+"""
+
+import os
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from tonnage.catalogue import _files
+from tonnage.errors import InvalidInput
+
+LARGEST = 64_000_000  # bytes
+Usd = Annotated[float, Meta(gt=0, le=100_000_000)]
+Day = Annotated[str, Meta(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
+Kind = Literal["on-demand", "spot"]
+Word = Annotated[str, Meta(min_length=1)]
+
+
+class Row(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """What one machine costs an hour in one region."""
+
+    instance: Word
+    accelerator: Word
+    accelerators: Annotated[int, Meta(ge=1, le=100_000)]
+    region: Word
+    kind: Kind
+    usd_per_hour: Usd
+    as_of: Day
+
+    @property
+    def offer(self) -> tuple[str, str, int, str, str]:
+        """What is offered, whatever it costs."""
+        return self.instance, self.accelerator, self.accelerators, self.region, self.kind
+
+
+class Cloud(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The prices of one provider and where they were read; `cloud`: as the source calls it."""
+
+    cloud: Word
+    provider: Word
+    source: Word
+    price: list[Row] = []
+
+
+class Refreshed(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The form of the file."""
+
+    schema: Literal["tonnage/refreshed-prices/1"] = "tonnage/refreshed-prices/1"
+    clouds: list[Cloud] = []
+
+
+class Changed(Struct, kw_only=True, frozen=True):
+    """What a refresh changed of one cloud's offers. `kept`: old ones that stay because some of the new ones could not be read."""
+
+    new: int = 0
+    moved: int = 0
+    gone: int = 0
+    kept: int = 0
+
+
+def path() -> Path:
+    """Where the file lies."""
+    return _files.config_directory() / "prices" / "refreshed.json"
+
+
+def load(at: Path) -> Refreshed:
+    """The file, checked; empty where there is none."""
+    try:
+        if at.stat().st_size > LARGEST:
+            raise InvalidInput(
+                f"{at} is larger than {LARGEST // 10**6} MB, so `tonnage prices refresh` did not write it."
+            )
+        made = msgspec.json.decode(at.read_bytes(), type=Refreshed)
+        for day in {row.as_of for cloud in made.clouds for row in cloud.price}:
+            date.fromisoformat(day)
+        return made
+    except FileNotFoundError:
+        return Refreshed()
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"cannot read {at}, which `tonnage prices refresh` writes: {error}. Move it away or delete it."
+        ) from None
+
+
+def merged(old: Refreshed, cloud: Cloud, *, whole: bool) -> tuple[Refreshed, Changed]:
+    """The old prices with those of one cloud in place of its own. Unless its new ones are `whole`, old offers that are not among them stay."""
+    before = next((each for each in old.clouds if each.cloud == cloud.cloud), None)
+    known = {row.offer: row for row in before.price} if before else {}
+    new = {row.offer: row for row in cloud.price}
+    gone = [row for offer, row in known.items() if offer not in new]
+    kept = [] if whole else gone
+    made = Cloud(cloud=cloud.cloud, provider=cloud.provider, source=cloud.source, price=[*cloud.price, *kept])
+    changed = Changed(
+        new=sum(offer not in known for offer in new),
+        moved=sum(offer in known and known[offer].usd_per_hour != row.usd_per_hour for offer, row in new.items()),
+        gone=len(gone) - len(kept),
+        kept=len(kept),
+    )
+    others = [each for each in old.clouds if each.cloud != cloud.cloud]
+    return Refreshed(clouds=sorted([*others, made], key=lambda each: each.cloud)), changed
+
+
+def save(refreshed: Refreshed, at: Path) -> None:
+    """Write the file whole or not at all: what lay there before stays until the new one is complete."""
+    from tempfile import mkstemp
+
+    written = ""
+    try:
+        at.parent.mkdir(parents=True, exist_ok=True)
+        handle, written = mkstemp(dir=at.parent, prefix=f".{at.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(_by_rows(refreshed))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(written).chmod(0o644)
+        Path(written).replace(at)
+    except OSError as error:
+        with suppress(OSError):
+            Path(written).unlink()
+        raise InvalidInput(f"cannot write {at}: {error.strerror or error}.") from None
+
+
+def _by_rows(refreshed: Refreshed) -> bytes:
+    """A line for each row, so that two files can be compared."""
+    text = msgspec.json.encode(refreshed)
+    return text.replace(b'},{"instance"', b'},\n{"instance"').replace(b'[{"', b'[\n{"') + b"\n"

@@ -1,0 +1,42 @@
+"""The form of what an answer advises: changes that fit, or the nearest miss."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class Advice(Struct, kw_only=True):
+    """A change that was estimated again: what it needs then, and whether that fits.
+
+    `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
+    changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
+    `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all replicas.
+    `usd_per_million_tokens`: of training, or of prompts and answers, all machines paid. `time_change`, `usd_change`: how much more (less, if
+    negative) time and money a token takes then, as a part of what it takes now. Each null where nobody knows it.
+    """
+
+    change: dict[str, Any]
+    text: str
+    changes: Literal["nothing", "machine", "workload", "numerics", "method"]
+    needed_bytes: int
+    freed_bytes: int
+    fits: bool
+    step_seconds: float | None = None
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    tokens_per_second: float | None = None
+    usd_per_million_tokens: float | None = None
+    time_change: float | None = None
+    usd_change: float | None = None
+
+
+class NearestMiss(Struct, kw_only=True):
+    """Where no change fits: the one that comes closest, and the bytes still missing, with the high end of the error band. `smallest_machine`:
+    other accelerators on which what was asked about fits, null where none that was tried does."""
+
+    change: dict[str, Any]
+    text: str
+    changes: Literal["nothing", "machine", "workload", "numerics", "method"]
+    needed_bytes: int
+    missing_bytes: int
+    smallest_machine: str | None

@@ -1,0 +1,61 @@
+"""What a changed serving plan answers under the load that was asked about: its times, and tokens of all machines."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate._question import Question
+from tonnage.estimate.inference.times import ServingTimes, times
+from tonnage.estimate.load_options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.serving_speed import replica_of
+from tonnage.formulas import service as h
+from tonnage.spec import Cluster, Load, ServingPlan
+
+
+class Pace(Struct, frozen=True, eq=False):
+    """`found`: times of one replica; `busy`: of so many. `knows_prompts`: whether prompts have a time: without it there is no rate of all tokens."""
+
+    found: ServingTimes
+    load: Load
+    busy: int
+    knows_prompts: bool
+
+    @property
+    def answers(self) -> float:
+        """Tokens of answers a second."""
+        return self.found.output_tokens_per_second * self.busy
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What a move shows of it; the first token where it has a mean time."""
+        first = {} if self.found.ttft_seconds in (None, float("inf")) else {"ttft_seconds": self.found.ttft_seconds}
+        return first | {"tpot_seconds": self.found.tpot_seconds, "tokens_per_second": self.answers}
+
+    @property
+    def everything(self) -> float | None:
+        """Tokens of prompts and answers a second; None where prompts have no time."""
+        if not self.knows_prompts:
+            return None
+        prompt, answer = mean_lengths(self.load)
+        rate = self.found.requests_per_second * self.busy
+        return float(h.all_tokens_per_second.evaluate(X=rate, s=prompt, O=answer))
+
+
+def mean_lengths(load: Load) -> tuple[float, float]:
+    """Tokens of a prompt and of an answer, of lengths that are uniform from (1 - spread) to 1; an answer has at least one token."""
+    half = 1 - load.spread / 2
+    return float(load.input_tokens * half), float(1 + (load.output_tokens - 1) * half)
+
+
+def pace_of(
+    model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory, usable: int, load: LoadOptions, wanted: Asked
+) -> Pace | None:  # fmt: skip
+    """None where not even one request has room; MissingDatum where nobody can say the times."""
+    said = replace(lengths(model, options, load), requests=wanted.requests)
+    this = asked(plan, options, load, said, Question())
+    replica = replica_of(model, plan, cluster, made, usable, this.load)
+    if replica.pool is not None and replica.pool < this.load.input_tokens + this.load.output_tokens:
+        return None
+    return Pace(times(replica.clock, replica.policy, this.load), this.load, this.busy, replica.clock.knows_prompts)
