@@ -16,6 +16,7 @@ from tonnage.formula import FORMULAS
 from tonnage.glossary import WORDS
 from tonnage.registry import letters_of
 from tonnage.rules import RULES
+from tonnage.rules import load as load_rules
 
 TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
 SERVE = ["serve", "llama-3.1-8b", "--on", "H100-SXM-80GB", "--context", "8k"]
@@ -247,6 +248,7 @@ def test_the_words_of_an_answer_of_serving_are_explained(run, name):
 
 def test_what_a_word_refers_to_is_there_and_no_two_words_are_written_alike():
     load_formulas()
+    load_rules()
     written = [letters_of(each) for word in WORDS.values() for each in (word.name, *word.also)]
     assert len(set(written)) == len(written)
     assert not set(written) & {letters_of(name) for name in (*FORMULAS, *RULES)}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tonnage
 from tonnage import read
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidPlan
@@ -107,3 +108,24 @@ def test_running_layers_again_never_needs_more_in_any_runtime(name, runtime, wor
 @pytest.mark.parametrize("runtime", ADAPTED)
 def test_the_runtimes_of_adapters_are_asked_at_all(runtime):
     assert needed("llama-3.1-8b", runtime, method="lora") is not None
+
+
+@pytest.mark.parametrize(
+    "runtime", ["transformers", "ddp", "fsdp2", "megatron", "deepspeed", "torchtune", "litgpt", "unsloth"]
+)
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_the_number_that_a_search_takes_is_the_value_of_the_tree(runtime, recompute):
+    machine = cluster("4xH100-SXM-80GB" if runtime not in ("transformers", "unsloth") else "H100-SXM-80GB")
+    model = tonnage.read("llama-3.1-8b")
+    for count in (1, 4):
+        try:
+            plan = training_plan(
+                model,
+                machine,
+                TrainingOptions(runtime=runtime, recompute=recompute, num_microbatches=count),
+                Question(),
+            )
+        except InvalidPlan:
+            continue
+        made = training_memory(model, plan, machine)
+        assert made.needed == pytest.approx(made.memory.value, rel=1e-9)

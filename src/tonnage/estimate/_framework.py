@@ -144,6 +144,10 @@ class Framework:
         """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
         return None
 
+    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+        """The part of gradients that `reserve` adds to them at a moment."""
+        return 0
+
     def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
         """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
         reserve = self.reserve(rank, point, gradients) or ()

@@ -101,7 +101,7 @@ class StageMemory(States):
         total = self.sizes.total(point.bytes)
         width = self.step.framework.unit_gradient_width
         if self._adds_made and not point.table_made:
-            width = width + self._fresh * self.gradient_width
+            width = width + self._fresh * self.gradient_width * (1 + self.step.framework.reserve_share(self, point))
         return total + self.sizes.made(point.bytes) * width if hasattr(width, "ndim") or width else total
 
     def _base(self, point: Point) -> Number:

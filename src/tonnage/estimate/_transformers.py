@@ -105,6 +105,9 @@ class Transformers(Framework):
             Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept),
         ]
 
+    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+        return RESERVE if not point.everything or not rank.stage.after else 0
+
     def _most_logits(self, stage: Stage, phase: str) -> float:
         """Bytes a token of the logits and what is as large, at the fullest moment of the loss's forward or backward."""
         layer = self.loss(stage)
