@@ -48,6 +48,10 @@ class Bounds:
         layers = self._known[key]
         return None if layers is None else Least(self.space, group, columns, layers)
 
+    def forget(self) -> None:
+        """Let go of the layers that were walked: other blocks of columns come."""
+        self._known.clear()
+
     def floor(self, group: Group) -> float | None:
         """Accelerator-seconds of a token that no plan of the group is below, whatever its pipeline; None where its layers were not walked yet."""
         layers = self._known.get(_key(group))

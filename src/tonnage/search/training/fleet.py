@@ -121,9 +121,9 @@ class Searcher:
         machines = self._promising(machines)
         if not machines:
             return
-        space = Space(self.model, machines, self.options, self.vary)
-        usable = machines[0].accelerator.memory.usable_bytes - self.reserve
         usd = self._prices(machines)
+        space = Space(self.model, machines, self.options, self.vary, usd)
+        usable = machines[0].accelerator.memory.usable_bytes - self.reserve
         made = search(space, usable, most=self.each, cutoff=self._cutoff(space.worlds, usd), bounded=self.bounded)
         self.found.tally.add(made.tally)
         self.found.walked += made.walked

@@ -1,5 +1,6 @@
 """The search itself: every group of the space, cheap bounds first. What a bound turns away could not have been among the best."""
 
+import gc
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from tonnage.search.training.validity import Columns, columns_of, holding
 from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, walk
 
 FITS = "the fullest rank fits the accelerator's memory, with the high end of the error band"
+SWEPT = 30_000  # plans walked between two collections of rings
 CARE = 1 - 1e-9  # a bound may meet the estimate, but for rounding
 # Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of it is of no use.
 Cutoff = Callable[[np.ndarray], np.ndarray]
@@ -31,15 +33,16 @@ class Found(Struct, frozen=True, kw_only=True, eq=False):
 def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = None, bounded: bool = True) -> Found:
     """The `most` fastest plans of each machine that fit `usable` bytes. `bounded`: False walks every valid plan, for the same answer."""
     run = _Search(space, usable, most, cutoff)
-    if bounded:
-        surveyed = [run.survey(group) for group in space.groups()]
-        for each in sorted(
-            surveyed, key=lambda each: each.promise
-        ):  # those first that may be fastest: they turn away most of the rest
+    for groups in space.windows():
+        if not bounded:
+            for group in groups:
+                run.take_all(group)
+            continue
+        surveyed = [run.survey(group) for group in groups]
+        surveyed.sort(key=lambda each: each.promise)  # those first that may be fastest: they turn away most of the rest
+        for each in surveyed:
             run.take(each)
-    else:
-        for group in space.groups():
-            run.take_all(group)
+        run.bounds.forget()
     return run.found()
 
 
@@ -55,7 +58,7 @@ class _Search:
     def __init__(self, space: Space, usable: int, most: int, cutoff: Cutoff | None):
         self.space, self.usable, self.cutoff = space, usable, cutoff
         self.best, self.tally, self.bounds = Best(space, most), Tally(), Bounds(space)
-        self.walked = self.beaten = self.large = 0
+        self.walked = self.beaten = self.large = self._unswept = 0
         self.refused: dict[str, int] = {}
 
     def survey(self, group: Group) -> _Surveyed:
@@ -106,6 +109,12 @@ class _Search:
             self.refused[reason(error)] = self.refused.get(reason(error), 0) + int(left.sum())
             return
         self.walked += walked.plans
+        self._unswept += walked.plans
+        if (
+            self._unswept > SWEPT
+        ):  # a walk's objects refer to each other: their arrays would stay until Python looks for such rings
+            gc.collect(1)
+            self._unswept = 0
         self._keep(group, columns, walked)
 
     def _is_hopeful(self, seconds_per_token: np.ndarray, machine: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ one rank does (`inner`, one row each) meet every number of accelerators: what de
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import chain, islice, product
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
 from tonnage.estimate._checks import expert_counts
-from tonnage.estimate.batch import alike
+from tonnage.estimate.batch import CHUNK, alike
 from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.ops import Attention, LatentAttention
@@ -27,7 +27,8 @@ from tonnage.spec import Cluster
 
 TOKENS_OF_A_STEP = 2**22  # where nobody says: about four million, as GPT-3, OPT, Falcon and Llama had
 WIDEST = 64  # tensor, context and micro-batch sizes that are tried go so far
-ROWS = 4096  # of a group's inner columns at a time
+WINDOW = 64  # blocks of columns that a search holds at once
+FEWEST_ROWS = 256  # of a group's inner columns at a time, however many machines they meet
 INNER = (
     "sequence_length", "global_batch_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size",
     "expert_tensor_parallel_size", "micro_batch_size",
@@ -58,7 +59,7 @@ class Group(Struct, frozen=True, eq=False):
 class Space:
     """Plans of `model` on each of `machines`, which differ in their number of accelerators alone, the largest last.
 
-    What `options` say is not varied. `vary`: values of other options to try, by name; of a size they replace those that the model allows.
+    `usd`: an hour of one of each machine's accelerators, shape (machines,), NaN where no price is known. What `options` say is not varied. `vary`: values of other options to try, by name; of a size they replace those that the model allows.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Space:
         machines: Sequence[Cluster],
         options: TrainingOptions,
         vary: Mapping[str, Sequence[Any]] | None = None,
+        usd: np.ndarray | None = None,
     ):
         if not machines:
             raise InvalidInput("a search needs at least one machine. Got none.")
@@ -77,6 +79,7 @@ class Space:
                 raise unknown("option to vary", name, TrainingOptions.__struct_fields__)
             if getattr(options, name) is not None:
                 raise InvalidInput(f"{name} is given and varied: leave out one. Got {getattr(options, name)}.")
+        self.usd = np.full(len(machines), np.nan) if usd is None else usd
         self.worlds = np.array([machine.size for machine in machines], dtype=np.int64)
 
     @property
@@ -137,17 +140,45 @@ class Space:
 
     # ---- groups ----
 
-    def groups(self) -> Iterator[Group]:
-        """All plans, valid or not, in a fixed order; the rows of a group are written alike (estimate.batch.alike)."""
-        for choices in self.choices:
-            runtime = training_runtime(choices["runtime"])
-            inner = self._inner(runtime)
-            for p, v in self._stages(runtime):
-                for block, columns in enumerate(inner):
-                    yield Group(choices, p, v, block, columns)
+    def windows(self) -> Iterator[list[Group]]:
+        """All plans, valid or not, in a fixed order, so many blocks of columns at a time: a search holds no more than these."""
+        names = dict.fromkeys(choices["runtime"] for choices in self.choices)
+        every = (
+            (name, number, columns)
+            for name in names
+            for number, columns in enumerate(self._blocks(training_runtime(name)))
+        )
+        while blocks := list(islice(every, WINDOW)):
+            yield [
+                Group(choices, p, v, number, columns)
+                for name, number, columns in blocks
+                for choices in self.choices
+                if choices["runtime"] == name
+                for p, v in self._stages(training_runtime(name))
+            ]
 
-    def _inner(self, runtime: TrainingRuntime) -> list[dict[str, np.ndarray]]:
-        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers."""
+    def groups(self) -> Iterator[Group]:
+        """The groups of all windows."""
+        return chain.from_iterable(self.windows())
+
+    def _blocks(self, runtime: TrainingRuntime) -> Iterator[dict[str, np.ndarray]]:
+        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers (estimate.batch.alike)."""
+        held: dict[int, np.ndarray] = {}
+        most = max(CHUNK // len(self.machines), FEWEST_ROWS)
+        for rows in self._rows(runtime):
+            keys = alike(self.model, dict(zip(INNER, rows.T, strict=True)))
+            for key in np.unique(keys):
+                more = np.concatenate([held.pop(key, rows[:0]), rows[keys == key]])
+                while len(more) >= most:
+                    yield _columns(more[:most])
+                    more = more[most:]
+                held[key] = more
+        for rows in held.values():
+            if len(rows):
+                yield _columns(rows)
+
+    def _rows(self, runtime: TrainingRuntime) -> Iterator[np.ndarray]:
+        """Sizes of all ranks for one length of sequences and one batch: shape (rows, len(INNER))."""
         t = self._able(
             runtime, "tensor_parallel_size", [n for n in self._dividing(WIDEST) if all(h % n == 0 for h in self._heads)]
         )
@@ -157,20 +188,20 @@ class Space:
             [n for n in self._dividing(WIDEST) if any(s % n == 0 for s in self.sequences)],
         )
         e = self._able(runtime, "expert_parallel_size", self._experts(runtime))
-        rows = []
+        has_experts = bool(expert_counts(self.model))
         for s in self.sequences:
-            for batch, tensor, context, expert in product(self.batches[s], t, c, e):
-                sharing = sorted({1, tensor} if expert_counts(self.model) else {1})
+            for batch in self.batches[s]:
                 micro = self._sizes(
                     "micro_batch_size", [n for n in range(1, WIDEST + 1) if batch % n == 0] if batch else [1, 2, 4, 8]
                 )
-                for cut, b in product(self._sizes("expert_tensor_parallel_size", sharing), micro):
-                    rows.append((s, batch, tensor, context, expert, cut, b))
-        columns = dict(zip(INNER, np.array(rows, dtype=np.int64).reshape(-1, len(INNER)).T, strict=True))
-        keys = alike(self.model, columns)
-        found = []
-        for key in np.unique(keys):
-            chosen = np.flatnonzero(keys == key)
-            for part in np.array_split(chosen, -(-len(chosen) // ROWS)):
-                found.append({name: values[part] for name, values in columns.items()})
-        return found
+                rows = [
+                    (s, batch, tensor, context, expert, cut, b)
+                    for tensor, context, expert in product(t, c, e)
+                    for cut in self._sizes("expert_tensor_parallel_size", sorted({1, tensor} if has_experts else {1}))
+                    for b in micro
+                ]
+                yield np.array(rows, dtype=np.int64).reshape(-1, len(INNER))
+
+
+def _columns(rows: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: values.copy() for name, values in zip(INNER, rows.T, strict=True)}

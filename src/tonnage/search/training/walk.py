@@ -14,6 +14,7 @@ from tonnage.estimate.batch import CHUNK
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import Step
+from tonnage.formulas.cost import rent_usd
 from tonnage.search.training.space import Group, Space
 from tonnage.search.training.validity import Columns
 from tonnage.spec import TrainingPlan
@@ -27,7 +28,7 @@ Hopeful = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class Walked(Struct, frozen=True, eq=False):
     """Figures of plans: arrays of shape (plans,). `row`, `machine`: which of the group's rows, and of the space's machines.
 
-    `needed`: bytes of the fullest rank at its peak, `high` with the high end of the error band; `seconds`: of a step; `tokens`: of a step.
+    `needed`: bytes of the fullest rank at its peak, `high` with the high end of the error band; `seconds`, `tokens` and `usd`: of a step.
     """
 
     row: np.ndarray
@@ -36,6 +37,7 @@ class Walked(Struct, frozen=True, eq=False):
     high: np.ndarray
     seconds: np.ndarray
     tokens: np.ndarray
+    usd: np.ndarray
 
     @property
     def plans(self) -> int:
@@ -78,6 +80,7 @@ def walk(space: Space, group: Group, columns: Columns, left: np.ndarray, hopeful
         seconds[part] = np.broadcast_to(Timing(space.model, several, space.largest, step).seconds, mask.shape)[mask]
         if hopeful is None or hopeful(seconds[part] / tokens[part], machine[part]).any():
             needed[part] = np.broadcast_to(step.walk().needed, mask.shape)[mask]
+    usd = rent_usd.evaluate(nodes=space.worlds[machine], tau=seconds, USD_hour=space.usd[machine])
     band = training_band(plan, space.largest)
     return Walked(
         row=row,
@@ -86,6 +89,7 @@ def walk(space: Space, group: Group, columns: Columns, left: np.ndarray, hopeful
         high=np.ceil(needed * (band.high if band else 1)),
         seconds=seconds,
         tokens=tokens,
+        usd=usd,
     )
 
 

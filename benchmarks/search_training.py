@@ -1,0 +1,93 @@
+"""How many complete plans of training (memory, time and cost) a search sees in a second on one core; called by run.py.
+
+A plan counts when it is valid: invalid ones cost next to nothing and are left out. `unpruned`: every valid plan is walked whole. `bounds
+first`: the same answer with cheap bounds first, which turn most plans away. Memory is what a process of its own has at its peak.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import tonnage
+from tonnage.catalogue import cluster
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.training.search import Found, search
+from tonnage.search.training.space import Space
+
+Note = Callable[[str, float, str], None]
+CASES = (("llama-3.1-70b", "H100-SXM-80GB"), ("gpt3-175b", "A100-SXM-80GB"), ("deepseek-v3", "H100-SXM-80GB"))
+SEQUENCES, BATCHES = (2048, 4096, 8192, 16384), (512, 1024, 2048, 4096)
+INVALID = ("divide", "interleaving needs", "must")
+
+
+def space_of(name: str, accelerator: str, times: int = 1, **options: str) -> Space:
+    """All layouts of one model on 1 to 256 nodes, for four lengths of sequences and four batches, or so many `times` of both."""
+    machines = [
+        cluster(f"{nodes}x8x{accelerator}" if nodes > 1 else f"8x{accelerator}")
+        for nodes in (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    ]
+    lengths = [length * (at + 1) for length in SEQUENCES for at in range(times)]
+    batches = [batch * (at + 1) for batch in BATCHES for at in range(times)]
+    vary = {"sequence_length": tuple(lengths), "global_batch_size": tuple(batches)}
+    given = TrainingOptions(runtime="megatron", **options)
+    return Space(tonnage.read(name), machines, given, vary, usd=np.full(len(machines), 3.0))
+
+
+def valid(found: Found) -> int:
+    """Plans that hold every constraint but memory."""
+    return found.tally.considered - sum(
+        each.plans for each in found.tally if "fits the accelerator" not in each.constraint
+    )
+
+
+def rates(note: Note) -> None:
+    for name, accelerator in CASES:
+        space = space_of(name, accelerator)
+        usable = space.largest.accelerator.memory.usable_bytes
+        answers = []
+        for bounded, words in ((False, "unpruned"), (True, "bounds first")):
+            start = time.process_time()
+            found = search(space, usable, most=1, bounded=bounded)
+            taken = time.process_time() - start
+            answers.append([[(one.order, one.options) for one in best] for best in found.best])
+            note(f"plans of {name}, {words}: valid plans", valid(found), "plans")
+            note(f"plans of {name}, {words}, memory, time and cost, one core", valid(found) / taken, "plans/s")
+        if answers[0] != answers[1]:
+            raise SystemExit(f"bounds changed the answer for {name}")
+
+
+def memory(note: Note) -> None:
+    """Peak memory of a search, and of one with four times the plans."""
+    peaks = []
+    for times in (1, 2):
+        code = f"import search_training as s; print(*s.peak({times}))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=Path(__file__).parent
+        )
+        plans, peak = map(float, done.stdout.split())
+        note(f"peak memory of a search over {plans:,.0f} plans", peak, "bytes")
+        peaks.append(peak)
+    note("peak memory of a search over that of one with a quarter of the plans", peaks[1] / peaks[0], "ratio")
+
+
+def peak(times: int) -> tuple[int, int]:
+    """Plans considered, and the most bytes that this process has held."""
+    space = space_of("llama-3.1-70b", "H100-SXM-80GB", times, recompute="full")
+    found = search(space, space.largest.accelerator.memory.usable_bytes, most=1, bounded=False)
+    status = Path("/proc/self/status").read_text(
+        encoding="ascii"
+    )  # ru_maxrss keeps what the process was before it was this one
+    return found.tally.considered, 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+
+def searches(note: Note) -> None:
+    rates(note)
+    memory(note)
+
+
+if __name__ == "__main__":
+    searches(lambda name, value, unit: print(f"{name:<76} {value:12.4g} {unit}", flush=True))
