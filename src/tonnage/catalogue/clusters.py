@@ -41,6 +41,14 @@ def cluster(text: str) -> Cluster:
     return replace(_of_accelerators(text, counts, accelerator), note=_left_open(name, accelerator))
 
 
+def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
+    """What a name says before anything is filled in: its counts, none where it has none, its accelerator, and the node where it names one."""
+    if len(text) > LONGEST:
+        raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
+    counts, name = _counts(text)
+    return counts, *_named(name)
+
+
 def _left_open(name: str, taken: Accelerator) -> str:
     """The other sizes of memory of an accelerator that was named without one."""
     size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)

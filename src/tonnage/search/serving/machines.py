@@ -1,0 +1,123 @@
+"""What is searched: accelerators whose number is open, and clusters as they were given."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from tonnage.catalogue import accelerator, accelerator_names, cluster
+from tonnage.catalogue.clusters import BOX, parts
+from tonnage.catalogue.nodes import node
+from tonnage.errors import InvalidInput, shown
+from tonnage.estimate._network import Level, Network
+from tonnage.spec import Accelerator, Cluster, Node
+
+ALONE = ("apple", "cpu")  # kinds of which a machine has one
+
+
+class Machine(Struct, frozen=True, kw_only=True, eq=False):
+    """An accelerator whose number is searched, in machines that hold `each`; or a cluster as it was given, `fixed`. `whole`: a named node,
+    of which none is used in part."""
+
+    name: str
+    accelerator: Accelerator
+    each: int
+    node: Node | None = None
+    fixed: Cluster | None = None
+    whole: bool = False
+
+    def layouts(self, ranks: int, most: int) -> Iterator[tuple[int, Cluster]]:
+        """Numbers of replicas of so many ranks, each with its cluster; all accelerators of it are used.
+
+        Up to one machine any number; beyond it whole machines; where replicas do not fill these, equal parts of machines, as large as
+        they come out.
+        """
+        if self.fixed is not None:
+            if self.fixed.size % ranks == 0 and self.fixed.size <= most:
+                yield self.fixed.size // ranks, self.fixed
+            return
+        for replicas in range(1, most // ranks + 1):
+            found = self._spread(ranks, replicas)
+            if found is not None:
+                yield replicas, self.of(*found)
+
+    def _spread(self, ranks: int, replicas: int) -> tuple[int, int] | None:
+        """(machines, accelerators of each)."""
+        total = ranks * replicas
+        if total % self.each == 0:
+            return total // self.each, self.each
+        if self.whole or (ranks > self.each):
+            return None
+        if total < self.each:
+            return 1, total
+        part = next(part for part in range(self.each // ranks, 0, -1) if replicas % part == 0)
+        return replicas // part, part * ranks
+
+    def of(self, machines: int, each: int) -> Cluster:
+        return Cluster(accelerator=self.accelerator, num_nodes=machines, accelerators_per_node=each, node=self.node)
+
+    def on(self, found: Cluster) -> str:
+        """What --on says for it."""
+        return f"{found.num_nodes}x{self.name}" if self.whole and self.node else found.name
+
+
+def catalogued() -> tuple[Machine, ...]:
+    """Every accelerator of the catalogue."""
+    return tuple(_open(name, accelerator(name), None) for name in accelerator_names())
+
+
+def named(text: str) -> tuple[Machine, ...]:
+    """Machines of names with commas between: with a count a cluster, without one an accelerator, or a node, of which the number is searched."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise InvalidInput(
+            f"on takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {shown(text)}."
+        )
+    found = {machine.name: machine for machine in map(machine_named, names)}
+    return tuple(found.values())
+
+
+def machine_named(name: str) -> Machine:
+    if name == "local":
+        return fixed(cluster(name))
+    counts, chip, found = parts(name)
+    return fixed(cluster(name)) if counts else _open(name, chip, found)
+
+
+def fixed(given: Cluster) -> Machine:
+    return Machine(
+        name=given.name, accelerator=given.accelerator, each=given.accelerators_per_node, node=given.node, fixed=given
+    )
+
+
+def opened(machine: Machine) -> Machine:
+    """The same accelerator with its number open."""
+    return _open(machine.accelerator.name, machine.accelerator, None) if machine.fixed is not None else machine
+
+
+def _open(name: str, chip: Accelerator, named_node: Node | None) -> Machine:
+    if named_node is not None:
+        return Machine(
+            name=named_node.name, accelerator=chip, each=named_node.accelerators, node=named_node, whole=True
+        )
+    usual = node(chip.default_node) if chip.default_node else None
+    each = usual.accelerators if usual else 1 if chip.kind in ALONE else BOX
+    return Machine(name=chip.name, accelerator=chip, each=each, node=usual)
+
+
+def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
+    """What of a cluster's links the times of a replica of so many ranks depend on: replicas of two clusters with the same are as fast.
+
+    MissingDatum where a link is not known.
+    """
+    network = Network(found)
+    inside = (min(network.per_node, ranks), _of(network.inside), _of(network.bridge))
+    sums = network.outside.link is not None and bool(network.outside.link.topology)
+    return (*inside, _of(network.outside)) if ranks > network.per_node or sums else inside
+
+
+def _of(level: Level | None) -> tuple[object, ...]:
+    if level is None:
+        return ()
+    joins = level.link.joins if level.link else 0
+    topology = level.link.topology if level.link else ""
+    return level.ring, level.direct, level.plain, level.in_network, level.step, level.kind.gap, level.sums, joins, topology
