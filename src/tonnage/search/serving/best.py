@@ -48,18 +48,22 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def simplicity(self) -> tuple[float, ...]:
         """One figure for each of SIMPLER, smaller is simpler."""
-        kind, sizes, batch = self.config.kind, self.config.sizes, self.config.batch
         usd = self.layout.usd if self.usd is not None else float("inf")
-        return (
-            self.changes_weights, kind.kv_cache is not None, not self.usual_engine, (batch.tokens is not None) + (batch.requests is not None),
-            self.layout.prefill > 0, sizes.parallelisms, sizes.ranks, self.accelerators, significant(usd), significant(self.tpot),
-        )  # fmt: skip
+        known = plainness(self.config, self.changes_weights, self.usual_engine, self.layout.prefill > 0)
+        return (*known, self.accelerators, significant(usd), significant(self.tpot))
 
     @property
     def order(self) -> tuple[Any, ...]:
         kind = self.config.kind
         last = (kind.machine.name, self.config.engine, self.config.stored, self.config.sizes, self.users)
         return (significant(self.value), *self.simplicity, *map(str, last))
+
+
+def plainness(config: Config, changes_weights: bool, usual_engine: bool, apart: bool) -> tuple[int, ...]:
+    """The part of an order that is known before anything is computed."""
+    sizes, batch = config.sizes, config.batch
+    limits = (batch.tokens is not None) + (batch.requests is not None)
+    return (int(changes_weights), int(config.kind.kv_cache is not None), int(not usual_engine), limits, int(apart), sizes.parallelisms, sizes.ranks)
 
 
 def significant(value: float) -> float:
@@ -116,30 +120,31 @@ class Board:
         self.top, self.by_kind = top, by_kind
         self._best: dict[Any, Plan] = {}
         self.own: Plan | None = None
-        self._edge = float("inf")
+        self._edge: tuple[Any, ...] | None = None
 
     def put(self, plan: Plan | None) -> None:
         if plan is None:
             return
         if not plan.changes_weights and (self.own is None or plan.order < self.own.order):
             self.own = plan
-        kind = self._kind(plan)
+        kind = self._kind(plan.config, plan.layout.prefill > 0)
         if kind not in self._best or plan.order < self._best[kind].order:
             self._best[kind] = plan
             if len(self._best) >= self.top:
-                self._edge = sorted(each.value for each in self._best.values())[self.top - 1]
+                self._edge = sorted(each.order for each in self._best.values())[self.top - 1]
 
-    def _kind(self, plan: Plan) -> Any:
-        config = plan.config
+    def _kind(self, config: Config, apart: bool) -> Any:
         if self.by_kind:
-            return config.kind.machine.name, config.engine, config.stored, plan.layout.prefill > 0
-        return config, plan.layout.prefill > 0
+            return config.kind.machine.name, config.engine, config.stored, apart
+        return config, apart
 
-    def can_improve(self, least: float, keeps_own: bool) -> bool:
-        """Whether a plan whose objective is at least so much can still be among the best."""
-        if least <= self._edge + SAME * abs(self._edge):
+    def can_improve(self, config: Config, least: tuple[float, ...], apart: bool) -> bool:
+        """Whether a plan of this configuration, whose order begins with at least so much, can still be among the best."""
+        if not least[1] and (self.own is None or least <= self.own.order[: len(least)]):
             return True
-        return keeps_own and (self.own is None or least <= self.own.value + SAME * abs(self.own.value))
+        found = self._best.get(self._kind(config, apart))
+        beaten = [order for order in (self._edge, found.order if found else None) if order is not None]
+        return all(least <= order[: len(least)] for order in beaten)
 
     @property
     def plans(self) -> list[Plan]:

@@ -25,32 +25,27 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
     fixed: Cluster | None = None
     whole: bool = False
 
-    def layouts(self, ranks: int, most: int) -> Iterator[tuple[int, Cluster]]:
-        """Numbers of replicas of so many ranks, each with its cluster; all accelerators of it are used.
-
-        Up to one machine any number; beyond it whole machines; where replicas do not fill these, equal parts of machines, as large as
-        they come out.
-        """
+    def layouts(self, ranks: int, most: int) -> Iterator[tuple[int, tuple[Cluster, ...]]]:
+        """Numbers of replicas of so many ranks, each with the clusters that they fill, fewer machines first: all accelerators are used, and those of
+        machines that are alike. A replica is on a part of one machine, or on whole ones."""
         if self.fixed is not None:
             if self.fixed.size % ranks == 0 and self.fixed.size <= most:
-                yield self.fixed.size // ranks, self.fixed
+                yield self.fixed.size // ranks, (self.fixed,)
             return
         for replicas in range(1, most // ranks + 1):
-            found = self._spread(ranks, replicas)
-            if found is not None:
-                yield replicas, self.of(*found)
+            found = tuple(self.of(machines, each) for machines, each in self._spread(ranks, replicas))
+            if found:
+                yield replicas, found
 
-    def _spread(self, ranks: int, replicas: int) -> tuple[int, int] | None:
+    def _spread(self, ranks: int, replicas: int) -> Iterator[tuple[int, int]]:
         """(machines, accelerators of each)."""
-        total = ranks * replicas
-        if total % self.each == 0:
-            return total // self.each, self.each
-        if self.whole or (ranks > self.each):
-            return None
-        if total < self.each:
-            return 1, total
-        part = next(part for part in range(self.each // ranks, 0, -1) if replicas % part == 0)
-        return replicas // part, part * ranks
+        if ranks > self.each or self.whole:
+            if ranks * replicas % self.each == 0:
+                yield ranks * replicas // self.each, self.each
+            return
+        for here in range(min(self.each // ranks, replicas), 0, -1):
+            if replicas % here == 0:
+                yield replicas // here, here * ranks
 
     def of(self, machines: int, each: int) -> Cluster:
         return Cluster(accelerator=self.accelerator, num_nodes=machines, accelerators_per_node=each, node=self.node)

@@ -1,6 +1,7 @@
 """Plans of one replica configuration as arrays: memory, times, rates and money of every number of replicas and of users."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from tonnage.estimate.load_options import Asked, asked, lengths
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import Replica, replica_of
+from tonnage.estimate.serving_speed import Replica, clock, replica_of
 from tonnage.formulas import service as h
 from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.machines import wires
@@ -120,6 +121,18 @@ def blocks(space: Space, config: Config, layouts: Sequence[Layout]) -> Iterator[
     step = max(BLOCK // len(users), 1)
     for start in range(0, len(layouts), step):
         yield _Block(space, plan, wanted, layouts[start : start + step]).rows()
+
+
+def least_token_seconds(space: Space, config: Config, layouts: Sequence[Layout]) -> float:
+    """The time of a pass with nothing in it, which no token is faster than: of all these layouts the least."""
+    options = config.options(space)
+    plan = serving_plan(space.model, layouts[0].cluster, replace(options, concurrency=None), Question())
+    kinds = {}
+    for layout in layouts:
+        with suppress(MissingDatum):
+            kinds.setdefault(wires(layout.cluster, config.sizes.ranks), layout.cluster)
+    clocks = [clock(space.model, replace(plan, concurrency=1), cluster) for cluster in kinds.values()]
+    return min((float(each.seconds(0, 0, 0, 0) / each.tokens_each) for each in clocks), default=0.0)
 
 
 class _Block:

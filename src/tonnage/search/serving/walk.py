@@ -13,11 +13,11 @@ from tonnage.estimate.serving_answer import serving_plan
 from tonnage.runtimes import serving_runtime
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
-from tonnage.search.serving.best import Board, best_of
-from tonnage.search.serving.bounds import Bounds
+from tonnage.search.serving.best import Board, best_of, plainness, significant
+from tonnage.search.serving.bounds import SURE, Bounds
 from tonnage.search.serving.front import Front
 from tonnage.search.serving.machines import Machine
-from tonnage.search.serving.rows import Config, Layout, Rows, blocks, users_searched
+from tonnage.search.serving.rows import Config, Layout, Rows, blocks, least_token_seconds, users_searched
 from tonnage.search.serving.space import Batch, Kind, Sizes, Space, batches, caches, engines, precisions, sizes
 from tonnage.search.serving.splits import split_rows
 
@@ -57,7 +57,7 @@ class Search:
 
     def run(self) -> "Search":
         """Configurations in the order of the least that their objective can be: what comes after the edge of the best is not computed."""
-        known = [(self._least(config), number, config) for number, config in enumerate(self._configurations())]
+        known = [(self._order(config, self._least(config)), number, config) for number, config in enumerate(self._configurations())]
         for least, _, config in sorted(known, key=lambda each: each[:2]):
             self._look_at(config, least)
         return self
@@ -111,16 +111,26 @@ class Search:
         self.tally.remove(l.FORMAT, number)
 
     def layouts(self, machine: Machine, ranks: int) -> list[Layout]:
-        """Numbers of replicas of so many ranks, with prices; more replicas than users are not tried."""
+        """Numbers of replicas of so many ranks, on machines of every size that is cheaper than larger ones; more replicas than users are not tried."""
         key = (machine.name, ranks)
         if key not in self._layouts:
-            price, users = self.space.prices.of, self.space.users
-            found = machine.layouts(ranks, self.space.most)
-            made = [Layout(number, cluster, _or_nan(price(cluster))) for number, cluster in found]
-            if users is not None and machine.fixed is None:
-                made = [each for each in made if each.replicas <= users]
-            self._layouts[key] = made
+            users = self.space.users if machine.fixed is None else None
+            self._layouts[key] = [
+                layout
+                for number, clusters in machine.layouts(ranks, self.space.most)
+                if users is None or number <= users
+                for layout in self._cheaper(number, clusters)
+            ]
         return self._layouts[key]
+
+    def _cheaper(self, replicas: int, clusters: tuple[Any, ...]) -> Iterator[Layout]:
+        """The fewest machines, and more of them only where they cost less."""
+        least = float("inf")
+        for number, cluster in enumerate(clusters):
+            usd = self.space.prices.of(cluster)
+            if number == 0 or (usd is not None and usd < least):
+                yield Layout(replicas, cluster, NAN if usd is None else usd)
+            least = least if usd is None else min(least, usd)
 
     def _users(self, engine: str) -> int:
         return len(users_searched(engine)) if self.space.searches_users else 1
@@ -137,8 +147,13 @@ class Search:
             return self.bounds.token_seconds(config)  # of a whole answer there are at least as many as one
         return -float("inf")
 
-    def _is_own(self, config: Config) -> bool:
-        return config.stored == self.own(config.kind.machine)[0]
+    def _order(self, config: Config, least: float, apart: bool = False) -> tuple[float, ...]:
+        """What the order of a plan of this configuration begins with at least."""
+        own, usual = self.own(config.kind.machine)
+        return (significant(least), *plainness(config, config.stored != own, config.engine == usual, apart))
+
+    def _can_improve(self, config: Config, least: tuple[float, ...], apart: bool = False) -> bool:
+        return self.front is not None or self.board.can_improve(config, least, apart)
 
     def own(self, machine: Machine) -> tuple[str, str]:
         """What the checkpoint's own precision is called, and the engine that `tonnage serve` takes on this machine for it."""
@@ -152,13 +167,13 @@ class Search:
 
     # ---- one configuration ----
 
-    def _look_at(self, config: Config, least: float) -> None:
+    def _look_at(self, config: Config, least: tuple[float, ...]) -> None:
         layouts = self.layouts(config.kind.machine, config.sizes.ranks)
         if not layouts:
             return
         self.configurations += 1
         number = len(layouts) * self._users(config.engine)
-        if "disaggregation" in self.space.goal.vary and serving_runtime(config.engine).queues:
+        if self._splits(config):
             number += sum(each.replicas - 1 for each in layouts)
         self.tally.consider(number)
         why = self._ruled_out(config, layouts, least)
@@ -168,6 +183,10 @@ class Search:
             self.tally.remove(why, number)
             return
         try:
+            if self.prunes and (why := self._is_slow(config, layouts)):
+                self.pruned += number if why == l.BEATEN else 0
+                self.tally.remove(why, number)
+                return
             self._walk(config, layouts)
         except InvalidPlan as error:
             self.refused = self.refused or error
@@ -176,7 +195,7 @@ class Search:
             self.unknown.append(str(error))
             self.tally.remove(l.KNOWN, number)
 
-    def _ruled_out(self, config: Config, layouts: list[Layout], least: float) -> str:
+    def _ruled_out(self, config: Config, layouts: list[Layout], least: tuple[float, ...]) -> str:
         """The constraint that no plan of this configuration can keep; nothing where some may."""
         chip = config.kind.machine.accelerator
         usable = chip.memory.usable_bytes - self.space.options.reserve_bytes
@@ -190,17 +209,40 @@ class Search:
                 return l.budget(budget)
             if self.space.tpot is not None and self.bounds.token_seconds(config) > self.space.tpot:
                 return l.level("tpot", self.space.tpot)
-            if self.front is None and not self.board.can_improve(least, self._is_own(config)):
+            apart = self._splits(config) and self._can_improve(config, _split(least), apart=True)
+            if not apart and not self._can_improve(config, least):
                 return l.BEATEN
         return ""
+
+    def _is_slow(self, config: Config, layouts: list[Layout]) -> str:
+        """The same of what the least pass of the configuration says."""
+        of_tokens = self.objective in ("tpot", "end-to-end") and self.front is None
+        if self.space.tpot is None and not of_tokens:
+            return ""
+        least = SURE * least_token_seconds(self.space, config, layouts)
+        if self.space.tpot is not None and least > self.space.tpot:
+            return l.level("tpot", self.space.tpot)
+        return "" if not of_tokens or self._can_improve(config, self._order(config, least)) else l.BEATEN
 
     def _walk(self, config: Config, layouts: list[Layout]) -> None:
         own, usual = self.own(config.kind.machine)
         for rows in blocks(self.space, config, layouts):
             self._judge(rows, config, own, usual)
-            if "disaggregation" in self.space.goal.vary and rows.replica is not None:
-                for apart in split_rows(self.space, config, rows):
-                    self._judge(apart, config, own, usual)
+            if self._splits(config) and rows.replica is not None:
+                self._part(rows, config, own, usual)
+
+    def _splits(self, config: Config) -> bool:
+        """Whether prompts on replicas of their own are searched too."""
+        return "disaggregation" in self.space.goal.vary and serving_runtime(config.engine).queues and not self.space.options.draft_tokens
+
+    def _part(self, rows: Rows, config: Config, own: str, usual: str) -> None:
+        if self.prunes and not self._can_improve(config, self._order(config, self._least(config), apart=True), apart=True):
+            number = sum(each.replicas - 1 for each in rows.layouts)
+            self.pruned += number
+            self.tally.remove(l.BEATEN, number)
+            return
+        for apart in split_rows(self.space, config, rows):
+            self._judge(apart, config, own, usual)
 
     def _judge(self, rows: Rows, config: Config, own: str, usual: str) -> None:
         self._note_miss(rows, config)
@@ -222,5 +264,6 @@ class Search:
             self.miss = miss
 
 
-def _or_nan(value: float | None) -> float:
-    return NAN if value is None else value
+def _split(least: tuple[float, ...]) -> tuple[float, ...]:
+    """The same with prompts on replicas of their own."""
+    return (*least[:5], 1.0, *least[6:])
