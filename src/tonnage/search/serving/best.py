@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tonnage.search.serving.options import OF_MONEY
 from tonnage.search.serving.rows import Config, Layout, Rows
+from tonnage.spec import ServingPlan
 
 SAME = 2e-8  # of each other: values that may round to the same DIGITS
 DIGITS = 9
@@ -23,6 +23,7 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
 
     config: Config
     layout: Layout
+    plan: ServingPlan
     value: float
     needed_bytes: int
     usable_bytes: int
@@ -106,7 +107,7 @@ def plan_at(name: str, rows: Rows, row: int, column: int, config: Config, own: s
         return float(np.broadcast_to(values, rows.ttft.shape)[row, column])
 
     return Plan(
-        config=config, layout=rows.layouts[row], value=at(objective_values(name, rows)), needed_bytes=round(at(rows.needed)),
+        config=config, layout=rows.layouts[row], plan=rows.plan, value=at(objective_values(name, rows)), needed_bytes=round(at(rows.needed)),
         usable_bytes=rows.usable, each=at(rows.each), users=at(rows.users), ttft=at(rows.ttft), tpot=at(rows.tpot),
         end_to_end=at(rows.end_to_end), requests=at(rows.requests), tokens=at(rows.tokens), usd_per_million=at(rows.usd_per_million),
         changes_weights=config.stored != own, usual_engine=config.engine == usual,
@@ -150,6 +151,3 @@ class Board:
     def plans(self) -> list[Plan]:
         return sorted(self._best.values(), key=lambda plan: plan.order)[: self.top]
 
-
-def of_money(objective: str) -> bool:
-    return objective in OF_MONEY

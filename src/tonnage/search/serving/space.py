@@ -20,8 +20,8 @@ NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision
 FOUR_BITS = ("nvfp4",)  # of accelerators that multiply them
 OF_FILES = ("q8_0", "q4_k_m")  # of llama.cpp
 CACHES = {"vllm": (None, "fp8"), "sglang": (None, "fp8"), "tensorrt-llm": (None, "fp8"), "llama.cpp": (None, "q8_0")}
-BATCHED_TOKENS = (None, 2048, 8192, 32768)
-SEQUENCES = (None, 32, 128, 512)
+BATCHED_TOKENS = (None, 2048, 16384)
+SEQUENCES = (None, 64, 256)
 
 
 class Space(Struct, frozen=True, kw_only=True, eq=False):

@@ -1,32 +1,28 @@
 """Prompts on replicas of their own: every way to part the replicas of a layout, as arrays."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 from msgspec.structs import replace
 
 from tonnage.errors import MissingDatum
 from tonnage.estimate.inference.split import Side, split_times
-from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.machines import wires
-from tonnage.search.serving.rows import Config, Layout, Rows
+from tonnage.search.serving.rows import Rows
 from tonnage.search.serving.space import Space
 from tonnage.spec import Load
 
 FAR = 2**30  # ranks: more than any machine has, so that all links count
 
 
-def split_rows(space: Space, config: Config, rows: Rows) -> Iterator[Rows]:
+def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
     """The same plans with some replicas for prompts alone, for layouts with the same links. Caches go over the network, so that all of it counts."""
-    if not serving_runtime(config.engine).queues or rows.plan.draft_tokens or rows.replica is None:
-        return
     groups: dict[object, list[int]] = {}
-    for row, layout in enumerate(rows.layouts):
-        if layout.replicas > 1:
-            try:
-                groups.setdefault((layout.cluster.num_nodes > 1, wires(layout.cluster, FAR)), []).append(row)
-            except MissingDatum:
-                continue
+    for row in at:
+        cluster = rows.layouts[row].cluster
+        with suppress(MissingDatum):
+            groups.setdefault((cluster.num_nodes > 1, cluster.accelerators_per_node, wires(cluster, FAR)), []).append(row)
     for found in groups.values():
         yield _apart(space, rows, found)
 

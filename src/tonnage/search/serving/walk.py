@@ -22,6 +22,7 @@ from tonnage.search.serving.space import Batch, Kind, Sizes, Space, batches, cac
 from tonnage.search.serving.splits import split_rows
 
 NAN = float("nan")
+TOGETHER = 8  # layouts whose replicas are parted at once
 
 
 class Miss(Struct, frozen=True, kw_only=True):
@@ -140,9 +141,7 @@ class Search:
     def _least(self, config: Config) -> float:
         """The least that the objective can be."""
         if self.objective in ("cost", "accelerators"):
-            layouts = self.layouts(config.kind.machine, config.sizes.ranks)
-            values = [each.usd if self.objective == "cost" else each.cluster.size for each in layouts]
-            return min(values, default=float("inf"))
+            return min(map(self._value, self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
         if self.objective in ("tpot", "end-to-end"):
             return self.bounds.token_seconds(config)  # of a whole answer there are at least as many as one
         return -float("inf")
@@ -236,13 +235,25 @@ class Search:
         return "disaggregation" in self.space.goal.vary and serving_runtime(config.engine).queues and not self.space.options.draft_tokens
 
     def _part(self, rows: Rows, config: Config, own: str, usual: str) -> None:
-        if self.prunes and not self._can_improve(config, self._order(config, self._least(config), apart=True), apart=True):
-            number = sum(each.replicas - 1 for each in rows.layouts)
-            self.pruned += number
-            self.tally.remove(l.BEATEN, number)
-            return
-        for apart in split_rows(self.space, config, rows):
-            self._judge(apart, config, own, usual)
+        """Prompts on replicas of their own: so many layouts at once, those that can be the best first."""
+        order = sorted(range(len(rows.layouts)), key=lambda row: (self._value(rows.layouts[row]), row))
+        left = [row for row in order if rows.layouts[row].replicas > 1]
+        while left:
+            if self.prunes:
+                at = [row for row in left if self._can_improve(config, self._order(config, self._value(rows.layouts[row]), apart=True), apart=True)]
+                number = sum(rows.layouts[row].replicas - 1 for row in left) - sum(rows.layouts[row].replicas - 1 for row in at)
+                self.pruned += number
+                self.tally.remove(l.BEATEN, number)
+                left = at
+            for apart in split_rows(self.space, rows, left[:TOGETHER]):
+                self._judge(apart, config, own, usual)
+            left = left[TOGETHER:]
+
+    def _value(self, layout: Layout) -> float:
+        """What the objective of a layout is, as far as its cluster says it."""
+        if self.objective == "cost":
+            return layout.usd
+        return float(layout.cluster.size) if self.objective == "accelerators" else -float("inf")
 
     def _judge(self, rows: Rows, config: Config, own: str, usual: str) -> None:
         self._note_miss(rows, config)
