@@ -1,10 +1,10 @@
 """The Python face: the same questions and documents as the command line, with plain arguments."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from tonnage.search.serving.answer import ServingPlans
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -134,6 +137,56 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     """
     said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
+
+
+def plan_serving(
+    model: str | os.PathLike[str] | Model,
+    on: str | Cluster | Sequence[str | Cluster] | None = None,
+    *,
+    reserve_bytes: float = 0,
+    **options: Any,
+) -> "ServingPlans":
+    """The best machines and plans to serve a model to these users within these limits: `plan --serve`.
+
+    `on`: names with commas between, or a list of names and Clusters: of a name without a count the number is searched; None: the whole catalogue.
+    What is given is not varied; `weights` and `engine` may be several, with commas between. `to_dict()` is the document; `plans` has the best
+    ones, `best` the answer of `serve` for the first of them.
+
+    - help(tonnage.PlanOptions): the search: objective, vary, max_accelerators, budget, top, pareto
+    - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
+    """
+    from tonnage.search.serving import plan_serving as search
+    from tonnage.search.serving.options import PlanOptions
+
+    forms = (PlanOptions, LoadOptions, BillOptions)
+    said, load, bill = (
+        _options(form, {name: options.pop(name) for name in form.__struct_fields__ if name in options})
+        for form in forms
+    )
+    serving = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
+    return search(_model(model), _machines(on), said, serving, load, bill)
+
+
+def _machines(on: Any) -> Any:
+    from tonnage.search.serving.machines import fixed, named
+
+    if on is None or isinstance(on, str):
+        return None if on is None else named(on)
+    listed = [on] if isinstance(on, Cluster) else list(on)
+    found = tuple(
+        machine
+        for each in listed
+        for machine in ((fixed(each),) if isinstance(each, Cluster) else named(_cluster_name(each)))
+    )
+    if not found:
+        raise InvalidInput("on takes at least one name, or None for the whole catalogue. Got none.")
+    return found
+
+
+def _cluster_name(name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    raise InvalidInput(f"on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {_shown(name)}.")
 
 
 def _with_text(answer: answers.Answer) -> Answer:

@@ -10,7 +10,9 @@ from tonnage.cli.serve import LOAD_OPTIONS, MONEY_OPTIONS
 from tonnage.cli.serve import OPTIONS as SERVE_OPTIONS
 from tonnage.units import parse_bytes
 
-HELP = "which machines, how many of them, and how is the model spread over them, to serve these users within these limits?"
+HELP = (
+    "which machines, how many of them, and how is the model spread over them, to serve these users within these limits?"
+)
 ON = "accelerators and clusters with commas between: of h100 the number is searched, 8xH200-SXM-141GB is as it says"
 OPTIONS = (
     Option("on", ON, word, unit="clusters", default="every accelerator of the catalogue"),
@@ -34,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add_model(parser)
     o.add(parser, OPTIONS, "search")
     o.add(parser, OF_LOAD, "load and service level")
-    o.add(parser, OF_PLANS, "what is not varied: each of these is searched where it is not given, or is as for `tonnage serve`")
+    o.add(
+        parser,
+        OF_PLANS,
+        "what is not varied: each of these is searched where it is not given, or is as for `tonnage serve`",
+    )
     o.add(parser, MONEY_OPTIONS, "money and power")
     o.add_output(parser)
 

@@ -7,8 +7,26 @@ from tonnage.render.serving import serving_ends, serving_lines
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
 from tonnage.units import counted, human
 
-HEADER = ("", "machines", "engine", "weights", "spread", "replicas", "users each", "first token", "each later", "tokens/s", "USD/h", "USD/M tokens")
-SHORT = (("tensor_parallel_size", "TP"), ("pipeline_parallel_size", "PP"), ("expert_parallel_size", "EP"), ("attention_data_parallel_size", "DP"))
+HEADER = (
+    "",
+    "machines",
+    "engine",
+    "weights",
+    "spread",
+    "replicas",
+    "users each",
+    "first token",
+    "each later",
+    "tokens/s",
+    "USD/h",
+    "USD/M tokens",
+)
+SHORT = (
+    ("tensor_parallel_size", "TP"),
+    ("pipeline_parallel_size", "PP"),
+    ("expert_parallel_size", "EP"),
+    ("attention_data_parallel_size", "DP"),
+)
 BOUND = "it can be among the best, by a bound"
 
 
@@ -20,7 +38,11 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
         lines += table_lines([_row(plan, str(place)) for place, plan in enumerate(plans, 1)], HEADER)
         lines += ["", *_reasons(plans)]
     if document["own_precision"] and document["own_precision"] not in [{**plan, "beats_next": None} for plan in plans]:
-        lines += ["", "the best that keeps the checkpoint's own precision:", *table_lines([_row(document["own_precision"], "-")], HEADER)]
+        lines += [
+            "",
+            "the best that keeps the checkpoint's own precision:",
+            *table_lines([_row(document["own_precision"], "-")], HEADER),
+        ]
     lines += _front(document)
     lines += ["", *_counts(document)]
     lines += [each["text"] for each in document["nearest"]]
@@ -37,7 +59,11 @@ def verdict_line(document: Mapping[str, Any]) -> str:
         return f"does not fit: no plan for {model} holds {load} on {question['on']['value']}"
     best = document["plans"][0]
     price = "at no known price" if best["usd_per_hour"] is None else f"for {human(best['usd_per_hour'], 'USD')} an hour"
-    many = f", {counted(best['users'], 'users')} at once" if "searched" in question.get("concurrency", {}).get("why", "") else ""
+    many = (
+        f", {counted(best['users'], 'users')} at once"
+        if "searched" in question.get("concurrency", {}).get("why", "")
+        else ""
+    )
     return f"fits: {best['on']} {price} serves {model} ({best['weights']}) to {load}{many}: {document['means']}"
 
 
@@ -48,7 +74,9 @@ def _load(question: Mapping[str, Any]) -> str:
         who = "as many users as it can"
     else:
         who = counted(question["concurrency"]["value"], "users")
-    limits = [f"{name.upper()} {human(question[name]['value'], 'seconds')}" for name in ("ttft", "tpot") if name in question]
+    limits = [
+        f"{name.upper()} {human(question[name]['value'], 'seconds')}" for name in ("ttft", "tpot") if name in question
+    ]
     limits += [f"{human(question['budget']['value'], 'USD')} an hour"] if "budget" in question else []
     return f"{who} within {' and '.join(limits)}" if limits else who
 
@@ -64,13 +92,21 @@ def _row(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
 
 
 def _stored(plan: Mapping[str, Any]) -> str:
-    return plan["weights"] if plan["kv_cache"] in ("bf16", "fp16", "fp32") else f"{plan['weights']}, cache {plan['kv_cache']}"
+    return (
+        plan["weights"]
+        if plan["kv_cache"] in ("bf16", "fp16", "fp32")
+        else f"{plan['weights']}, cache {plan['kv_cache']}"
+    )
 
 
 def _spread(plan: Mapping[str, Any]) -> str:
     """Sizes above one, and limits of a pass that were set."""
     sizes = [f"{short}{plan[name]}" for name, short in SHORT if plan[name] > 1]
-    limits = [f"{word} {plan[name]:,}" for name, word in (("max_num_batched_tokens", "tokens"), ("max_num_seqs", "seqs")) if plan[name]]
+    limits = [
+        f"{word} {plan[name]:,}"
+        for name, word in (("max_num_batched_tokens", "tokens"), ("max_num_seqs", "seqs"))
+        if plan[name]
+    ]
     return " ".join([*sizes, *limits]) or "whole"
 
 
@@ -85,14 +121,24 @@ def _front(document: Mapping[str, Any]) -> list[str]:
     if not front:
         return []
     rows = [_row(plan, "") for plan in front]
-    return ["", f"{counted(len(front), 'plans')} that none beats in money or accelerators, each token and tokens/s together:", *table_lines(rows, HEADER)]
+    return [
+        "",
+        f"{counted(len(front), 'plans')} that none beats in money or accelerators, each token and tokens/s together:",
+        *table_lines(rows, HEADER),
+    ]
 
 
 def _counts(document: Mapping[str, Any]) -> Iterator[str]:
     """How many were looked at, and what each limit took away."""
-    looked = f"{counted(document['considered'], 'plans')} of {counted(document['configurations'], 'replica configurations')}"
+    looked = (
+        f"{counted(document['considered'], 'plans')} of {counted(document['configurations'], 'replica configurations')}"
+    )
     skipped = next((each["plans"] for each in document["removed"] if each["constraint"] == BOUND), 0)
-    exact = f"; bounds rule {skipped:,} out without computing them, and the answer is the same as with all" if skipped else ""
+    exact = (
+        f"; bounds rule {skipped:,} out without computing them, and the answer is the same as with all"
+        if skipped
+        else ""
+    )
     yield f"searched: all {looked}{exact}"
     for each in document["removed"]:
         if each["constraint"] != BOUND:

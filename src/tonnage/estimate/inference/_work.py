@@ -92,7 +92,9 @@ def stage_works(
     if not kind:
         found = stages(model, plan.pipeline_parallel_size)
         made = {stage.contents: stage for stage in found}
-        works = {contents: counted.stage(stage) for contents, stage in made.items()}  # stages that hold the same are one
+        works = {
+            contents: counted.stage(stage) for contents, stage in made.items()
+        }  # stages that hold the same are one
         return tuple(works[stage.contents] for stage in found)
     (whole,) = stages(model, 1)
     layers = tuple(

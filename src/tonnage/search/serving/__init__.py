@@ -13,7 +13,7 @@ from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, leng
 from tonnage.estimate.run_options import duration
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.serving.answer import ServingPlans, nearest_of
-from tonnage.search.serving.limits import KNOWN
+from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN
 from tonnage.search.serving.machines import Machine, catalogued
 from tonnage.search.serving.nearest import missed
 from tonnage.search.serving.options import MOST_ACCELERATORS, OBJECTIVES, OF_MONEY, OF_USERS, Goal, PlanOptions, goal
@@ -39,7 +39,11 @@ def plan_serving(
     found = catalogued() if machines is None else machines
     question.put("model", model.name, "given", model.source)
     on = ", ".join(machine.name for machine in found)
-    question.put("on", on if machines is not None else f"all {len(found)} accelerators of the catalogue", "given" if machines is not None else "default")
+    question.put(
+        "on",
+        on if machines is not None else f"all {len(found)} accelerators of the catalogue",
+        "given" if machines is not None else "default",
+    )
     options, load = _lengths(model, options, load, question)
     prices = Prices(money, load.price_per_accelerator_hour)
     objective = _objective(wanted, found, options, load, prices, question)
@@ -48,7 +52,9 @@ def plan_serving(
         ttft=duration("ttft", load.ttft), tpot=duration("tpot", load.tpot), users=_users(options, load, objective, question),
     )  # fmt: skip
     if space.searches_users and "disaggregation" in wanted.vary:
-        raise InvalidInput(f"disaggregation is searched for a load that is given: add users or a request_rate. Got --objective {objective} alone.")
+        raise InvalidInput(
+            f"disaggregation is searched for a load that is given: add users or a request_rate. Got --objective {objective} alone."
+        )
     _say(space, wanted, question)
     search = Search(space, objective, prunes=prunes).run()
     _check_known(search)
@@ -64,16 +70,22 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
         )
     for name in SIMULATED:
         if getattr(load, name):
-            raise InvalidInput(f"a search knows means: leave out {name}, and give it to `tonnage serve` for the plan that is found. Got {shown(getattr(load, name))}.")
+            raise InvalidInput(
+                f"a search knows means: leave out {name}, and give it to `tonnage serve` for the plan that is found. Got {shown(getattr(load, name))}."
+            )
     if load.percentile not in (None, "mean"):
-        raise InvalidInput(f"a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the plan that is found. Got {shown(load.percentile)}.")
+        raise InvalidInput(
+            f"a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the plan that is found. Got {shown(load.percentile)}."
+        )
     if load.prefill_replicas is not None:
         raise InvalidInput(f"prefill_replicas are searched with --vary disaggregation. Got {load.prefill_replicas}.")
     if load.request_rate is not None and not 1e-9 <= load.request_rate <= 1e9:
         raise InvalidInput(f"request_rate must be from 1e-09 to 1e+09. Got {load.request_rate:g}.")
 
 
-def _lengths(model: Model, options: ServingOptions, load: LoadOptions, question: Question) -> tuple[ServingOptions, LoadOptions]:
+def _lengths(
+    model: Model, options: ServingOptions, load: LoadOptions, question: Question
+) -> tuple[ServingOptions, LoadOptions]:
     """Every plan is asked for requests of the same length."""
     if load.input_tokens is None and load.output_tokens is None and options.context is None:
         load = replace(load, input_tokens=USUAL, output_tokens=USUAL)
@@ -92,22 +104,36 @@ def _lengths(model: Model, options: ServingOptions, load: LoadOptions, question:
     return options, load
 
 
-def _objective(wanted: Goal, machines: tuple[Machine, ...], options: ServingOptions, load: LoadOptions, prices: Prices, question: Question) -> str:
+def _objective(
+    wanted: Goal,
+    machines: tuple[Machine, ...],
+    options: ServingOptions,
+    load: LoadOptions,
+    prices: Prices,
+    question: Question,
+) -> str:
     """The one that is asked for; MissingDatum for one of money where no price is known."""
     priced = any(prices.knows(machine.accelerator.name) for machine in machines)
-    if wanted.objective in OF_MONEY or wanted.budget is not None:
-        if not priced:
-            names = ", ".join(machine.name for machine in machines[:8])
-            raise MissingDatum(f"no price of {names} is known: give --price-per-accelerator-hour, or --objective accelerators without a budget.")
+    if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
+        names = ", ".join(machine.name for machine in machines[:8])
+        raise MissingDatum(
+            f"no price of {names} is known: give --price-per-accelerator-hour, or --objective accelerators without a budget."
+        )
     is_given = all(machine.fixed is not None for machine in machines)
     free = options.concurrency is None and load.request_rate is None
     if is_given:
-        usual, why = ("goodput", "the machines are given, and nobody says how many users there are") if free else ("tpot", "the machines are given")
+        usual, why = (
+            ("goodput", "the machines are given, and nobody says how many users there are")
+            if free
+            else ("tpot", "the machines are given")
+        )
     else:
         usual, why = ("cost", "prices are known") if priced else ("accelerators", "no price is known")
     name = str(question.take("objective", wanted.objective, usual, "default", f"{OBJECTIVES[usual]}: {why}"))
     if len(machines) > 1 and wanted.objective is None and is_given:
-        name = str(question.put("objective", "cost" if priced and not free else usual, "default", "machines are compared"))
+        name = str(
+            question.put("objective", "cost" if priced and not free else usual, "default", "machines are compared")
+        )
     return name
 
 
@@ -116,7 +142,12 @@ def _users(options: ServingOptions, load: LoadOptions, objective: str, question:
         question.put("request_rate", load.request_rate, "given")
         return None
     if options.concurrency is None and objective in OF_USERS:
-        question.put("concurrency", f"from 1 to {USERS[-1]:,} a replica ({FEW[-1]} of engines without a queue)", "default", "searched")
+        question.put(
+            "concurrency",
+            f"from 1 to {USERS[-1]:,} a replica ({FEW[-1]} of engines without a queue)",
+            "default",
+            "searched",
+        )
         return None
     return int(question.take("concurrency", options.concurrency, 1, "default", "one user"))
 
@@ -144,10 +175,11 @@ def _check_known(search: Search) -> None:
     if search.board.plans:
         return
     removed = {each.constraint for each in search.tally if each.plans}
-    if removed and removed <= {KNOWN} and search.unknown:
-        raise MissingDatum(search.unknown[0])
-    if search.refused is not None and (not removed or all("is one that" in each or each.startswith("an engine loads") for each in removed)):
+    said = {each for each in removed if each == FORMAT or each.endswith(ALLOWED)}
+    if search.refused is not None and removed == said:
         raise search.refused
+    if KNOWN in removed and removed == said | {KNOWN}:
+        raise MissingDatum(next(iter(search.unknown.values())))
 
 
 def _warnings(search: Search) -> list[str]:
@@ -157,11 +189,17 @@ def _warnings(search: Search) -> list[str]:
         more = f" and {len(search.unpriced) - 6} more" if len(search.unpriced) > 6 else ""
         made.append(f"no price of {counted(len(search.unpriced), 'accelerators')} is known, which are not compared: {some}{more}. --objective accelerators "
                     "compares them.")  # fmt: skip
-    if not search.board.plans and search.miss is not None:
+    unknown = sorted(name for name in search.unknown if name not in search.answered)
+    if unknown:
+        made.append(f"not enough is known of {', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time a plan: "
+                    f"{search.unknown[unknown[0]]}")  # fmt: skip
+    if not search.board.plans and search.miss is not None and not search.answered:
         made.append(missed(search.miss))
     best = search.board.plans[0] if search.board.plans else None
     if best is not None and best.changes_weights:
-        made.append(f"{best.config.stored} weights change the numerics: measure what the model answers with them before you rent. --weights holds a precision.")
+        made.append(
+            f"{best.config.stored} weights change the numerics: measure what the model answers with them before you rent. --weights holds a precision."
+        )
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
         made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")
     return made

@@ -65,7 +65,9 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         }  # fmt: skip
 
     def _shown(self, plan: Plan, following: Plan | None) -> dict[str, Any]:
-        return shown(plan, self.search.space) | {"beats_next": beats(plan, following, self.objective) if following else None}
+        return shown(plan, self.search.space) | {
+            "beats_next": beats(plan, following, self.objective) if following else None
+        }
 
 
 def shown(plan: Plan, space: Space) -> dict[str, Any]:
@@ -97,7 +99,15 @@ def estimated(space: Space, plan: Plan, money: BillOptions) -> Answer:
     """The plan by the path of one answer; InvalidPlan, which no plan of a search raises, where that finds none."""
     options, load = said_of(plan, space)
     level = {"ttft": None, "tpot": None} if plan.layout.prefill else {}  # limits are of replicas that do both
-    found = serve(space.model, plan.layout.cluster, options, replace(load, **level), money, reserve_bytes=space.options.reserve_bytes, advise=False)
+    found = serve(
+        space.model,
+        plan.layout.cluster,
+        options,
+        replace(load, **level),
+        money,
+        reserve_bytes=space.options.reserve_bytes,
+        advise=False,
+    )
     if found.fits is False:
         raise InvalidPlan(f"{plan.config} does not fit by itself.")
     return found

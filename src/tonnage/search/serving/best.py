@@ -64,7 +64,15 @@ def plainness(config: Config, changes_weights: bool, usual_engine: bool, apart: 
     """The part of an order that is known before anything is computed."""
     sizes, batch = config.sizes, config.batch
     limits = (batch.tokens is not None) + (batch.requests is not None)
-    return (int(changes_weights), int(config.kind.kv_cache is not None), int(not usual_engine), limits, int(apart), sizes.parallelisms, sizes.ranks)
+    return (
+        int(changes_weights),
+        int(config.kind.kv_cache is not None),
+        int(not usual_engine),
+        limits,
+        int(apart),
+        sizes.parallelisms,
+        sizes.ranks,
+    )
 
 
 def significant(value: float) -> float:
@@ -150,4 +158,3 @@ class Board:
     @property
     def plans(self) -> list[Plan]:
         return sorted(self._best.values(), key=lambda plan: plan.order)[: self.top]
-

@@ -16,6 +16,7 @@ MEMORY = "weights, cache and all else fit the accelerator"
 KNOWN = "the times are known"
 ROOM = "the cache holds a request"
 ANSWERED = "as many requests are answered as come"
+ALLOWED = "is one that the model and the engine allow"
 BEATEN = "it can be among the best, by a bound"
 NAMES = {"ttft": "time to the first token", "tpot": "time of each later token"}
 
@@ -23,7 +24,7 @@ NAMES = {"ttft": "time to the first token", "tpot": "time of each later token"}
 def rule(error: TonnageError) -> str:
     """The constraint that an invalid plan breaks, by the field that its error names first."""
     name = str(error).partition(" ")[0].strip(":")
-    return f"{name} is one that the model and the engine allow"
+    return f"{name} {ALLOWED}"
 
 
 def level(name: str, limit: float) -> str:

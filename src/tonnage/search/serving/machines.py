@@ -115,4 +115,14 @@ def _of(level: Level | None) -> tuple[object, ...]:
         return ()
     joins = level.link.joins if level.link else 0
     topology = level.link.topology if level.link else ""
-    return level.ring, level.direct, level.plain, level.in_network, level.step, level.kind.gap, level.sums, joins, topology
+    return (
+        level.ring,
+        level.direct,
+        level.plain,
+        level.in_network,
+        level.step,
+        level.kind.gap,
+        level.sums,
+        joins,
+        topology,
+    )

@@ -79,7 +79,9 @@ def _said(name: str, space: Space, plan: Plan) -> str:
         least = human(getattr(plan, name), "seconds")
         return f"--{name} {human(getattr(space, name), 'seconds')} is what binds: the least {NAMES[name]} is {least}, of {at}."
     if name == "budget":
-        return f"--budget is what binds: the cheapest plan that holds costs {human(plan.layout.usd, 'USD')} an hour, {at}."
+        return (
+            f"--budget is what binds: the cheapest plan that holds costs {human(plan.layout.usd, 'USD')} an hour, {at}."
+        )
     if name == "max_accelerators":
         return f"more accelerators are needed: {counted(plan.accelerators, 'accelerators')} hold it, {at}. --max-accelerators {plan.accelerators} finds it."
     if name == "on":

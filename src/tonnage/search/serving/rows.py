@@ -25,7 +25,9 @@ from tonnage.spec import Cluster, Load, ServingPlan
 
 BLOCK = 65_536  # plans that are held at once
 USERS = np.arange(1, 1025)  # of a replica, where they are searched
-FEW = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256])  # of an engine without a queue, which sets itself up anew for each
+FEW = np.array(
+    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
+)  # of an engine without a queue, which sets itself up anew for each
 NAN = float("nan")
 
 
@@ -62,7 +64,7 @@ class Layout(NamedTuple):
 class Rows(Struct, frozen=True, kw_only=True, eq=False):
     """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says before did not hold.
 
-    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request.
+    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times.
     """
 
     plan: ServingPlan
@@ -80,6 +82,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
     requests: Any
     prompt: float
     answer: float
+    unknown: str = ""
 
     @property
     def accelerators(self) -> Any:
@@ -127,7 +130,7 @@ def least_token_seconds(space: Space, config: Config, layouts: Sequence[Layout])
     """The time of a pass with nothing in it, which no token is faster than: of all these layouts the least."""
     options = config.options(space)
     plan = serving_plan(space.model, layouts[0].cluster, replace(options, concurrency=None), Question())
-    kinds = {}
+    kinds: dict[Any, Cluster] = {}
     for layout in layouts:
         with suppress(MissingDatum):
             kinds.setdefault(wires(layout.cluster, config.sizes.ranks), layout.cluster)
@@ -149,6 +152,7 @@ class _Block:
         self.out = {name: np.full(self.shape, NAN) for name in ("ttft", "tpot", "requests")}
         self.known, self.room = np.zeros(self.shape, dtype=bool), np.zeros(self.shape, dtype=bool)
         self.replica: Replica | None = None
+        self.unknown = ""
 
     def _shared(self) -> tuple[Any, Any]:
         """(users, or requests a second, of each replica that has any; requests that each must have room for)."""
@@ -175,7 +179,7 @@ class _Block:
         return Rows(
             plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, needed=needed, known=self.known, room=self.room,
             each=self.each, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
-            prompt=prompt, answer=answer,
+            prompt=prompt, answer=answer, unknown=self.unknown,
         )  # fmt: skip
 
     # ---- memory ----
@@ -205,9 +209,11 @@ class _Block:
         for rows, cluster in self._alike(fits):
             try:
                 replica = replica_of(self.space.model, plan, cluster, made, self.usable, self.load)
-            except MissingDatum:
+            except MissingDatum as error:
+                self.unknown = str(error)
                 continue
             if not replica.clock.knows_prompts:
+                self.unknown = f"no source gives a bf16, fp16 or fp32 peak of {self.chip.name}: how long prompts take is not known."
                 continue
             self.replica = replica
             here = np.zeros(self.shape, dtype=bool)
@@ -225,7 +231,8 @@ class _Block:
         for row in np.flatnonzero(fits.any(axis=1)).tolist():
             try:
                 key = wires(self.layouts[row].cluster, int(ranks))
-            except MissingDatum:
+            except MissingDatum as error:
+                self.unknown = str(error)
                 continue
             found.setdefault(key, []).append(row)
         for rows in found.values():
@@ -241,8 +248,12 @@ class _Block:
             load = replace(self.load, concurrency=loads, requests_per_second=None)
         found = times(replica.clock, replica.policy, load)
         by_users = self.each.shape[0] == 1
-        for name, value in (("ttft", found.ttft_seconds), ("tpot", found.tpot_seconds), ("requests", found.requests_per_second)):
-            whole = np.broadcast_to(value, loads.shape)
+        for name, value in (
+            ("ttft", found.ttft_seconds),
+            ("tpot", found.tpot_seconds),
+            ("requests", found.requests_per_second),
+        ):
+            whole = np.broadcast_to(np.asarray(value), loads.shape)
             self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
 
 

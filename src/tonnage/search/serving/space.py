@@ -121,7 +121,9 @@ def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
     o, model = space.options, space.model
     mixture = bool(expert_counts(model))
     for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):
-        for groups in _or(o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and engine in GROUPS)):
+        for groups in _or(
+            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and engine in GROUPS)
+        ):
             stages = min(space.most // (tensor * groups), model.num_layers)
             for pipeline in _or(o.pipeline_parallel_size, range(1, stages + 1)):
                 ranks = tensor * groups * pipeline
@@ -144,7 +146,11 @@ def _groups(space: Space, machine: Machine, tensor: int, has_groups: bool) -> li
     if not has_groups:
         return [1]
     most = space.most // tensor
-    return [size for size in range(1, most + 1) if machine.each % (tensor * size) == 0 or (tensor * size) % machine.each == 0]
+    return [
+        size
+        for size in range(1, most + 1)
+        if machine.each % (tensor * size) == 0 or (tensor * size) % machine.each == 0
+    ]
 
 
 def _is_placed(machine: Machine, ranks: int, most: int) -> bool:

@@ -22,7 +22,9 @@ def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
     for row in at:
         cluster = rows.layouts[row].cluster
         with suppress(MissingDatum):
-            groups.setdefault((cluster.num_nodes > 1, cluster.accelerators_per_node, wires(cluster, FAR)), []).append(row)
+            groups.setdefault((cluster.num_nodes > 1, cluster.accelerators_per_node, wires(cluster, FAR)), []).append(
+                row
+            )
     for found in groups.values():
         yield _apart(space, rows, found)
 
@@ -34,7 +36,9 @@ def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
     replicas = np.array([layout.replicas for layout in layouts])
     replica = rows.replica
     cluster = layouts[0].cluster
-    prompts, answers = (Side(rows.plan, cluster, number, replica.pool if replica else None) for number in (prefill, replicas - prefill))
+    prompts, answers = (
+        Side(rows.plan, cluster, number, replica.pool if replica else None) for number in (prefill, replicas - prefill)
+    )
     made = split_times(space.model, prompts, answers, _whole(space, rows))
     every = index, slice(None)
     return Rows(

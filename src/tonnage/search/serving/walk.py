@@ -49,16 +49,20 @@ class Search:
         self.board = Board(top or space.goal.top, by_kind=len(space.machines) > 1)
         self.front = Front(objective, space) if space.goal.pareto else None
         self.pruned = self.configurations = 0
+        self.answered: set[str] = set()  # machines of which some plan fits, and has times
         self.miss: Miss | None = None
         self.unpriced: list[str] = []
-        self.unknown: list[str] = []
+        self.unknown: dict[str, str] = {}
         self.refused: TonnageError | None = None
         self._own: dict[tuple[str, str | None], tuple[str, str]] = {}
         self._layouts: dict[tuple[str, int], list[Layout]] = {}
 
     def run(self) -> "Search":
         """Configurations in the order of the least that their objective can be: what comes after the edge of the best is not computed."""
-        known = [(self._order(config, self._least(config)), number, config) for number, config in enumerate(self._configurations())]
+        known = [
+            (self._order(config, self._least(config)), number, config)
+            for number, config in enumerate(self._configurations())
+        ]
         for least, _, config in sorted(known, key=lambda each: each[:2]):
             self._look_at(config, least)
         return self
@@ -76,7 +80,9 @@ class Search:
             self.unpriced.append(machine.accelerator.name)
             return
         for engine in engines(self.space):
-            usual = self._resolved(Kind(machine, engine, self.space.options.weights and None, self.space.options.kv_cache))
+            usual = self._resolved(
+                Kind(machine, engine, self.space.options.weights and None, self.space.options.kv_cache)
+            )
             for weights in precisions(self.space, machine.accelerator, usual or engine or ""):
                 found = self._resolved(Kind(machine, engine, weights, None))
                 if found is None:
@@ -191,7 +197,7 @@ class Search:
             self.refused = self.refused or error
             self.tally.remove(l.rule(error), number)
         except MissingDatum as error:
-            self.unknown.append(str(error))
+            self.unknown.setdefault(config.kind.machine.name, str(error))
             self.tally.remove(l.KNOWN, number)
 
     def _ruled_out(self, config: Config, layouts: list[Layout], least: tuple[float, ...]) -> str:
@@ -201,7 +207,15 @@ class Search:
         if self.prunes:
             weights = self.bounds.weights_bytes(config)
             if weights > usable:
-                self._missed(Miss(config=config, cluster=layouts[0].cluster, needed_bytes=weights, usable_bytes=usable, what="the weights alone"))
+                self._missed(
+                    Miss(
+                        config=config,
+                        cluster=layouts[0].cluster,
+                        needed_bytes=weights,
+                        usable_bytes=usable,
+                        what="the weights alone",
+                    )
+                )
                 return l.WEIGHTS
             budget = self.space.goal.budget
             if budget is not None and all(each.usd > budget for each in layouts):
@@ -232,7 +246,11 @@ class Search:
 
     def _splits(self, config: Config) -> bool:
         """Whether prompts on replicas of their own are searched too."""
-        return "disaggregation" in self.space.goal.vary and serving_runtime(config.engine).queues and not self.space.options.draft_tokens
+        return (
+            "disaggregation" in self.space.goal.vary
+            and serving_runtime(config.engine).queues
+            and not self.space.options.draft_tokens
+        )
 
     def _part(self, rows: Rows, config: Config, own: str, usual: str) -> None:
         """Prompts on replicas of their own: so many layouts at once, those that can be the best first."""
@@ -240,8 +258,16 @@ class Search:
         left = [row for row in order if rows.layouts[row].replicas > 1]
         while left:
             if self.prunes:
-                at = [row for row in left if self._can_improve(config, self._order(config, self._value(rows.layouts[row]), apart=True), apart=True)]
-                number = sum(rows.layouts[row].replicas - 1 for row in left) - sum(rows.layouts[row].replicas - 1 for row in at)
+                at = [
+                    row
+                    for row in left
+                    if self._can_improve(
+                        config, self._order(config, self._value(rows.layouts[row]), apart=True), apart=True
+                    )
+                ]
+                number = sum(rows.layouts[row].replicas - 1 for row in left) - sum(
+                    rows.layouts[row].replicas - 1 for row in at
+                )
                 self.pruned += number
                 self.tally.remove(l.BEATEN, number)
                 left = at
@@ -257,6 +283,10 @@ class Search:
 
     def _judge(self, rows: Rows, config: Config, own: str, usual: str) -> None:
         self._note_miss(rows, config)
+        if rows.unknown and not rows.known.any():
+            self.unknown.setdefault(config.kind.machine.name, rows.unknown)
+        if rows.known.any():
+            self.answered.add(config.kind.machine.name)
         holds = l.holding(rows, self.space, self.tally)
         if not holds.any():
             return
