@@ -152,13 +152,13 @@ def plan_serving(
     What is given is not varied; `weights` and `engine` may be several, with commas between. `to_dict()` is the document; `plans` has the best
     ones, `best` the answer of `serve` for the first of them.
 
-    - help(tonnage.PlanOptions): the search: objective, vary, max_accelerators, budget, top, pareto
+    - help(tonnage.ServingPlanOptions): the search: objective, vary, max_accelerators, budget, top, pareto
     - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
     """
     from tonnage.search.serving import plan_serving as search
-    from tonnage.search.serving.options import PlanOptions
+    from tonnage.search.serving.options import ServingPlanOptions
 
-    forms = (PlanOptions, LoadOptions, BillOptions)
+    forms = (ServingPlanOptions, LoadOptions, BillOptions)
     said, load, bill = (
         _options(form, {name: options.pop(name) for name in form.__struct_fields__ if name in options})
         for form in forms

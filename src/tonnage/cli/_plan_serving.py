@@ -50,13 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.load_options import LoadOptions
     from tonnage.estimate.serving_options import ServingOptions
-    from tonnage.search.serving import PlanOptions, plan_serving
+    from tonnage.search.serving import ServingPlanOptions, plan_serving
     from tonnage.search.serving.machines import named
 
     said = o.values(arguments, OPTIONS)
     machines = named(said.pop("on")) if "on" in said else None
     options = replace(ServingOptions(**o.values(arguments, OF_PLANS)), reserve_bytes=said.pop("reserve", 0))
-    found = plan_serving(o.read_model(arguments), machines, PlanOptions(**said), options, LoadOptions(**o.values(arguments, OF_LOAD)),
+    found = plan_serving(o.read_model(arguments), machines, ServingPlanOptions(**said), options, LoadOptions(**o.values(arguments, OF_LOAD)),
                          BillOptions(**o.values(arguments, MONEY_OPTIONS)))  # fmt: skip
     if arguments.json:
         print_json(found.to_dict())

@@ -32,9 +32,10 @@ BOUND = "it can be among the best, by a bound"
 
 def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False) -> list[str]:
     """The verdict, the inputs, the plans; then the first of them as `tonnage serve` answers for it."""
-    lines = [verdict_line(document), "", *inputs_lines(document["question"]), ""]
+    lines = [verdict_line(document), "", *inputs_lines(document["question"])]
     plans = document["plans"]
     if plans:
+        lines.append("")
         lines += table_lines([_row(plan, str(place)) for place, plan in enumerate(plans, 1)], HEADER)
         lines += ["", *_reasons(plans)]
     if document["own_precision"] and document["own_precision"] not in [{**plan, "beats_next": None} for plan in plans]:
@@ -56,7 +57,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
     question = document["question"]
     model, load = question["model"]["value"], _load(question)
     if not document["plans"]:
-        return f"does not fit: no plan for {model} holds {load} on {question['on']['value']}"
+        return f"no plan holds: {model} to {load} on {question['on']['value']}"
     best = document["plans"][0]
     price = "at no known price" if best["usd_per_hour"] is None else f"for {human(best['usd_per_hour'], 'USD')} an hour"
     many = (

@@ -13,22 +13,22 @@ from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, leng
 from tonnage.estimate.run_options import duration
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.serving.answer import ServingPlans, nearest_of
-from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN
+from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
 from tonnage.search.serving.machines import Machine, catalogued
 from tonnage.search.serving.nearest import missed
-from tonnage.search.serving.options import MOST_ACCELERATORS, OBJECTIVES, OF_MONEY, OF_USERS, Goal, PlanOptions, goal
+from tonnage.search.serving.options import MOST_ACCELERATORS, OBJECTIVES, OF_MONEY, OF_USERS, Goal, ServingPlanOptions, goal
 from tonnage.search.serving.prices import Prices
 from tonnage.search.serving.rows import FEW, USERS
 from tonnage.search.serving.space import Space
 from tonnage.search.serving.walk import Search
 from tonnage.units import counted
 
-NO_PLAN, NO_SERVING, NO_LOAD, NO_BILL = PlanOptions(), ServingOptions(), LoadOptions(), BillOptions()
+NO_PLAN, NO_SERVING, NO_LOAD, NO_BILL = ServingPlanOptions(), ServingOptions(), LoadOptions(), BillOptions()
 SIMULATED = ("trace", "simulate", "num_requests", "seed")
 
 
 def plan_serving(
-    model: Model, machines: tuple[Machine, ...] | None = None, said: PlanOptions = NO_PLAN, options: ServingOptions = NO_SERVING,
+    model: Model, machines: tuple[Machine, ...] | None = None, said: ServingPlanOptions = NO_PLAN, options: ServingOptions = NO_SERVING,
     load: LoadOptions = NO_LOAD, money: BillOptions = NO_BILL, *, prunes: bool = True,
 ) -> ServingPlans:  # fmt: skip
     """The best plans on these machines, None: on every accelerator of the catalogue. What the options give is not varied."""
@@ -193,7 +193,7 @@ def _warnings(search: Search) -> list[str]:
     if unknown:
         made.append(f"not enough is known of {', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time a plan: "
                     f"{search.unknown[unknown[0]]}")  # fmt: skip
-    if not search.board.plans and search.miss is not None and not search.answered:
+    if not search.board.plans and search.miss is not None and all(_is_of_memory(each.constraint) for each in search.tally if each.plans):
         made.append(missed(search.miss))
     best = search.board.plans[0] if search.board.plans else None
     if best is not None and best.changes_weights:
@@ -203,3 +203,7 @@ def _warnings(search: Search) -> list[str]:
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
         made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")
     return made
+
+
+def _is_of_memory(constraint: str) -> bool:
+    return constraint in (WEIGHTS, MEMORY, FORMAT) or constraint.endswith(ALLOWED)

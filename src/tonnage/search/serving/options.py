@@ -26,7 +26,7 @@ MOST_ACCELERATORS, MOST_TOP = 64, 100
 TOP = 5
 
 
-class PlanOptions(Struct, frozen=True, kw_only=True):
+class ServingPlanOptions(Struct, frozen=True, kw_only=True):
     """What may be said about a search for a serving plan; None is the default, which the answer names.
 
     - objective [name]: cost, accelerators, tpot, ttft, end-to-end, goodput or token-cost (default: cost where a price is known, else accelerators)
@@ -56,7 +56,7 @@ class Goal(Struct, frozen=True, kw_only=True):
     pareto: bool
 
 
-def goal(said: PlanOptions) -> Goal:
+def goal(said: ServingPlanOptions) -> Goal:
     """Read and check."""
     if said.objective is not None and said.objective not in OBJECTIVES:
         raise unknown("objective", said.objective, OBJECTIVES)
