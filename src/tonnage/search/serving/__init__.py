@@ -16,7 +16,15 @@ from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
 from tonnage.search.serving.machines import Machine, catalogued
 from tonnage.search.serving.nearest import missed
-from tonnage.search.serving.options import MOST_ACCELERATORS, OBJECTIVES, OF_MONEY, OF_USERS, Goal, ServingPlanOptions, goal
+from tonnage.search.serving.options import (
+    MOST_ACCELERATORS,
+    OBJECTIVES,
+    OF_MONEY,
+    OF_USERS,
+    Goal,
+    ServingPlanOptions,
+    goal,
+)
 from tonnage.search.serving.prices import Prices
 from tonnage.search.serving.rows import FEW, USERS
 from tonnage.search.serving.space import Space
@@ -113,7 +121,7 @@ def _objective(
     question: Question,
 ) -> str:
     """The one that is asked for; MissingDatum for one of money where no price is known."""
-    priced = any(prices.knows(machine.accelerator.name) for machine in machines)
+    priced = any(prices.knows(machine.accelerator) for machine in machines)
     if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
         names = ", ".join(machine.name for machine in machines[:8])
         raise MissingDatum(
@@ -193,7 +201,11 @@ def _warnings(search: Search) -> list[str]:
     if unknown:
         made.append(f"not enough is known of {', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time a plan: "
                     f"{search.unknown[unknown[0]]}")  # fmt: skip
-    if not search.board.plans and search.miss is not None and all(_is_of_memory(each.constraint) for each in search.tally if each.plans):
+    if (
+        not search.board.plans
+        and search.miss is not None
+        and all(_is_of_memory(each.constraint) for each in search.tally if each.plans)
+    ):
         made.append(missed(search.miss))
     best = search.board.plans[0] if search.board.plans else None
     if best is not None and best.changes_weights:

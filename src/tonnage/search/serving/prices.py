@@ -6,7 +6,7 @@ from tonnage.errors import MissingDatum
 from tonnage.estimate import money
 from tonnage.estimate.bill import BillOptions
 from tonnage.registry import unknown
-from tonnage.spec import Cluster
+from tonnage.spec import Accelerator, Cluster
 
 
 class Prices:
@@ -29,8 +29,9 @@ class Prices:
             self._known[key] = self._asked(cluster)
         return self._known[key]
 
-    def knows(self, accelerator: str) -> bool:
-        return self.given is not None or bool(self._found(accelerator))
+    def knows(self, chip: Accelerator) -> bool:
+        """Whether there is an offer that can be paid in dollars, or at a rate that was given."""
+        return self.of(Cluster(accelerator=chip)) is not None
 
     def _found(self, accelerator: str) -> tuple[Price, ...]:
         if accelerator not in self._offers:

@@ -76,7 +76,7 @@ class Search:
     def _of_machine(self, machine: Machine) -> Iterator[Config]:
         seen: set[tuple[str, str, str | None]] = set()
         wants_price = self.objective in ("cost", "token-cost") or self.space.goal.budget is not None
-        if wants_price and not self.space.prices.knows(machine.accelerator.name):
+        if wants_price and not self.space.prices.knows(machine.accelerator):
             self.unpriced.append(machine.accelerator.name)
             return
         for engine in engines(self.space):
