@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from search_serving import searches
 
 import tonnage
 from tonnage.catalogue import cluster
@@ -192,6 +193,7 @@ def main() -> None:
         arrays(name, note)
     catalogued(note)
     loads(note)
+    searches(note)
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

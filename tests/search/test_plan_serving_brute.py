@@ -19,6 +19,7 @@ from tonnage.search.serving.machines import machine_named, named
 
 LENGTHS = {"input_tokens": 900, "output_tokens": 120}
 MACHINES = {"l40s": 8, "h100-pcie-80gb": 8, "rtx-4090": 8}  # accelerators of a machine
+SHOWN = 2e-4  # an answer's times are sums of parts, and parts below a ten-thousandth are left out
 FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -51,7 +52,7 @@ def brute(model, name, most, users, weights, limits):
     )
     for machine, tensor, pipeline, expert, groups in spaces(name, most):
         ranks = tensor * pipeline * groups
-        if not is_mixture and (groups > 1 or expert > 1) or machine.size // ranks > users:
+        if (not is_mixture and (groups > 1 or expert > 1)) or machine.size // ranks > users:
             continue
         for precision in weights:
             options = ServingOptions(
@@ -65,7 +66,7 @@ def brute(model, name, most, users, weights, limits):
             if answer.status == 0 and "ttft_seconds" in answer.serving:
                 yield {
                     "accelerators": machine.size, "cost": answer.bill.cost.value if answer.bill.cost else None,
-                    "tpot": answer.serving["tpot_seconds"].value, "ttft": answer.serving["ttft_seconds"].value,
+                    "tpot": answer.serving["itl_seconds"].value, "ttft": answer.serving["ttft_seconds"].value,
                     "end-to-end": answer.serving["end_to_end_seconds"].value, "goodput": -answer.serving["requests_per_second"].value,
                 }  # fmt: skip
 
@@ -91,7 +92,8 @@ def test_the_best_plan_is_the_best_of_all_that_serve_answers(
         return
     assert bool(found.plans) == bool(every)
     if every:
-        assert found.plans[0].value == pytest.approx(min(each[objective] for each in every), rel=1e-9)
+        close = SHOWN if objective in ("ttft", "end-to-end") else 1e-9
+        assert found.plans[0].value == pytest.approx(min(each[objective] for each in every), rel=close)
 
 
 @FEW
