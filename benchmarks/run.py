@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from search_serving import searches
 
 import tonnage
+from search_serving import searches
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import serve, train

@@ -247,6 +247,8 @@ class PassTime:
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
         """An all-reduce by an engine's own kernel, which each rank writes to all others with, or by NCCL where that is faster."""
+        if not hasattr(ranks, "ndim") and ranks == 1:
+            return 0.0
         link = self.network.inside
         own = self.rates.reduce + size * (ranks - 1) / link.ring
         nccl = self.network.collective("all_reduce", size, ranks).seconds

@@ -95,19 +95,17 @@ def best_of(name: str, rows: Rows, holds: Any, config: Config, own: str, usual: 
     least = values.min(initial=np.inf)
     if not np.isfinite(least):
         return None
-    tied = np.argwhere(values <= least + SAME * abs(least))
-    plans = [plan_at(name, rows, row, column, config, own, usual) for row, column in _thinned(tied, rows)]
-    return min(plans, key=lambda plan: plan.order)
+    row, column = _first(np.argwhere(values <= least + SAME * abs(least)), rows)
+    return plan_at(name, rows, row, column, config, own, usual)
 
 
-def _thinned(tied: Any, rows: Rows) -> Any:
-    """Of many equal plans those with the fewest accelerators, and of these the shortest token: what the order asks for first."""
-    if len(tied) <= 1:
-        return tied.tolist()
-    sizes = rows.accelerators[tied[:, 0], 0]
-    prefill = np.array([layout.prefill > 0 for layout in rows.layouts])[tied[:, 0]]
-    tied = tied[np.lexsort((rows.tpot[tied[:, 0], tied[:, 1]], sizes, prefill))]
-    return tied[:16].tolist()
+def _first(tied: Any, rows: Rows) -> tuple[int, int]:
+    """Of plans that are equal in the objective, and all of one configuration: what the order asks for first."""
+    at, users = tied[:, 0], tied[:, 1]
+    prefill = np.array([layout.prefill > 0 for layout in rows.layouts])[at]
+    keys = (users, rows.tpot[at, users], rows.usd[at, 0], rows.accelerators[at, 0], prefill)
+    row, column = tied[np.lexsort(keys)[0]].tolist()
+    return row, column
 
 
 def plan_at(name: str, rows: Rows, row: int, column: int, config: Config, own: str, usual: str) -> Plan:

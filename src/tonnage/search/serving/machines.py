@@ -1,6 +1,7 @@
 """What is searched: accelerators whose number is open, and clusters as they were given."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -8,7 +9,8 @@ from tonnage.catalogue import accelerator, accelerator_names, cluster
 from tonnage.catalogue.clusters import BOX, parts
 from tonnage.catalogue.nodes import node
 from tonnage.errors import InvalidInput, shown
-from tonnage.estimate._network import Level, Network
+from tonnage.estimate._kept import Kept
+from tonnage.estimate._network import IN_NETWORK, Level, Network
 from tonnage.spec import Accelerator, Cluster, Node
 
 ALONE = ("apple", "cpu")  # kinds of which a machine has one
@@ -104,10 +106,23 @@ def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
 
     MissingDatum where a link is not known.
     """
-    network = Network(found)
-    inside = (min(network.per_node, ranks), _of(network.inside), _of(network.bridge))
-    sums = network.outside.link is not None and bool(network.outside.link.topology)
-    return (*inside, _of(network.outside)) if ranks > network.per_node or sums else inside
+    node = found.node
+    is_torus = bool(node and node.inside and node.inside.joins > node.accelerators)
+    machines = found.num_nodes if is_torus else min(found.num_nodes, 2)  # beyond two nothing of a link changes
+    per_node, sums, inside, outside = _links(Kept(found.accelerator), Kept(node), machines, found.accelerators_per_node)
+    if ranks == 1:
+        return ()
+    here = (min(per_node, ranks), *inside)
+    return (*here, outside) if ranks > per_node or sums else here
+
+
+@lru_cache(maxsize=4096)
+def _links(
+    chip: Kept, node: Kept, machines: int, each: int
+) -> tuple[int, bool, tuple[object, ...], tuple[object, ...]]:
+    network = Network(Cluster(accelerator=chip.thing, num_nodes=machines, accelerators_per_node=each, node=node.thing))
+    sums = network.outside.link is not None and IN_NETWORK in network.outside.link.topology
+    return network.per_node, sums, (_of(network.inside), _of(network.bridge)), _of(network.outside)
 
 
 def _of(level: Level | None) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from tonnage.search.serving.space import Space
 from tonnage.search.serving.walk import Miss, Search
 from tonnage.units import counted, human
 
-MANY = 1024  # accelerators, where their number is left open
+MANY = 256  # accelerators, where their number is left open
 
 
 class Nearest(Struct, frozen=True, kw_only=True, eq=False):
@@ -24,17 +24,16 @@ class Nearest(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def nearest(search: Search) -> tuple[Nearest, ...]:
-    """One for each limit whose leaving out is enough, else for all of them together."""
-    found = [each for each in _each(search) if each.plan is not None]
-    if found:
-        return tuple(found)
-    return tuple(_together(search))
+    """One for each limit whose leaving out is enough, else for all of them together; on the machines that were compared."""
+    compared = tuple(each for each in search.space.machines if each.accelerator.name not in search.unpriced)
+    space = replace(search.space, machines=compared)
+    found = [each for each in _each(space, search.objective) if each.plan is not None]
+    return tuple(found or _together(space))
 
 
-def _each(search: Search) -> Iterator[Nearest]:
-    space = search.space
-    for name, without, objective in _relaxed(space, search.objective):
-        plan = _best(without, objective)
+def _each(space: Space, objective: str) -> Iterator[Nearest]:
+    for name, without, smallest in _relaxed(space, objective):
+        plan = _best(without, smallest)
         yield Nearest(without=name, text=_said(name, space, plan) if plan else "", plan=plan)
 
 
@@ -55,9 +54,8 @@ def _relaxed(space: Space, objective: str) -> Iterator[tuple[str, Space, str]]:
         yield "weights", replace(space, options=replace(space.options, weights=None)), objective
 
 
-def _together(search: Search) -> Iterator[Nearest]:
+def _together(space: Space) -> Iterator[Nearest]:
     """Both limits of time left out: the least that each can be."""
-    space = search.space
     if space.ttft is None or space.tpot is None:
         return
     for name in NAMES:
