@@ -32,6 +32,8 @@ PRINTED = {
     ("serve", "llama-3.1-8b", "--on", "8xh100", "--input", "500", "--output", "200", "--rate", "1000"): "AnswerDocument",
     ("serve", "llama-3.1-8b", "--on", "8xh100", "--frontier", "--points", "4"): "FrontierDocument",
     ("serve", "--for-my-machine", "--on", "rtx-4060-ti", "--context", "64k"): "MachineDocument",
+    ("plan", "llama-3.1-8b", "--serve", "--on", "h100,l4", "--users", "8", "--pareto", "--top", "2"): "ServingPlansDocument",
+    ("plan", "llama-3.1-70b", "--serve", "--on", "1xrtx-4090", "--max-accelerators", "2"): "ServingPlansDocument",
     ("rules",): "RulesDocument", ("rules", "E5"): "RulesDocument", ("rules", "B", "--model", "mixtral-8x7b"): "RulesDocument",
     ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument", ("explain", "checkpoint"): "WordDocument",
     ("explain", "Pope2023"): "SourceDocument", ("explain", "A6"): "RulesDocument",

@@ -99,8 +99,8 @@ def test_the_best_plan_is_the_best_of_all_that_serve_answers(
 @FEW
 @given(
     on=st.sampled_from(["l40s,rtx-4090", "h100", "mi300x", "2xH100-SXM-80GB"]), users=st.integers(1, 90),
-    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "qwen3-14b"]), objective=st.sampled_from(["cost", "accelerators", "tpot", "end-to-end", "ttft"]),
-    tpot=st.sampled_from([None, 0.008, 0.02]), budget=st.sampled_from([None, 3.0, 15.0]), vary=st.sampled_from([None, "engine", "kv-cache"]),
+    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "qwen3-14b"]), objective=st.sampled_from(["cost", "accelerators", "tpot", "end-to-end", "ttft", "goodput", "token-cost"]),
+    tpot=st.sampled_from([None, 0.008, 0.02]), budget=st.sampled_from([None, 3.0, 15.0]), vary=st.sampled_from([None, "engine", "kv-cache", "batch", "disaggregation"]),
     top=st.integers(1, 4),
 )  # fmt: skip
 def test_bounds_change_no_answer(on, users, model, objective, tpot, budget, vary, top):

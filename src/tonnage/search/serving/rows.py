@@ -64,7 +64,8 @@ class Layout(NamedTuple):
 class Rows(Struct, frozen=True, kw_only=True, eq=False):
     """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says before did not hold.
 
-    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times.
+    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
+    `whole`: seconds of a whole answer, where prompts have replicas of their own.
     """
 
     plan: ServingPlan
@@ -83,6 +84,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
     prompt: float
     answer: float
     unknown: str = ""
+    whole: Any = None
 
     @property
     def accelerators(self) -> Any:
@@ -94,6 +96,8 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def end_to_end(self) -> Any:
+        if self.whole is not None:
+            return self.whole
         return self.ttft + h.later_tokens_seconds.evaluate(O=self.answer, tau=self.tpot)
 
     @property

@@ -10,6 +10,7 @@ from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._storage import storage
 from tonnage.estimate.serving_answer import serving_plan
+from tonnage.formulas import service as h
 from tonnage.runtimes import serving_runtime
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
@@ -148,9 +149,32 @@ class Search:
         """The least that the objective can be."""
         if self.objective in ("cost", "accelerators"):
             return min(map(self._value, self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
-        if self.objective in ("tpot", "end-to-end"):
-            return self.bounds.token_seconds(config)  # of a whole answer there are at least as many as one
+        if self._is_of_tokens:
+            return self._at_least(config, self.bounds.token_seconds(config))
         return -float("inf")
+
+    @property
+    def _is_of_tokens(self) -> bool:
+        """Whether the least time of a token says the least that the objective can be."""
+        given = not self.space.searches_users and self.space.load.output_tokens is not None
+        return self.objective == "tpot" or (self.objective in ("end-to-end", "goodput", "token-cost") and given)
+
+    def _at_least(self, config: Config, seconds: float) -> float:
+        """What the objective is at least where no token comes sooner: so many users ask no faster than they are answered."""
+        if self.objective == "tpot":
+            return seconds
+        space, load = self.space, self.space.load
+        half = 1 - (load.spread or 0) / 2
+        prompt, later = (load.input_tokens or 0) * half, ((load.output_tokens or 1) - 1) * half
+        away = later * seconds
+        if self.objective == "end-to-end":
+            return away
+        requests = load.request_rate or ((space.users or 0) / away if away else float("inf"))
+        if self.objective == "goodput":
+            return -requests / SURE
+        usd = min((each.usd for each in self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
+        tokens = h.all_tokens_per_second.evaluate(X=requests, s=prompt, O=1 + later)
+        return SURE * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
 
     def _order(self, config: Config, least: float, apart: bool = False) -> tuple[float, ...]:
         """What the order of a plan of this configuration begins with at least."""
@@ -229,13 +253,15 @@ class Search:
 
     def _is_slow(self, config: Config, layouts: list[Layout]) -> str:
         """The same of what the least pass of the configuration says."""
-        of_tokens = self.objective in ("tpot", "end-to-end") and self.front is None
+        of_tokens = self._is_of_tokens and self.front is None
         if self.space.tpot is None and not of_tokens:
             return ""
         least = SURE * least_token_seconds(self.space, config, layouts)
         if self.space.tpot is not None and least > self.space.tpot:
             return l.level("tpot", self.space.tpot)
-        return "" if not of_tokens or self._can_improve(config, self._order(config, least)) else l.BEATEN
+        if not of_tokens or self._splits(config):
+            return ""
+        return "" if self._can_improve(config, self._order(config, self._at_least(config, least))) else l.BEATEN
 
     def _walk(self, config: Config, layouts: list[Layout]) -> None:
         own, usual = self.own(config.kind.machine)
