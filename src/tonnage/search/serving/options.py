@@ -29,10 +29,10 @@ TOP = 5
 class ServingPlanOptions(Struct, frozen=True, kw_only=True):
     """What may be said about a search for a serving plan; None is the default, which the answer names.
 
-    - objective [name]: cost, accelerators, tpot, ttft, end-to-end, goodput or token-cost (default: cost where a price is known, else accelerators)
+    - objective [name]: cost, accelerators, tpot, ttft, end-to-end, goodput or token-cost (default: cost where a price is known, else accelerators; of given machines tpot, or goodput where no users are given)
     - vary [names]: engine, kv-cache, batch, disaggregation, or all: also search these (default: none of them)
-    - max_accelerators [accelerators]: at most so many (default: 64 of each kind; a cluster as it is given)
-    - budget [USD]: the most that all machines may cost: 20/h, 500/day, 15k/month; a bare number is USD an hour
+    - max_accelerators [accelerators]: at most so many (default: 64 of a kind; a cluster as it is given)
+    - budget [USD]: the most that all machines may cost: 20/h, 500/day, 15k/month; a bare number is USD an hour (default: any)
     - top [plans]: how many plans are shown (default: 5)
     - pareto [switch]: every plan that none beats in cost, time of a token and tokens a second together (default: off)
     """
