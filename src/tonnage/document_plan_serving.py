@@ -9,7 +9,7 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """One plan. Bytes of the fullest accelerator, seconds, tokens of answers and requests a second of all replicas, USD.
 
     `on`: what --on says for it; `prefill_replicas`: of the replicas, those that compute prompts alone; `users` and `users_per_replica` are null
-    where requests come by themselves, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens`
+    where requests come by themselves, the second too where prompts have replicas of their own, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens`
     and `max_num_seqs` are null where the engine's own hold. `usd_per_million_tokens`: of prompts and answers.
     """
 

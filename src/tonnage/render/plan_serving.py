@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tonnage.render.frontier import MOST, thinned
 from tonnage.render.serving import serving_ends, serving_lines
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
 from tonnage.units import counted, human
@@ -27,6 +28,7 @@ SHORT = (
     ("expert_parallel_size", "EP"),
     ("attention_data_parallel_size", "DP"),
 )
+MONEY = ("cost", "token-cost")
 BOUND = "it can be among the best, by a bound"
 
 
@@ -121,12 +123,13 @@ def _front(document: Mapping[str, Any]) -> list[str]:
     front = document["pareto"]
     if not front:
         return []
-    rows = [_row(plan, "") for plan in front]
-    return [
-        "",
-        f"{counted(len(front), 'plans')} that none beats in money or accelerators, each token and tokens/s together:",
-        *table_lines(rows, HEADER),
-    ]
+    shown = thinned(front, MOST)
+    some = f"; {len(shown)} of them" if len(shown) < len(front) else ""
+    paid = "USD an hour" if document["objective"] in MONEY or "budget" in document["question"] else "accelerators"
+    head = (
+        f"{counted(len(front), 'plans')} that none beats in {paid}, time of a token and tokens a second together{some}:"
+    )
+    return ["", head, *table_lines([_row(plan, "") for plan in shown], HEADER)]
 
 
 def _counts(document: Mapping[str, Any]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def shown(plan: Plan, space: Space) -> dict[str, Any]:
         "tensor_parallel_size": sizes.tensor, "pipeline_parallel_size": sizes.pipeline, "expert_parallel_size": sizes.expert,
         "attention_data_parallel_size": sizes.groups, "max_num_batched_tokens": plan.config.batch.tokens, "max_num_seqs": plan.config.batch.requests,
         "replicas": layout.replicas, "prefill_replicas": layout.prefill, "users": None if is_open else round(plan.users),
-        "users_per_replica": None if is_open else plan.each, "needed_bytes": plan.needed_bytes, "usable_bytes": plan.usable_bytes,
+        "users_per_replica": None if is_open or layout.prefill else plan.each, "needed_bytes": plan.needed_bytes, "usable_bytes": plan.usable_bytes,
         "ttft_seconds": plan.ttft, "tpot_seconds": plan.tpot, "end_to_end_seconds": plan.end_to_end, "tokens_per_second": plan.tokens,
         "requests_per_second": plan.requests, "usd_per_hour": money,
         "usd_per_million_tokens": None if money is None else plan.usd_per_million,
