@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import tonnage
+from search_serving import searches
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import serve, train
@@ -201,6 +202,7 @@ def main() -> None:
         arrays(name, note)
     catalogued(note)
     loads(note)
+    searches(note)
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

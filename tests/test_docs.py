@@ -11,7 +11,7 @@ import pytest
 import tonnage
 from tonnage import rules
 from tonnage.catalogue import accelerator_names, model_names, node_names
-from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main, serve, train
+from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, _plan_serving, main, serve, train
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Parser
 from tonnage.cli._run_options import RUN_OPTIONS
@@ -24,6 +24,7 @@ from tonnage.optimizers import OPTIMIZERS
 from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.quantization import FILE_TYPES
 from tonnage.runtimes import TRAINING
+from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.validation import read, validate
 
 ROOT = Path(__file__).parents[1]
@@ -148,6 +149,7 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
         (BillOptions, BILL_OPTIONS),
         (ServingOptions, serve.OPTIONS),
         (LoadOptions, serve.LOAD_OPTIONS),
+        (ServingPlanOptions, _plan_serving.SEARCH),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )

@@ -39,6 +39,8 @@ PRINTED = {
     ("max", "context", "llama-3.1-8b", "--on", "rtx-4090"): "MaxDocument", ("max", "sequence", "llama-3.1-8b", "--on", "8xh100"): "MaxDocument", ("max", "context", "gpt2", "--on", "rtx-4090"): "MaxDocument",
     ("max", "context", "llama-3.1-70b", "--on", "rtx-4090"): "MaxDocument", ("max", "layers", "llama-3.1-70b", "--on", "rtx-4090", "--weights", "q4_k_m"): "MaxDocument", ("max", "model", "--on", "rtx-4090"): "MaxDocument",
     ("max", "users", "llama-3.1-8b", "--on", "8xh100", "--input", "500", "--output", "200", "--ttft", "200ms"): "MaxDocument",
+    ("plan", "llama-3.1-8b", "--serve", "--on", "h100,l4", "--users", "8", "--pareto", "--top", "2"): "ServingPlansDocument",
+    ("plan", "llama-3.1-70b", "--serve", "--on", "1xrtx-4090", "--max-accelerators", "2"): "ServingPlansDocument",
     ("rules",): "RulesDocument", ("rules", "E5"): "RulesDocument", ("rules", "B", "--model", "mixtral-8x7b"): "RulesDocument",
     ("explain",): "NamesDocument", ("explain", "kv_cache_bytes"): "FormulaDocument", ("explain", "k"): "SymbolDocument", ("explain", "checkpoint"): "WordDocument",
     ("explain", "Pope2023"): "SourceDocument", ("explain", "A6"): "RulesDocument",

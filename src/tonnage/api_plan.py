@@ -1,16 +1,26 @@
-"""The Python face of `tonnage plan`: the best plans and machines for a training run."""
+"""The Python face of `tonnage plan`: the best plans and machines for a training run, or for users."""
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tonnage.api import _model, _options, _reserve
+from msgspec.structs import replace
+
+from tonnage.api import _model, _options, _reserve, _shown
 from tonnage.architectures import Model
+from tonnage.errors import InvalidInput
 from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.serving import plan_serving as search_serving
+from tonnage.search.serving.answer import ServingPlans
+from tonnage.search.serving.machines import fixed, named
+from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.search.training.answer import TrainingPlans, answer
 from tonnage.search.training.options import SearchOptions
+from tonnage.spec import Cluster
 
 
 def plan_training(
@@ -30,3 +40,48 @@ def plan_training(
     names = (on,) if isinstance(on, str) else tuple(on)
     said = _options(TrainingOptions, options)
     return answer(_model(model), names, said, run, bill, asked, vary or {}, reserve_bytes=_reserve(reserve_bytes))
+
+
+def plan_serving(
+    model: str | os.PathLike[str] | Model,
+    on: str | Cluster | Sequence[str | Cluster] | None = None,
+    *,
+    reserve_bytes: float = 0,
+    **options: Any,
+) -> ServingPlans:
+    """The best machines and plans to serve a model to these users within these limits: `plan --serve`.
+
+    `on`: names with commas between, or a list of names and Clusters: of a name without a count the number is searched; None: the whole catalogue.
+    What is given is not varied; `weights` and `engine` may be several, with commas between. `to_dict()` is the document; `plans` has the best
+    ones, `best` the answer of `serve` for the first of them.
+
+    - help(tonnage.ServingPlanOptions): the search: goal, vary, max_accelerators, budget, top, pareto
+    - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
+    """
+    forms = (ServingPlanOptions, LoadOptions, BillOptions)
+    said, load, bill = (
+        _options(form, {name: options.pop(name) for name in form.__struct_fields__ if name in options})
+        for form in forms
+    )
+    serving = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
+    return search_serving(_model(model), _machines(on), said, serving, load, bill)
+
+
+def _machines(on: Any) -> Any:
+    if on is None or isinstance(on, str):
+        return None if on is None else named(on)
+    listed = [on] if isinstance(on, Cluster) else list(on)
+    found = tuple(
+        machine
+        for each in listed
+        for machine in ((fixed(each),) if isinstance(each, Cluster) else named(_cluster_name(each)))
+    )
+    if not found:
+        raise InvalidInput("on takes at least one name, or None for the whole catalogue. Got none.")
+    return found
+
+
+def _cluster_name(name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    raise InvalidInput(f"on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {_shown(name)}.")

@@ -55,7 +55,7 @@ class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
     schema: Literal["tonnage/1"]
     question: dict[str, Any]
-    objective: Literal["fastest", "cheapest", "fewest"]
+    goal: Literal["fastest", "cheapest", "fewest"]
     exact: bool
     machines: int
     passed: int

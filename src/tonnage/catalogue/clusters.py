@@ -47,6 +47,14 @@ def says_how_many(text: str) -> bool:
     return bool(counts) or name == "local" or _named(name)[1] is not None
 
 
+def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
+    """What a name says before anything is filled in: its counts, none where it has none, its accelerator, and the node where it names one."""
+    if len(text) > LONGEST:
+        raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
+    counts, name = _counts(text)
+    return counts, *_named(name)
+
+
 def _left_open(name: str, taken: Accelerator) -> str:
     """The other sizes of memory of an accelerator that was named without one."""
     size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)

@@ -22,7 +22,7 @@ SEARCH_OPTIONS = (
     Option("goal", "fastest, cheapest or fewest (accelerators)", word, unit="name", default="fastest of one machine; of several cheapest, or fewest where no price is known"),
     Option("top", "plans, or machines, that are shown", size, unit="plans", default="5"),
     Option("max_accelerators", "of a machine that is named without a number", size, unit="accelerators", default="4096"),
-    Option("front", "also the machines that no other beats in time, money and number", default="off"),
+    Option("pareto", "also the machines that no other beats in time, money and number", default="off"),
     Option("exhaustive", "estimate every valid plan, also those that a bound shows to be worse: the same answer, slower", default="off"),
 )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """The share of one rank: which parameters a pipeline stage holds, cut by tensor, expert and ZeRO ranks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -44,6 +44,12 @@ class Stage(Struct, frozen=True, eq=False):
     @property
     def ops(self) -> tuple[Op, ...]:
         return self.before + self.after
+
+    @property
+    def contents(self) -> tuple[Hashable, ...]:
+        """The same for stages that hold the same, wherever they are in the pipeline; for their numbers only once."""
+        loose = (self.before, self.after, self.table, self.tower_ops)
+        return (self.layers, self.towers, *(tuple(map(id, ops)) for ops in loose), self.is_last)
 
 
 def layer_bounds(num_layers: int, stages: int, first: int | None = None, last: int | None = None) -> list[int]:

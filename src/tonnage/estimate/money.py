@@ -14,6 +14,7 @@ from tonnage.formulas import energy as e
 from tonnage.spec import Cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
 # Assumptions that hold until the user says otherwise.
@@ -93,6 +94,11 @@ def best_price(
         )
         raise MissingDatum(f"no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write yours in "
                            "<config directory>/prices/, or give it.")  # fmt: skip
+    return best_of(cluster, found, rates)
+
+
+def best_of(cluster: Cluster, found: "Sequence[Price]", rates: Rates | None = None) -> Choice:
+    """The same among offers for its accelerator that were found already: a search asks for many clusters of one kind."""
     whole = [price for price in found if price.accelerators >= cluster.accelerators_per_node and not price.index]
     payable = [price for price in whole if price.currency == DOLLARS or price.currency in (rates or {})]
     if not payable:

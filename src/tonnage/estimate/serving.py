@@ -1,5 +1,6 @@
 """Memory of one serving replica: weights as stored, cache of every kind of attention, the engine's own share."""
 
+from collections.abc import Hashable
 from functools import lru_cache
 
 from msgspec import Struct
@@ -64,7 +65,7 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
     """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
     stored = storage(model, plan.weights)
     walk = _Replica(model, plan, accelerator, stored, drafting(plan.draft_model))
-    return ServingMemory(tuple(walk.rank(stage) for stage in walk.stages), stored, walk.limits, walk.host_memory())
+    return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
 
 
 class _Replica:
@@ -85,6 +86,17 @@ class _Replica:
         self.activation_width = 4 if model.dtype == "float32" else 2
         self.beside = Overhead(model, self.engine, plan, accelerator)
         self.draft = None if draft is None else _Replica(draft, draft_plan(plan), accelerator, storage(draft, None))
+
+    def ranks(self) -> tuple[ServingRank, ...]:
+        """Stages that hold the same need the same."""
+        made: dict[tuple[Hashable, ...], ServingRank] = {}
+        found = []
+        for stage in self.stages:
+            key = (*stage.contents, stage.first_layer if self.plan.expert_layers_on_host else 0)
+            if key not in made:
+                made[key] = self.rank(stage)
+            found.append(replace(made[key], rank=stage.rank))
+        return tuple(found)
 
     def rank(self, stage: Stage) -> ServingRank:
         kept = RequestCache(self.plan.context, self.shares.t, self._width)

@@ -53,7 +53,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
         parts.append(human(best["cost"], "USD"))
     elif best["usd_per_million_tokens"] is not None:
         parts.append(f"{human(best['usd_per_million_tokens'], 'USD')} a million tokens")
-    return f"{WORDS[document['objective']]} of {document['considered']:,} plans of {model}: {best['on']}, {', '.join(parts)}"
+    return f"{WORDS[document['goal']]} of {document['considered']:,} plans of {model}: {best['on']}, {', '.join(parts)}"
 
 
 def _why(document: Mapping[str, Any], model: str) -> str:

@@ -43,6 +43,7 @@ class PassTime:
         self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates
     ):
         self.works, self.plan, self.hidden_size, self.rates = works, plan, hidden_size, rates
+        self.kinds = tuple({id(work): work for work in works}.values())  # stages that do the same
         self.chip = cluster.accelerator
         if self.chip.memory.bytes_per_second is None:
             raise MissingDatum(
@@ -70,11 +71,11 @@ class PassTime:
         """The same by what spends it. Stages of a pipeline work on a part of the requests each, all at once, so that a token waits for all of them."""
         a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
         checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
-        parts = [
-            self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a)
-            for work in self.works
-        ]
-        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
+        made = {
+            id(work): self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a)
+            for work in self.kinds
+        }
+        total = Spent._make(sum(each) for each in zip(*(made[id(work)] for work in self.works), strict=True))
         tokens = (prompt_tokens + requests * checked) / p
         if p > 1:
             sent = (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
@@ -246,6 +247,8 @@ class PassTime:
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
         """An all-reduce by an engine's own kernel, which each rank writes to all others with, or by NCCL where that is faster."""
+        if not hasattr(ranks, "ndim") and ranks == 1:
+            return 0.0
         link = self.network.inside
         own = self.rates.reduce + size * (ranks - 1) / link.ring
         nccl = self.network.collective("all_reduce", size, ranks).seconds

@@ -90,7 +90,12 @@ def stage_works(
     with its head."""
     counted = _Counting(model, plan, peaks, storage(model, plan.weights), kv_bytes)
     if not kind:
-        return tuple(counted.stage(stage) for stage in stages(model, plan.pipeline_parallel_size))
+        found = stages(model, plan.pipeline_parallel_size)
+        made = {stage.contents: stage for stage in found}
+        works = {
+            contents: counted.stage(stage) for contents, stage in made.items()
+        }  # stages that hold the same are one
+        return tuple(works[stage.contents] for stage in found)
     (whole,) = stages(model, 1)
     layers = tuple(
         pair

@@ -12,18 +12,19 @@ from tonnage.estimate.inference._rates import ServingRates, serving_rates
 from tonnage.estimate.inference._work import Work
 from tonnage.estimate.inference.times import pass_time, policy
 from tonnage.estimate.load import steady
-from tonnage.formula import Number, minimum
+from tonnage.estimate.load._shape import where
+from tonnage.formula import Number, is_any, minimum
 from tonnage.spec import Cluster, Load, ServingPlan
 
 ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a number
 
 
 class Side(NamedTuple):
-    """Replicas of one kind: how each is spread, on what, and how many there are; `pool_tokens`: of cache of each, None for more than is needed."""
+    """Replicas of one kind: how each is spread, on what, and how many there are, or an array of numbers; `pool_tokens`: of cache of each, None for more than is needed."""
 
     plan: ServingPlan
     cluster: Cluster
-    replicas: int
+    replicas: Number
     pool_tokens: int | None = None
 
 
@@ -44,20 +45,18 @@ def split_times(
 ) -> SplitTimes:
     """Times of requests whose prompts are computed by `prompts` and whose answers by `answers`."""
     for name, side in (("prompts", prompts), ("answers", answers)):
-        if side.replicas < 1:
+        if is_any(side.replicas < 1):
             raise InvalidPlan(f"replicas of {name} must be at least 1. Got {side.replicas}.")
     made = _Split(model, prompts, answers, load, rates or serving_rates())
     if load.requests_per_second is not None:
         return made.at(load.requests_per_second)
     users = load.concurrency or 1
-    low, high = 0.0, made.largest
+    low, high = 0.0 * made.largest, made.largest
     for _ in range(ROUNDS):
         middle = (low + high) / 2
         found = made.at(middle)
-        if middle * found.end_to_end_seconds < users:
-            low = middle
-        else:
-            high = middle
+        more = middle * found.end_to_end_seconds < users
+        low, high = where(more, middle, low), where(more, high, middle)
     return made.at(low)
 
 
@@ -70,9 +69,8 @@ class _Split:
         # a prompt's own pass makes the first token; who answers finds all of the prompt but its last token in the cache
         self.loads = (replace(alone, output_tokens=1), replace(alone, cached_tokens=load.input_tokens - 1))
         self.transfer = self._transfer(self.passes[0].works, prompts)
-        self.largest = min(self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides)) * (
-            1 - 1e-6
-        )
+        first, second = (self._steady(n, 1e-9).largest_rate * side.replicas for n, side in enumerate(self.sides))
+        self.largest = minimum(first, second) * (1 - 1e-6)
 
     def _steady(self, n: int, rate: Number):  # type: ignore[no-untyped-def]
         return steady(self.passes[n], self.rules[n], replace(self.loads[n], requests_per_second=rate))

@@ -32,7 +32,7 @@ def document_of(
     ]
     made = found.searched
     return {
-        "schema": SCHEMA, "question": _question(found, on, options, run, money, asked, vary), "objective": found.objective, "exact": True,
+        "schema": SCHEMA, "question": _question(found, on, options, run, money, asked, vary), "goal": found.objective, "exact": True,
         "machines": made.machines, "passed": made.passed, "considered": made.tally.considered,
         "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
         "beaten": made.beaten, "estimated": made.walked, "plans": rows,

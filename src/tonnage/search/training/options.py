@@ -17,14 +17,14 @@ class SearchOptions(Struct, frozen=True, kw_only=True):
     - goal [name]: fastest, cheapest or fewest accelerators (default: cheapest where machines are compared and a price is known, else fastest)
     - top [plans]: plans, or machines, that are shown (default: 5)
     - max_accelerators [accelerators]: of a machine that is named without a number (default: 4096)
-    - front [switch]: also the machines that no other beats in time, money and number: no machine is passed over for being slower or dearer than the best (default: off)
+    - pareto [switch]: also the machines that no other beats in time, money and number: no machine is passed over for being slower or dearer than the best (default: off)
     - exhaustive [switch]: estimate every valid plan, also those that a bound shows to be worse: the same answer, slower (default: off)
     """
 
     goal: str | None = None
     top: int | None = None
     max_accelerators: int | None = None
-    front: bool | None = None
+    pareto: bool | None = None
     exhaustive: bool | None = None
 
     @property

@@ -91,7 +91,7 @@ def plan_training(
     goal = _goal(asked, want, compares)
     make = lambda goal: Searcher(  # noqa: E731
         model, options, run, money, goal, vary or {}, reserve=reserve_bytes, top=asked.shown, each=1 if compares else asked.shown, bounded=not asked.exhaustive,
-        whole_front=bool(asked.front),
+        whole_front=bool(asked.pareto),
     )  # fmt: skip
     searcher = make(goal)
     made = searcher.go(found)
@@ -106,7 +106,7 @@ def plan_training(
     near, why = (None, "") if plans else finish.miss(made, want)
     unpriced = tuple(made.unpriced) if goal.objective == "cheapest" else ()
     return Plans(
-        model=model, objective=goal.objective, plans=tuple(plans), front=tuple(_front(made.entries)) if asked.front else (), nearest=near, why=why,
+        model=model, objective=goal.objective, plans=tuple(plans), front=tuple(_front(made.entries)) if asked.pareto else (), nearest=near, why=why,
         searched=made, unpriced=unpriced, compares=compares,
     )  # fmt: skip
 

@@ -1,0 +1,81 @@
+"""The form of what a search for a serving plan answers."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+
+class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One plan. Bytes of the fullest accelerator, seconds, tokens of answers and requests a second of all replicas, USD.
+
+    `on`: what --on says for it; `prefill_replicas`: of the replicas, those that compute prompts alone; `users` and `users_per_replica` are null
+    where requests come by themselves, the second too where prompts have replicas of their own, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens`
+    and `max_num_seqs` are null where the engine's own hold. `usd_per_million_tokens`: of prompts and answers.
+    """
+
+    on: str
+    accelerators: int
+    machines: int
+    engine: str
+    weights: str
+    changes_weights: bool
+    kv_cache: str | None
+    tensor_parallel_size: int
+    pipeline_parallel_size: int
+    expert_parallel_size: int
+    attention_data_parallel_size: int
+    max_num_batched_tokens: int | None
+    max_num_seqs: int | None
+    replicas: int
+    prefill_replicas: int
+    users: int | None
+    users_per_replica: float | None
+    needed_bytes: int
+    usable_bytes: int
+    ttft_seconds: float
+    tpot_seconds: float
+    end_to_end_seconds: float
+    tokens_per_second: float
+    requests_per_second: float
+    usd_per_hour: float | None
+    usd_per_million_tokens: float | None
+    beats_next: str | None
+
+
+class RemovedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Plans that do not keep a constraint, of those that the ones before it left. The constraint that a bound rules plans out by is no fault of theirs."""
+
+    constraint: str
+    plans: int
+
+
+class NearestDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Where nothing holds: the plan that does `without` an option."""
+
+    without: str
+    text: str
+    plan: ServingPlanDocument | None
+
+
+class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so many replica configurations, of
+    which `skipped` were ruled out by bounds. `own_precision`: the best plan that keeps the checkpoint's own precision, where the first does not;
+    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan; `unpriced`: accelerators without a price, which a
+    search for the cheapest leaves out."""
+
+    schema: Literal["tonnage/1"]
+    question: dict[str, Any]
+    goal: Literal["cost", "accelerators", "tpot", "ttft", "end-to-end", "goodput", "token-cost"]
+    means: str
+    holds: bool
+    considered: int
+    configurations: int
+    skipped: int
+    removed: list[RemovedDocument]
+    plans: list[ServingPlanDocument]
+    own_precision: ServingPlanDocument | None
+    pareto: list[ServingPlanDocument] | None
+    best: dict[str, Any] | None
+    nearest: list[NearestDocument]
+    unpriced: list[str]
+    warnings: list[str]

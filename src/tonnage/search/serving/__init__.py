@@ -1,0 +1,219 @@
+"""The best plans to serve a model: which machines, how many, in which precision, spread how; for users, arrivals, a service level, a budget."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model, needs_family
+from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.estimate._checks import check_size
+from tonnage.estimate._question import Question
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, lengths
+from tonnage.estimate.run_options import duration
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.search.serving.answer import ServingPlans, nearest_of
+from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
+from tonnage.search.serving.machines import Machine, catalogued
+from tonnage.search.serving.nearest import missed
+from tonnage.search.serving.options import (
+    MOST_ACCELERATORS,
+    OBJECTIVES,
+    OF_MONEY,
+    OF_USERS,
+    Goal,
+    ServingPlanOptions,
+    goal,
+)
+from tonnage.search.serving.prices import Prices
+from tonnage.search.serving.rows import FEW, USERS
+from tonnage.search.serving.space import Space
+from tonnage.search.serving.walk import Search
+from tonnage.units import counted
+
+NO_PLAN, NO_SERVING, NO_LOAD, NO_BILL = ServingPlanOptions(), ServingOptions(), LoadOptions(), BillOptions()
+SIMULATED = ("trace", "simulate", "num_requests", "seed")
+
+
+def plan_serving(
+    model: Model, machines: tuple[Machine, ...] | None = None, said: ServingPlanOptions = NO_PLAN, options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD, money: BillOptions = NO_BILL, *, prunes: bool = True,
+) -> ServingPlans:  # fmt: skip
+    """The best plans on these machines, None: on every accelerator of the catalogue. What the options give is not varied."""
+    if model.family == "tensors":
+        raise needs_family(model, "a plan to serve it")
+    _check(options, load)
+    wanted, question = goal(said), Question()
+    found = catalogued() if machines is None else machines
+    question.put("model", model.name, "given", model.source)
+    on = ", ".join(machine.name for machine in found)
+    question.put(
+        "on",
+        on if machines is not None else f"all {len(found)} accelerators of the catalogue",
+        "given" if machines is not None else "default",
+    )
+    options, load = _lengths(model, options, load, question)
+    prices = Prices(money, load.price_per_accelerator_hour)
+    objective = _objective(wanted, found, options, load, prices, question)
+    space = Space(
+        model=model, machines=found, options=replace(options, concurrency=None), load=load, goal=wanted, prices=prices,
+        ttft=duration("ttft", load.ttft), tpot=duration("tpot", load.tpot), users=_users(options, load, objective, question),
+    )  # fmt: skip
+    if space.searches_users and "disaggregation" in wanted.vary:
+        raise InvalidInput(
+            f"disaggregation is searched for a load that is given: add users or a request_rate. Got --goal {objective} alone."
+        )
+    _say(space, wanted, question)
+    search = Search(space, objective, prunes=prunes).run()
+    _check_known(search)
+    return ServingPlans(question=question.to_dict(), objective=objective, search=search, money=money, nearest=nearest_of(search),
+                        warnings=tuple(_warnings(search)))  # fmt: skip
+
+
+def _check(options: ServingOptions, load: LoadOptions) -> None:
+    check_size("concurrency", options.concurrency)
+    if load.request_rate is not None and options.concurrency is not None:
+        raise InvalidInput(
+            f"concurrency is of users who wait for their answers, request_rate of requests that come by themselves: give one. Got {options.concurrency} and {load.request_rate:g}."
+        )
+    for name in SIMULATED:
+        if getattr(load, name):
+            raise InvalidInput(
+                f"a search knows means: leave out {name}, and give it to `tonnage serve` for the plan that is found. Got {shown(getattr(load, name))}."
+            )
+    if load.percentile not in (None, "mean"):
+        raise InvalidInput(
+            f"a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the plan that is found. Got {shown(load.percentile)}."
+        )
+    if load.prefill_replicas is not None:
+        raise InvalidInput(f"prefill_replicas are searched with --vary disaggregation. Got {load.prefill_replicas}.")
+    if load.request_rate is not None and not 1e-9 <= load.request_rate <= 1e9:
+        raise InvalidInput(f"request_rate must be from 1e-09 to 1e+09. Got {load.request_rate:g}.")
+
+
+def _lengths(
+    model: Model, options: ServingOptions, load: LoadOptions, question: Question
+) -> tuple[ServingOptions, LoadOptions]:
+    """Every plan is asked for requests of the same length."""
+    if load.input_tokens is None and load.output_tokens is None and options.context is None:
+        load = replace(load, input_tokens=USUAL, output_tokens=USUAL)
+        why: tuple[Any, ...] = ("default", USUAL_SOURCE)
+    else:
+        why = ("given",)
+    said = lengths(model, options, load)
+    load = replace(load, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
+    if said.context is not None:
+        options = replace(options, context=said.context)
+    for name in ("input_tokens", "output_tokens"):
+        if getattr(load, name) is not None:
+            question.put(name, getattr(load, name), *why)
+    if options.context is not None:
+        question.put("context", options.context, "default" if said.context else "given", said.why)
+    return options, load
+
+
+def _objective(
+    wanted: Goal,
+    machines: tuple[Machine, ...],
+    options: ServingOptions,
+    load: LoadOptions,
+    prices: Prices,
+    question: Question,
+) -> str:
+    """The one that is asked for; MissingDatum for one of money where no price is known."""
+    priced = any(prices.knows(machine.accelerator) for machine in machines)
+    if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
+        names = ", ".join(machine.name for machine in machines[:8])
+        raise MissingDatum(
+            f"no price of {names} is known: give --price-per-accelerator-hour, or --goal accelerators without a budget."
+        )
+    is_given = all(machine.fixed is not None for machine in machines)
+    free = options.concurrency is None and load.request_rate is None
+    if is_given:
+        usual, why = (
+            ("goodput", "the machines are given, and nobody says how many users there are")
+            if free
+            else ("tpot", "the machines are given")
+        )
+    else:
+        usual, why = ("cost", "prices are known") if priced else ("accelerators", "no price is known")
+    name = str(question.take("goal", wanted.objective, usual, "default", f"{OBJECTIVES[usual]}: {why}"))
+    if len(machines) > 1 and wanted.objective is None and is_given:
+        name = str(question.put("goal", "cost" if priced and not free else usual, "default", "machines are compared"))
+    return name
+
+
+def _users(options: ServingOptions, load: LoadOptions, objective: str, question: Question) -> int | None:
+    if load.request_rate is not None:
+        question.put("request_rate", load.request_rate, "given")
+        return None
+    if options.concurrency is None and objective in OF_USERS:
+        question.put(
+            "concurrency",
+            f"from 1 to {USERS[-1]:,} a replica ({FEW[-1]} of engines without a queue)",
+            "default",
+            "searched",
+        )
+        return None
+    return int(question.take("concurrency", options.concurrency, 1, "default", "one user"))
+
+
+def _say(space: Space, wanted: Goal, question: Question) -> None:
+    for name in ("ttft", "tpot"):
+        if getattr(space, name) is not None:
+            question.put(name, getattr(space, name), "given", "seconds, mean")
+    if wanted.budget is not None:
+        question.put("budget", wanted.budget, "given", "USD an hour")
+    if any(machine.fixed is None for machine in space.machines):
+        question.take("max_accelerators", wanted.most, MOST_ACCELERATORS, "default", "of a kind")
+    elif wanted.most is not None:
+        question.put("max_accelerators", wanted.most, "given")
+    if wanted.vary:
+        question.put("vary", ", ".join(sorted(wanted.vary)), "given")
+    for name in ("engine", "weights", "kv_cache", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size",
+                 "attention_data_parallel_size", "max_num_batched_tokens", "max_num_seqs", "gpu_memory_utilization"):  # fmt: skip
+        if getattr(space.options, name) is not None:
+            question.put(name, getattr(space.options, name), "given")
+
+
+def _check_known(search: Search) -> None:
+    """Raises where the search could say nothing: all was refused for one reason, or nothing is known."""
+    if search.board.plans:
+        return
+    removed = {each.constraint for each in search.tally if each.plans}
+    said = {each for each in removed if each == FORMAT or each.endswith(ALLOWED)}
+    if search.refused is not None and removed == said:
+        raise search.refused
+    if KNOWN in removed and removed == said | {KNOWN}:
+        raise MissingDatum(next(iter(search.unknown.values())))
+
+
+def _warnings(search: Search) -> list[str]:
+    made = []
+    if search.unpriced:
+        some = ", ".join(sorted(search.unpriced)[:6])
+        more = f" and {len(search.unpriced) - 6} more" if len(search.unpriced) > 6 else ""
+        made.append(f"no price of {counted(len(search.unpriced), 'accelerators')} is known, which are not compared: {some}{more}. --goal accelerators "
+                    "compares them.")  # fmt: skip
+    unknown = sorted(name for name in search.unknown if name not in search.answered)
+    if unknown:
+        made.append(f"not enough is known of {', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time a plan: "
+                    f"{search.unknown[unknown[0]]}")  # fmt: skip
+    if (
+        not search.board.plans
+        and search.miss is not None
+        and all(_is_of_memory(each.constraint) for each in search.tally if each.plans)
+    ):
+        made.append(missed(search.miss))
+    best = search.board.plans[0] if search.board.plans else None
+    if best is not None and best.changes_weights:
+        made.append(
+            f"{best.config.stored} weights change the numerics: measure what the model answers with them before you rent. --weights holds a precision."
+        )
+    if best is not None and search.space.searches_users and best.each == USERS[-1]:
+        made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")
+    return made
+
+
+def _is_of_memory(constraint: str) -> bool:
+    return constraint in (WEIGHTS, MEMORY, FORMAT) or constraint.endswith(ALLOWED)

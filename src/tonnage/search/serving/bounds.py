@@ -1,0 +1,55 @@
+"""What no plan of a kind can be below, found without walking it: what a search need not look at. Tests hold that nothing is lost by it."""
+
+from tonnage.estimate._question import Question
+from tonnage.estimate.inference._work import kv_bytes, stage_works
+from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.formulas.time import memory_seconds
+from tonnage.search.serving.rows import Config
+from tonnage.search.serving.space import Sizes, Space
+
+SURE = 1 - 1e-6  # of a bound: what rounding takes
+INFINITE = float("inf")
+
+
+class Bounds:
+    """Of kinds of one search; each is found once."""
+
+    def __init__(self, space: Space):
+        self.space = space
+        o = space.options
+        self.is_whole = o.layers_on_accelerator is None and not o.expert_layers_on_host and not o.weights_on_host
+        self._known: dict[tuple[str, str | None, tuple[str, ...]], tuple[float, float]] = {}
+
+    def weights_bytes(self, config: Config) -> float:
+        """Of the fullest rank: all weights of a replica lie on its ranks."""
+        return SURE * self._of(config)[0] / config.sizes.ranks
+
+    def token_seconds(self, config: Config) -> float:
+        """A token reads its weights once, from as many memories at once as there are tensor ranks; drafts may give several a pass."""
+        rate = config.kind.machine.accelerator.memory.bytes_per_second
+        if rate is None:
+            return 0.0
+        at_once = config.sizes.tensor * config.sizes.groups
+        each = (self.space.options.draft_tokens or 0) + 1 if not self.space.options.draft_model else INFINITE
+        return float(SURE * memory_seconds.evaluate(M=self._of(config)[1], W=rate, u=1)) / at_once / each
+
+    def _of(self, config: Config) -> tuple[float, float]:
+        """Bytes of a replica's weights, and of those that a token cannot do without."""
+        kind, chip = config.kind, config.kind.machine.accelerator
+        key = (config.engine, kind.weights, tuple(chip.dense_flops))
+        if key not in self._known:
+            self._known[key] = self._found(config) if self.is_whole else (0.0, 0.0)
+        return self._known[key]
+
+    def _found(self, config: Config) -> tuple[float, float]:
+        chip = config.kind.machine.accelerator
+        alone = config._replace(sizes=Sizes(1, 1, 1, 1)).options(self.space)
+        cluster = config.kind.machine.of(1, 1)
+        plan = serving_plan(self.space.model, cluster, alone, Question())
+        (rank,) = serving_memory(self.space.model, plan, chip).ranks
+        whole = next((part.value for part in rank.memory.children if part.name == "weights"), 0.0)
+        works = stage_works(self.space.model, plan, tuple(chip.dense_flops), kv_bytes(plan))
+        token = sum(each.bytes for work in works for each in (*work.products, *work.head))
+        chosen = sum(each.layers * each.top_k * each.bytes for work in works for each in work.experts)
+        return float(whole), float(token + chosen)

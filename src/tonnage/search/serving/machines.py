@@ -1,0 +1,143 @@
+"""What is searched: accelerators whose number is open, and clusters as they were given."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from msgspec import Struct
+
+from tonnage.catalogue import accelerator, accelerator_names, cluster
+from tonnage.catalogue.clusters import BOX, parts
+from tonnage.catalogue.nodes import node
+from tonnage.errors import InvalidInput, shown
+from tonnage.estimate._kept import Kept
+from tonnage.estimate._network import IN_NETWORK, Level, Network
+from tonnage.spec import Accelerator, Cluster, Node
+
+ALONE = ("apple", "cpu")  # kinds of which a machine has one
+
+
+class Machine(Struct, frozen=True, kw_only=True, eq=False):
+    """An accelerator whose number is searched, in machines that hold `each`; or a cluster as it was given, `fixed`. `whole`: a named node,
+    of which none is used in part."""
+
+    name: str
+    accelerator: Accelerator
+    each: int
+    node: Node | None = None
+    fixed: Cluster | None = None
+    whole: bool = False
+
+    def layouts(self, ranks: int, most: int) -> Iterator[tuple[int, tuple[Cluster, ...]]]:
+        """Numbers of replicas of so many ranks, each with the clusters that they fill, fewer machines first: all accelerators are used, and those of
+        machines that are alike. A replica is on a part of one machine, or on whole ones."""
+        if self.fixed is not None:
+            if self.fixed.size % ranks == 0 and self.fixed.size <= most:
+                yield self.fixed.size // ranks, (self.fixed,)
+            return
+        for replicas in range(1, most // ranks + 1):
+            found = tuple(self.of(machines, each) for machines, each in self._spread(ranks, replicas))
+            if found:
+                yield replicas, found
+
+    def _spread(self, ranks: int, replicas: int) -> Iterator[tuple[int, int]]:
+        """(machines, accelerators of each)."""
+        if ranks > self.each or self.whole:
+            if ranks * replicas % self.each == 0:
+                yield ranks * replicas // self.each, self.each
+            return
+        for here in range(min(self.each // ranks, replicas), 0, -1):
+            if replicas % here == 0:
+                yield replicas // here, here * ranks
+
+    def of(self, machines: int, each: int) -> Cluster:
+        return Cluster(accelerator=self.accelerator, num_nodes=machines, accelerators_per_node=each, node=self.node)
+
+    def on(self, found: Cluster) -> str:
+        """What --on says for it."""
+        return f"{found.num_nodes}x{self.name}" if self.whole and self.node else found.name
+
+
+def catalogued() -> tuple[Machine, ...]:
+    """Every accelerator of the catalogue."""
+    return tuple(_open(name, accelerator(name), None) for name in accelerator_names())
+
+
+def named(text: str) -> tuple[Machine, ...]:
+    """Machines of names with commas between: with a count a cluster, without one an accelerator, or a node, of which the number is searched."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise InvalidInput(
+            f"on takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {shown(text)}."
+        )
+    found = {machine.name: machine for machine in map(machine_named, names)}
+    return tuple(found.values())
+
+
+def machine_named(name: str) -> Machine:
+    if name == "local":
+        return fixed(cluster(name))
+    counts, chip, found = parts(name)
+    return fixed(cluster(name)) if counts else _open(name, chip, found)
+
+
+def fixed(given: Cluster) -> Machine:
+    return Machine(
+        name=given.name, accelerator=given.accelerator, each=given.accelerators_per_node, node=given.node, fixed=given
+    )
+
+
+def opened(machine: Machine) -> Machine:
+    """The same accelerator with its number open."""
+    return _open(machine.accelerator.name, machine.accelerator, None) if machine.fixed is not None else machine
+
+
+def _open(name: str, chip: Accelerator, named_node: Node | None) -> Machine:
+    if named_node is not None:
+        return Machine(
+            name=named_node.name, accelerator=chip, each=named_node.accelerators, node=named_node, whole=True
+        )
+    usual = node(chip.default_node) if chip.default_node else None
+    each = usual.accelerators if usual else 1 if chip.kind in ALONE else BOX
+    return Machine(name=chip.name, accelerator=chip, each=each, node=usual)
+
+
+def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
+    """What of a cluster's links the times of a replica of so many ranks depend on: replicas of two clusters with the same are as fast.
+
+    MissingDatum where a link is not known.
+    """
+    node = found.node
+    is_torus = bool(node and node.inside and node.inside.joins > node.accelerators)
+    machines = found.num_nodes if is_torus else min(found.num_nodes, 2)  # beyond two nothing of a link changes
+    per_node, sums, inside, outside = _links(Kept(found.accelerator), Kept(node), machines, found.accelerators_per_node)
+    if ranks == 1:
+        return ()
+    here = (min(per_node, ranks), *inside)
+    return (*here, outside) if ranks > per_node or sums else here
+
+
+@lru_cache(maxsize=4096)
+def _links(
+    chip: Kept, node: Kept, machines: int, each: int
+) -> tuple[int, bool, tuple[object, ...], tuple[object, ...]]:
+    network = Network(Cluster(accelerator=chip.thing, num_nodes=machines, accelerators_per_node=each, node=node.thing))
+    sums = network.outside.link is not None and IN_NETWORK in network.outside.link.topology
+    return network.per_node, sums, (_of(network.inside), _of(network.bridge)), _of(network.outside)
+
+
+def _of(level: Level | None) -> tuple[object, ...]:
+    if level is None:
+        return ()
+    joins = level.link.joins if level.link else 0
+    topology = level.link.topology if level.link else ""
+    return (
+        level.ring,
+        level.direct,
+        level.plain,
+        level.in_network,
+        level.step,
+        level.kind.gap,
+        level.sums,
+        joins,
+        topology,
+    )

@@ -1,0 +1,100 @@
+"""What is said of a search for a serving plan: what is best, what is varied, and how much may be spent."""
+
+import re
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.registry import unknown
+from tonnage.units import HOUR, parse_usd
+
+# What is best, in words; `lower` is what the search makes small.
+OBJECTIVES = {
+    "cost": "fewest USD an hour",
+    "accelerators": "fewest accelerators",
+    "tpot": "shortest time of each later token",
+    "ttft": "shortest time to the first token",
+    "end-to-end": "shortest time of a whole answer",
+    "goodput": "most requests a second",
+    "token-cost": "fewest USD for a million tokens",
+}
+OF_USERS = ("goodput", "token-cost")  # these search the number of users too, where nobody says it
+OF_MONEY = ("cost", "token-cost")
+VARIED = ("engine", "kv-cache", "batch", "disaggregation")
+HOURS = {"h": 1, "hour": 1, "d": 24, "day": 24, "week": 168, "month": 730, "year": 8760}
+MOST_ACCELERATORS, MOST_TOP = 64, 100
+TOP = 5
+
+
+class ServingPlanOptions(Struct, frozen=True, kw_only=True):
+    """What may be said about a search for a serving plan; None is the default, which the answer names.
+
+    - goal [name]: cost, accelerators, tpot, ttft, end-to-end, goodput or token-cost (default: cost where a price is known, else accelerators; of given machines tpot, or goodput where no users are given)
+    - vary [names]: engine, kv-cache, batch, disaggregation, or all: also search these (default: none of them)
+    - max_accelerators [accelerators]: at most so many (default: 64 of a kind; a cluster as it is given)
+    - budget [USD]: the most that all machines may cost: 20/h, 500/day, 15k/month; a bare number is USD an hour (default: any)
+    - top [plans]: how many plans are shown (default: 5)
+    - pareto [switch]: every plan that none beats in cost, time of a token and tokens a second together (default: off)
+    """
+
+    goal: str | None = None
+    vary: str | None = None
+    max_accelerators: int | None = None
+    budget: float | str | None = None
+    top: int | None = None
+    pareto: bool | None = None
+
+
+class Goal(Struct, frozen=True, kw_only=True):
+    """The options read. `budget`: USD an hour; `most`: accelerators, None where nobody says it."""
+
+    objective: str | None
+    vary: frozenset[str]
+    most: int | None
+    budget: float | None
+    top: int
+    pareto: bool
+
+
+def goal(said: ServingPlanOptions) -> Goal:
+    """Read and check."""
+    if said.goal is not None and said.goal not in OBJECTIVES:
+        raise unknown("goal", said.goal, OBJECTIVES)
+    top = TOP if said.top is None else said.top
+    if not 1 <= top <= MOST_TOP:
+        raise InvalidInput(f"top must be from 1 to {MOST_TOP}. Got {top}.")
+    if said.max_accelerators is not None and not 1 <= said.max_accelerators <= 100_000:
+        raise InvalidInput(f"max_accelerators must be from 1 to 100,000. Got {said.max_accelerators:,}.")
+    return Goal(objective=said.goal, vary=_varied(said.vary), most=said.max_accelerators, budget=budget_per_hour(said.budget), top=top,
+                pareto=bool(said.pareto))  # fmt: skip
+
+
+def _varied(text: str | None) -> frozenset[str]:
+    names = [name.strip().replace("_", "-") for name in (text or "").split(",") if name.strip()]
+    if "all" in names:
+        return frozenset(VARIED)
+    for name in names:
+        if name not in VARIED:
+            raise unknown("part of a plan to vary", name, (*VARIED, "all"))
+    return frozenset(names)
+
+
+def budget_per_hour(said: float | str | None) -> float | None:
+    """USD an hour of "20", "20/h", "500/day" or "15k/month"; a month has 730 hours.
+
+    >>> budget_per_hour("7300/month")
+    10.0
+    """
+    if said is None:
+        return None
+    amount, slash, each = str(said).partition("/")
+    each = re.sub(r"^(per\s*)?1?\s*|s$", "", each.strip().lower())
+    if slash and each not in HOURS:
+        raise InvalidInput(f"budget is written like 20/h, 500/day or 15k/month. Got {shown(said)}.")
+    usd = parse_usd(amount, "budget")
+    if not usd > 0:
+        raise InvalidInput(f"budget must be more than 0 USD. Got {shown(said)}.")
+    return usd / HOURS[each] if slash else usd
+
+
+MONTH_SECONDS = HOURS["month"] * HOUR

@@ -1,0 +1,266 @@
+"""Plans of one replica configuration as arrays: memory, times, rates and money of every number of replicas and of users."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.errors import MissingDatum
+from tonnage.estimate._batch import batch_limits
+from tonnage.estimate._question import Question
+from tonnage.estimate.inference.times import times
+from tonnage.estimate.load_options import Asked, asked, lengths
+from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.serving_speed import Replica, clock, replica_of
+from tonnage.formulas import service as h
+from tonnage.runtimes import serving_runtime
+from tonnage.search.serving.machines import wires
+from tonnage.search.serving.space import Batch, Kind, Sizes, Space
+from tonnage.spec import Cluster, Load, ServingPlan
+
+BLOCK = 65_536  # plans that are held at once
+USERS = np.arange(1, 1025)  # of a replica, where they are searched
+FEW = np.array(
+    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
+)  # of an engine without a queue, which sets itself up anew for each
+NAN = float("nan")
+
+
+class Config(NamedTuple):
+    """One replica configuration. `engine`, `stored`: the names that the kind comes to."""
+
+    kind: Kind
+    engine: str
+    stored: str
+    sizes: Sizes
+    batch: Batch
+
+    def options(self, space: Space) -> ServingOptions:
+        """The same for `tonnage serve`, but for the users."""
+        o, s = space.options, self.sizes
+        groups = s.groups if s.groups > 1 or o.attention_data_parallel_size else None
+        return replace(
+            o, engine=self.kind.engine, weights=self.kind.weights, kv_cache=self.kind.kv_cache, tensor_parallel_size=s.tensor,
+            pipeline_parallel_size=s.pipeline, expert_parallel_size=s.expert, attention_data_parallel_size=groups,
+            max_num_batched_tokens=self.batch.tokens, max_num_seqs=self.batch.requests,
+        )  # fmt: skip
+
+
+class Layout(NamedTuple):
+    """A number of replicas and the cluster that they fill. `prefill`: of them compute prompts alone, 0: all do both. `usd`: an hour, NaN where no
+    price is known."""
+
+    replicas: int
+    cluster: Cluster
+    usd: float
+    prefill: int = 0
+
+
+class Rows(Struct, frozen=True, kw_only=True, eq=False):
+    """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says before did not hold.
+
+    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
+    `whole`: seconds of a whole answer, where prompts have replicas of their own.
+    """
+
+    plan: ServingPlan
+    replica: Replica | None
+    layouts: Sequence[Layout]
+    load: Load
+    usable: int
+    needed: Any
+    known: Any
+    room: Any
+    each: Any
+    users: Any
+    ttft: Any
+    tpot: Any
+    requests: Any
+    prompt: float
+    answer: float
+    unknown: str = ""
+    whole: Any = None
+
+    @property
+    def accelerators(self) -> Any:
+        return np.array([layout.cluster.size for layout in self.layouts])[:, None]
+
+    @property
+    def usd(self) -> Any:
+        return np.array([layout.usd for layout in self.layouts])[:, None]
+
+    @property
+    def end_to_end(self) -> Any:
+        if self.whole is not None:
+            return self.whole
+        return self.ttft + h.later_tokens_seconds.evaluate(O=self.answer, tau=self.tpot)
+
+    @property
+    def tokens(self) -> Any:
+        """Of answers a second, all replicas together."""
+        return h.answered_tokens_per_second.evaluate(X=self.requests, O=self.answer)
+
+    @property
+    def usd_per_million(self) -> Any:
+        """Tokens of prompts and answers."""
+        everything = h.all_tokens_per_second.evaluate(X=self.requests, s=self.prompt, O=self.answer)
+        return h.usd_per_million_tokens.evaluate(USD_all=self.usd, tps=everything)
+
+
+def users_searched(engine: str, asks_queue: bool = True) -> Any:
+    """Numbers of users of a replica that are tried."""
+    return USERS if serving_runtime(engine).queues and asks_queue else FEW
+
+
+def blocks(space: Space, config: Config, layouts: Sequence[Layout]) -> Iterator[Rows]:
+    """All plans of a configuration, so many at once. InvalidPlan or MissingDatum where it is none."""
+    question = Question()
+    options = config.options(space)
+    plan = serving_plan(space.model, layouts[0].cluster, replace(options, concurrency=None), question)
+    said = lengths(space.model, options, space.load)
+    wanted = asked(plan, replace(options, concurrency=None), space.load, said, question)
+    users = users_searched(config.engine) if space.searches_users else np.ones(1)
+    step = max(BLOCK // len(users), 1)
+    for start in range(0, len(layouts), step):
+        yield _Block(space, plan, wanted, layouts[start : start + step]).rows()
+
+
+def least_token_seconds(space: Space, config: Config, layouts: Sequence[Layout]) -> float:
+    """The time of a pass with nothing in it, which no token is faster than: of all these layouts the least."""
+    options = config.options(space)
+    plan = serving_plan(space.model, layouts[0].cluster, replace(options, concurrency=None), Question())
+    kinds: dict[Any, Cluster] = {}
+    for layout in layouts:
+        with suppress(MissingDatum):
+            kinds.setdefault(wires(layout.cluster, config.sizes.ranks), layout.cluster)
+    clocks = [clock(space.model, replace(plan, concurrency=1), cluster) for cluster in kinds.values()]
+    return min((float(each.seconds(0, 0, 0, 0) / each.tokens_each) for each in clocks), default=0.0)
+
+
+class _Block:
+    """One block; arrays are filled in as plans turn out to be possible."""
+
+    def __init__(self, space: Space, plan: ServingPlan, wanted: Asked, layouts: Sequence[Layout]):
+        self.space, self.plan, self.layouts = space, plan, layouts
+        self.load = wanted.load
+        self.chip = layouts[0].cluster.accelerator
+        self.usable = self.chip.memory.usable_bytes - space.options.reserve_bytes
+        self.replicas = np.array([layout.replicas for layout in layouts])[:, None]
+        self.each, self.requests_of = self._shared()
+        self.shape = np.broadcast_shapes(self.replicas.shape, self.each.shape)
+        self.out = {name: np.full(self.shape, NAN) for name in ("ttft", "tpot", "requests")}
+        self.known, self.room = np.zeros(self.shape, dtype=bool), np.zeros(self.shape, dtype=bool)
+        self.replica: Replica | None = None
+        self.unknown = ""
+
+    def _shared(self) -> tuple[Any, Any]:
+        """(users, or requests a second, of each replica that has any; requests that each must have room for)."""
+        space, replicas = self.space, self.replicas
+        if space.load.request_rate is not None:
+            return space.load.request_rate / replicas, np.ones_like(replicas)
+        if space.users is None:
+            users = users_searched(self.plan.engine)[None, :]
+            return users, users
+        return space.users / np.minimum(replicas, space.users), -(-space.users // replicas)
+
+    def rows(self) -> Rows:
+        needed = np.full(self.requests_of.shape, NAN)
+        for plan, made, mask in self._memory():
+            bytes_needed = _fullest(made, int(np.count_nonzero(mask)))
+            needed[mask] = bytes_needed
+            fits = np.broadcast_to(mask & (needed <= self.usable), self.shape)
+            if fits.any():
+                self._time(plan, made, fits)
+        busy = self.replicas if self.space.users is None else np.minimum(self.replicas, self.space.users)
+        half = 1 - self.load.spread / 2
+        prompt, answer = self.load.input_tokens * half, 1 + (self.load.output_tokens - 1) * half
+        users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
+        return Rows(
+            plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, needed=needed, known=self.known, room=self.room,
+            each=self.each, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
+            prompt=prompt, answer=answer, unknown=self.unknown,
+        )  # fmt: skip
+
+    # ---- memory ----
+
+    def _memory(self) -> Iterator[tuple[ServingPlan, ServingMemory, Any]]:
+        """A plan with its memory, and of which entries: all at once where an engine's settings do not depend on the requests."""
+        model, plan, chip = self.space.model, self.plan, self.chip
+        if not self._depends():
+            many = replace(plan, concurrency=self.requests_of.reshape(-1))
+            made = serving_memory(model, many, chip)
+            if not any(getattr(rank.besides_cache.value, "ndim", 0) for rank in made.ranks):
+                yield plan, made, np.ones(self.requests_of.shape, dtype=bool)
+                return
+        for number in np.unique(self.requests_of).tolist():
+            one = replace(plan, concurrency=int(number))
+            yield one, serving_memory(model, one, chip), self.requests_of == number
+
+    def _depends(self) -> bool:
+        """Whether the engine's limits come from the requests that there are."""
+        engine = serving_runtime(self.plan.engine, self.plan.engine_version)
+        few, many = (batch_limits(engine, replace(self.plan, concurrency=number), self.chip) for number in (1, 1000))
+        return not engine.queues or few != many
+
+    # ---- time ----
+
+    def _time(self, plan: ServingPlan, made: ServingMemory, fits: Any) -> None:
+        for rows, cluster in self._alike(fits):
+            try:
+                replica = replica_of(self.space.model, plan, cluster, made, self.usable, self.load)
+            except MissingDatum as error:
+                self.unknown = str(error)
+                continue
+            if not replica.clock.knows_prompts:
+                self.unknown = f"no source gives a bf16, fp16 or fp32 peak of {self.chip.name}: how long prompts take is not known."
+                continue
+            self.replica = replica
+            here = np.zeros(self.shape, dtype=bool)
+            here[rows] = fits[rows]
+            self.known |= here
+            if replica.pool is not None and replica.pool < self.load.input_tokens + self.load.output_tokens:
+                continue
+            self.room |= here
+            self._fill(replica, rows, here)
+
+    def _alike(self, fits: Any) -> Iterator[tuple[Any, Cluster]]:
+        """Layouts in which a replica is as fast, with one of their clusters."""
+        ranks = self.plan.world_size // self.plan.data_parallel_size
+        found: dict[Any, list[int]] = {}
+        for row in np.flatnonzero(fits.any(axis=1)).tolist():
+            try:
+                key = wires(self.layouts[row].cluster, int(ranks))
+            except MissingDatum as error:
+                self.unknown = str(error)
+                continue
+            found.setdefault(key, []).append(row)
+        for rows in found.values():
+            yield np.array(rows), self.layouts[rows[0]].cluster
+
+    def _fill(self, replica: Replica, rows: Any, here: Any) -> None:
+        """Each load is timed once, and stands for all layouts that have it."""
+        columns = np.flatnonzero(here.any(axis=0))
+        loads = self.each[0, columns] if self.each.shape[0] == 1 else self.each[rows, 0]
+        if self.space.load.request_rate is not None:
+            load = replace(self.load, requests_per_second=loads)
+        else:
+            load = replace(self.load, concurrency=loads, requests_per_second=None)
+        found = times(replica.clock, replica.policy, load)
+        by_users = self.each.shape[0] == 1
+        for name, value in (
+            ("ttft", found.ttft_seconds),
+            ("tpot", found.tpot_seconds),
+            ("requests", found.requests_per_second),
+        ):
+            whole = np.broadcast_to(np.asarray(value), loads.shape)
+            self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
+
+
+def _fullest(made: ServingMemory, number: int) -> Any:
+    values = [np.broadcast_to(np.asarray(rank.memory.value, dtype=float), (number,)) for rank in made.ranks]
+    return np.max(values, axis=0)

@@ -1,0 +1,160 @@
+"""Replica configurations: every way to spread one copy of a model over ranks, in every precision and engine that is searched."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._engine_checks import GROUPS
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.search.serving.machines import Machine
+from tonnage.search.serving.options import MOST_ACCELERATORS, Goal
+from tonnage.search.serving.prices import Prices
+from tonnage.spec import Accelerator
+
+ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
+NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision
+FOUR_BITS = ("nvfp4",)  # of accelerators that multiply them
+OF_FILES = ("q8_0", "q4_k_m")  # of llama.cpp
+CACHES = {"vllm": (None, "fp8"), "sglang": (None, "fp8"), "tensorrt-llm": (None, "fp8"), "llama.cpp": (None, "q8_0")}
+BATCHED_TOKENS = (None, 2048, 16384)
+SEQUENCES = (None, 64, 256)
+
+
+class Space(Struct, frozen=True, kw_only=True, eq=False):
+    """What is searched: of this model, on these machines, what the user left open. `users`: of the whole load; None where they are searched too,
+    or where requests come by themselves. `disaggregated`: prefill and decode on replicas of their own are searched."""
+
+    model: Model
+    machines: tuple[Machine, ...]
+    options: ServingOptions
+    load: LoadOptions
+    goal: Goal
+    prices: Prices
+    ttft: float | None = None
+    tpot: float | None = None
+    users: int | None = None
+
+    @property
+    def searches_users(self) -> bool:
+        return self.users is None and self.load.request_rate is None
+
+    @property
+    def most(self) -> int:
+        """Accelerators."""
+        clusters = [machine.fixed.size for machine in self.machines if machine.fixed is not None]
+        return self.goal.most or max([MOST_ACCELERATORS, *clusters])
+
+
+class Kind(NamedTuple):
+    """What is the same for all sizes: the machine, the engine and what weights and cache are stored in. None: as `tonnage serve` takes it."""
+
+    machine: Machine
+    engine: str | None
+    weights: str | None
+    kv_cache: str | None
+
+
+class Sizes(NamedTuple):
+    tensor: int
+    pipeline: int
+    expert: int
+    groups: int
+
+    @property
+    def ranks(self) -> int:
+        """Accelerators of a replica."""
+        return self.tensor * self.pipeline * self.groups
+
+    @property
+    def parallelisms(self) -> int:
+        """Kinds of parallelism that are used."""
+        return sum(size > 1 for size in self)
+
+
+class Batch(NamedTuple):
+    """Limits of a pass; None as the engine has them."""
+
+    tokens: int | None
+    requests: int | None
+
+
+def engines(space: Space) -> tuple[str | None, ...]:
+    """None stands for the engine that `tonnage serve` takes."""
+    given = space.options.engine
+    if given is not None:
+        return tuple(name.strip() for name in given.split(","))
+    return (None, *ENGINES) if "engine" in space.goal.vary else (None,)
+
+
+def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None, ...]:
+    """None stands for the checkpoint's own."""
+    given = space.options.weights
+    if given is not None:
+        return tuple(name.strip() for name in given.split(","))
+    if engine in ("llama.cpp", "ollama"):
+        return (None, *OF_FILES)
+    return (None, *NARROWER, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
+
+
+def caches(space: Space, engine: str) -> tuple[str | None, ...]:
+    if space.options.kv_cache is not None or "kv-cache" not in space.goal.vary:
+        return (space.options.kv_cache,)
+    return CACHES.get(engine, (None,))
+
+
+def batches(space: Space, queues: bool) -> Iterator[Batch]:
+    """Limits that are tried; those of engines that have a queue."""
+    o = space.options
+    varied = "batch" in space.goal.vary and queues
+    for tokens in BATCHED_TOKENS if varied and o.max_num_batched_tokens is None else (o.max_num_batched_tokens,):
+        for requests in SEQUENCES if varied and o.max_num_seqs is None else (o.max_num_seqs,):
+            yield Batch(tokens, requests)
+
+
+def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
+    """Tensor ranks that divide a machine's accelerators, pipeline stages, attention groups and expert ranks: what fills the given cluster, or parts
+    of a machine or whole ones, up to the most accelerators."""
+    o, model = space.options, space.model
+    mixture = bool(expert_counts(model))
+    for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):
+        for groups in _or(
+            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and engine in GROUPS)
+        ):
+            stages = min(space.most // (tensor * groups), model.num_layers)
+            for pipeline in _or(o.pipeline_parallel_size, range(1, stages + 1)):
+                ranks = tensor * groups * pipeline
+                if not _is_placed(machine, ranks, space.most):
+                    continue
+                for expert in _or(o.expert_parallel_size, {1, tensor * groups} if mixture else {1}):
+                    yield Sizes(tensor, pipeline, expert, groups)
+
+
+def divisors(number: int) -> list[int]:
+    return [size for size in range(1, number + 1) if number % size == 0]
+
+
+def _or(given: int | None, varied):  # type: ignore[no-untyped-def]
+    return varied if given is None else (given,)
+
+
+def _groups(space: Space, machine: Machine, tensor: int, has_groups: bool) -> list[int]:
+    """Groups of attention fill a part of a machine or whole ones."""
+    if not has_groups:
+        return [1]
+    most = space.most // tensor
+    return [
+        size
+        for size in range(1, most + 1)
+        if machine.each % (tensor * size) == 0 or (tensor * size) % machine.each == 0
+    ]
+
+
+def _is_placed(machine: Machine, ranks: int, most: int) -> bool:
+    """A replica is on a part of one machine or on whole ones."""
+    if machine.fixed is not None and machine.fixed.size % ranks:
+        return False
+    return ranks <= most and (ranks <= machine.each or ranks % machine.each == 0)

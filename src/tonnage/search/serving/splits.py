@@ -1,0 +1,65 @@
+"""Prompts on replicas of their own: every way to part the replicas of a layout, as arrays."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+from msgspec.structs import replace
+
+from tonnage.errors import MissingDatum
+from tonnage.estimate.inference.split import Side, split_times
+from tonnage.search.serving.machines import wires
+from tonnage.search.serving.rows import Rows
+from tonnage.search.serving.space import Space
+from tonnage.spec import Load
+
+FAR = 2**30  # ranks: more than any machine has, so that all links count
+
+
+def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
+    """The same plans with some replicas for prompts alone, for layouts with the same links. Caches go over the network, so that all of it counts."""
+    groups: dict[object, list[int]] = {}
+    for row in at:
+        cluster = rows.layouts[row].cluster
+        with suppress(MissingDatum):
+            groups.setdefault((cluster.num_nodes > 1, cluster.accelerators_per_node, wires(cluster, FAR)), []).append(
+                row
+            )
+    for found in groups.values():
+        yield _apart(space, rows, found)
+
+
+def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
+    index = np.concatenate([np.full(rows.layouts[row].replicas - 1, row) for row in found])
+    prefill = np.concatenate([np.arange(1, rows.layouts[row].replicas) for row in found])
+    layouts = [rows.layouts[row]._replace(prefill=int(number)) for row, number in zip(index, prefill, strict=True)]
+    replicas = np.array([layout.replicas for layout in layouts])
+    replica = rows.replica
+    cluster = layouts[0].cluster
+    prompts, answers = (
+        Side(rows.plan, cluster, number, replica.pool if replica else None) for number in (prefill, replicas - prefill)
+    )
+    made = split_times(space.model, prompts, answers, _whole(space, rows))
+    every = index, slice(None)
+    return Rows(
+        plan=rows.plan, replica=replica, load=rows.load, layouts=layouts, usable=rows.usable, needed=_at(rows, rows.needed)[every],
+        known=rows.known[every], room=rows.room[every], each=_at(rows, rows.each)[every], users=rows.users,
+        ttft=_column(made.ttft_seconds, replicas), tpot=_column(made.tpot_seconds, replicas), requests=_column(made.requests_per_second, replicas),
+        prompt=rows.prompt, answer=rows.answer, whole=_column(made.end_to_end_seconds, replicas),
+    )  # fmt: skip
+
+
+def _at(rows: Rows, values):  # type: ignore[no-untyped-def]
+    return np.broadcast_to(values, rows.ttft.shape)
+
+
+def _column(values, like):  # type: ignore[no-untyped-def]
+    return np.array(np.broadcast_to(values, like.shape), dtype=float)[:, None]
+
+
+def _whole(space: Space, rows: Rows) -> Load:
+    """The load of all replicas together."""
+    load = rows.load
+    if space.load.request_rate is not None:
+        return replace(load, requests_per_second=space.load.request_rate, concurrency=None)
+    return replace(load, concurrency=space.users, requests_per_second=None)

@@ -1,0 +1,336 @@
+"""The search itself: every configuration of every machine, the most promising first; what no bound rules out is computed whole."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
+from tonnage.estimate._question import Question
+from tonnage.estimate._storage import storage
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.formulas import service as h
+from tonnage.runtimes import serving_runtime
+from tonnage.search.removed import Tally
+from tonnage.search.serving import limits as l
+from tonnage.search.serving.best import Board, best_of, plainness, significant
+from tonnage.search.serving.bounds import SURE, Bounds
+from tonnage.search.serving.front import Front
+from tonnage.search.serving.machines import Machine
+from tonnage.search.serving.rows import Config, Layout, Rows, blocks, least_token_seconds, users_searched
+from tonnage.search.serving.space import Batch, Kind, Sizes, Space, batches, caches, engines, precisions, sizes
+from tonnage.search.serving.splits import split_rows
+
+NAN = float("nan")
+TOGETHER = 8  # layouts whose replicas are parted at once
+
+
+class Miss(Struct, frozen=True, kw_only=True):
+    """What came nearest to fitting: bytes that it needs of each accelerator, and what there is. `what`: of everything, or of the weights alone."""
+
+    config: Config
+    cluster: Any
+    needed_bytes: float
+    usable_bytes: int
+    what: str
+
+    @property
+    def ratio(self) -> float:
+        return self.needed_bytes / self.usable_bytes
+
+
+class Search:
+    """One search. `prunes`: what bounds rule out is not computed; the answer is the same without."""
+
+    def __init__(self, space: Space, objective: str, *, prunes: bool = True, top: int | None = None):
+        self.space, self.objective = space, objective
+        self.prunes = prunes
+        self.tally, self.bounds = Tally(), Bounds(space)
+        self.board = Board(top or space.goal.top, by_kind=len(space.machines) > 1)
+        self.front = Front(objective, space) if space.goal.pareto else None
+        self.pruned = self.configurations = 0
+        self.answered: set[str] = set()  # machines of which some plan fits, and has times
+        self.miss: Miss | None = None
+        self.unpriced: list[str] = []
+        self.unknown: dict[str, str] = {}
+        self.refused: TonnageError | None = None
+        self._own: dict[tuple[str, str | None], tuple[str, str]] = {}
+        self._layouts: dict[tuple[str, int], list[Layout]] = {}
+
+    def run(self) -> "Search":
+        """Configurations in the order of the least that their objective can be: what comes after the edge of the best is not computed."""
+        known = [
+            (self._order(config, self._least(config)), number, config)
+            for number, config in enumerate(self._configurations())
+        ]
+        for least, _, config in sorted(known, key=lambda each: each[:2]):
+            self._look_at(config, least)
+        return self
+
+    # ---- the space ----
+
+    def _configurations(self) -> Iterator[Config]:
+        for machine in self.space.machines:
+            yield from self._of_machine(machine)
+
+    def _of_machine(self, machine: Machine) -> Iterator[Config]:
+        seen: set[tuple[str, str, str | None]] = set()
+        wants_price = self.objective in ("cost", "token-cost") or self.space.goal.budget is not None
+        if wants_price and not self.space.prices.knows(machine.accelerator):
+            self.unpriced.append(machine.accelerator.name)
+            return
+        for engine in engines(self.space):
+            usual = self._resolved(
+                Kind(machine, engine, self.space.options.weights and None, self.space.options.kv_cache)
+            )
+            for weights in precisions(self.space, machine.accelerator, usual or engine or ""):
+                found = self._resolved(Kind(machine, engine, weights, None))
+                if found is None:
+                    self._count_refused(Kind(machine, engine, weights, None))
+                    continue
+                stored = storage(self.space.model, weights).name
+                for kv_cache in caches(self.space, found):
+                    if (found, stored, kv_cache) not in seen:
+                        seen.add((found, stored, kv_cache))
+                        yield from self._of_kind(Kind(machine, engine, weights, kv_cache), found, stored)
+
+    def _of_kind(self, kind: Kind, engine: str, stored: str) -> Iterator[Config]:
+        queues = serving_runtime(engine).queues
+        for each in sizes(self.space, kind.machine, engine):
+            for batch in batches(self.space, queues):
+                yield Config(kind, engine, stored, each, batch)
+
+    def _resolved(self, kind: Kind) -> str | None:
+        """The engine that runs it on one accelerator; None where none does, whatever the sizes."""
+        config = Config(kind, "", "", Sizes(1, 1, 1, 1), Batch(None, None))
+        try:
+            return serving_plan(self.space.model, kind.machine.of(1, 1), config.options(self.space), Question()).engine
+        except TonnageError as error:
+            self.refused = self.refused or error
+            return None
+
+    def _count_refused(self, kind: Kind) -> None:
+        """A precision that no engine there loads: all sizes of it."""
+        engine = kind.engine or "vllm"
+        plans = sum(len(self.layouts(kind.machine, each.ranks)) for each in sizes(self.space, kind.machine, engine))
+        number = plans * self._users(engine)
+        self.tally.consider(number)
+        self.tally.remove(l.FORMAT, number)
+
+    def layouts(self, machine: Machine, ranks: int) -> list[Layout]:
+        """Numbers of replicas of so many ranks, on machines of every size that is cheaper than larger ones; more replicas than users are not tried."""
+        key = (machine.name, ranks)
+        if key not in self._layouts:
+            users = self.space.users if machine.fixed is None else None
+            self._layouts[key] = [
+                layout
+                for number, clusters in machine.layouts(ranks, self.space.most)
+                if users is None or number <= users
+                for layout in self._cheaper(number, clusters)
+            ]
+        return self._layouts[key]
+
+    def _cheaper(self, replicas: int, clusters: tuple[Any, ...]) -> Iterator[Layout]:
+        """The fewest machines, and more of them only where they cost less."""
+        least = float("inf")
+        for number, cluster in enumerate(clusters):
+            usd = self.space.prices.of(cluster)
+            if number == 0 or (usd is not None and usd < least):
+                yield Layout(replicas, cluster, NAN if usd is None else usd)
+            least = least if usd is None else min(least, usd)
+
+    def _users(self, engine: str) -> int:
+        return len(users_searched(engine)) if self.space.searches_users else 1
+
+    # ---- bounds ----
+
+    def _least(self, config: Config) -> float:
+        """The least that the objective can be."""
+        if self.objective in ("cost", "accelerators"):
+            return min(map(self._value, self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
+        if self._is_of_tokens:
+            return self._at_least(config, self.bounds.token_seconds(config))
+        return -float("inf")
+
+    @property
+    def _is_of_tokens(self) -> bool:
+        """Whether the least time of a token says the least that the objective can be."""
+        given = not self.space.searches_users and self.space.load.output_tokens is not None
+        return self.objective == "tpot" or (self.objective in ("end-to-end", "goodput", "token-cost") and given)
+
+    def _at_least(self, config: Config, seconds: float) -> float:
+        """What the objective is at least where no token comes sooner: so many users ask no faster than they are answered."""
+        if self.objective == "tpot":
+            return seconds
+        space, load = self.space, self.space.load
+        half = 1 - (load.spread or 0) / 2
+        prompt, later = (load.input_tokens or 0) * half, ((load.output_tokens or 1) - 1) * half
+        away = later * seconds
+        if self.objective == "end-to-end":
+            return away
+        requests = load.request_rate or ((space.users or 0) / away if away else float("inf"))
+        if self.objective == "goodput":
+            return -requests / SURE
+        usd = min((each.usd for each in self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
+        tokens = h.all_tokens_per_second.evaluate(X=requests, s=prompt, O=1 + later)
+        return SURE * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
+
+    def _order(self, config: Config, least: float, apart: bool = False) -> tuple[float, ...]:
+        """What the order of a plan of this configuration begins with at least."""
+        own, usual = self.own(config.kind.machine)
+        return (significant(least), *plainness(config, config.stored != own, config.engine == usual, apart))
+
+    def _can_improve(self, config: Config, least: tuple[float, ...], apart: bool = False) -> bool:
+        return self.front is not None or self.board.can_improve(config, least, apart)
+
+    def own(self, machine: Machine) -> tuple[str, str]:
+        """What the checkpoint's own precision is called, and the engine that `tonnage serve` takes on this machine for it."""
+        key = (machine.name, self.space.options.weights)
+        if key not in self._own:
+            given = self.space.options.weights
+            weights = None if given is None or "," in given else given
+            usual = self._resolved(Kind(machine, None, weights, None))
+            self._own[key] = storage(self.space.model, weights).name, usual or ""
+        return self._own[key]
+
+    # ---- one configuration ----
+
+    def _look_at(self, config: Config, least: tuple[float, ...]) -> None:
+        layouts = self.layouts(config.kind.machine, config.sizes.ranks)
+        if not layouts:
+            return
+        self.configurations += 1
+        number = len(layouts) * self._users(config.engine)
+        if self._splits(config):
+            number += sum(each.replicas - 1 for each in layouts)
+        self.tally.consider(number)
+        why = self._ruled_out(config, layouts, least)
+        if why == l.BEATEN:
+            self.pruned += number
+        if why:
+            self.tally.remove(why, number)
+            return
+        try:
+            if self.prunes and (why := self._is_slow(config, layouts)):
+                self.pruned += number if why == l.BEATEN else 0
+                self.tally.remove(why, number)
+                return
+            self._walk(config, layouts)
+        except InvalidPlan as error:
+            self.refused = self.refused or error
+            self.tally.remove(l.rule(error), number)
+        except MissingDatum as error:
+            self.unknown.setdefault(config.kind.machine.name, str(error))
+            self.tally.remove(l.KNOWN, number)
+
+    def _ruled_out(self, config: Config, layouts: list[Layout], least: tuple[float, ...]) -> str:
+        """The constraint that no plan of this configuration can keep; nothing where some may."""
+        chip = config.kind.machine.accelerator
+        usable = chip.memory.usable_bytes - self.space.options.reserve_bytes
+        if self.prunes:
+            weights = self.bounds.weights_bytes(config)
+            if weights > usable:
+                self._missed(
+                    Miss(
+                        config=config,
+                        cluster=layouts[0].cluster,
+                        needed_bytes=weights,
+                        usable_bytes=usable,
+                        what="the weights alone",
+                    )
+                )
+                return l.WEIGHTS
+            budget = self.space.goal.budget
+            if budget is not None and all(each.usd > budget for each in layouts):
+                return l.budget(budget)
+            if self.space.tpot is not None and self.bounds.token_seconds(config) > self.space.tpot:
+                return l.level("tpot", self.space.tpot)
+            apart = self._splits(config) and self._can_improve(config, _split(least), apart=True)
+            if not apart and not self._can_improve(config, least):
+                return l.BEATEN
+        return ""
+
+    def _is_slow(self, config: Config, layouts: list[Layout]) -> str:
+        """The same of what the least pass of the configuration says."""
+        of_tokens = self._is_of_tokens and self.front is None
+        if self.space.tpot is None and not of_tokens:
+            return ""
+        least = SURE * least_token_seconds(self.space, config, layouts)
+        if self.space.tpot is not None and least > self.space.tpot:
+            return l.level("tpot", self.space.tpot)
+        if not of_tokens or self._splits(config):
+            return ""
+        return "" if self._can_improve(config, self._order(config, self._at_least(config, least))) else l.BEATEN
+
+    def _walk(self, config: Config, layouts: list[Layout]) -> None:
+        own, usual = self.own(config.kind.machine)
+        for rows in blocks(self.space, config, layouts):
+            self._judge(rows, config, own, usual)
+            if self._splits(config) and rows.replica is not None:
+                self._part(rows, config, own, usual)
+
+    def _splits(self, config: Config) -> bool:
+        """Whether prompts on replicas of their own are searched too."""
+        return (
+            "disaggregation" in self.space.goal.vary
+            and serving_runtime(config.engine).queues
+            and not self.space.options.draft_tokens
+        )
+
+    def _part(self, rows: Rows, config: Config, own: str, usual: str) -> None:
+        """Prompts on replicas of their own: so many layouts at once, those that can be the best first."""
+        order = sorted(range(len(rows.layouts)), key=lambda row: (self._value(rows.layouts[row]), row))
+        left = [row for row in order if rows.layouts[row].replicas > 1]
+        while left:
+            if self.prunes:
+                at = [
+                    row
+                    for row in left
+                    if self._can_improve(
+                        config, self._order(config, self._value(rows.layouts[row]), apart=True), apart=True
+                    )
+                ]
+                number = sum(rows.layouts[row].replicas - 1 for row in left) - sum(
+                    rows.layouts[row].replicas - 1 for row in at
+                )
+                self.pruned += number
+                self.tally.remove(l.BEATEN, number)
+                left = at
+            for apart in split_rows(self.space, rows, left[:TOGETHER]):
+                self._judge(apart, config, own, usual)
+            left = left[TOGETHER:]
+
+    def _value(self, layout: Layout) -> float:
+        """What the objective of a layout is, as far as its cluster says it."""
+        if self.objective == "cost":
+            return layout.usd
+        return float(layout.cluster.size) if self.objective == "accelerators" else -float("inf")
+
+    def _judge(self, rows: Rows, config: Config, own: str, usual: str) -> None:
+        self._note_miss(rows, config)
+        if rows.unknown and not rows.known.any():
+            self.unknown.setdefault(config.kind.machine.name, rows.unknown)
+        if rows.known.any():
+            self.answered.add(config.kind.machine.name)
+        holds = l.holding(rows, self.space, self.tally)
+        if not holds.any():
+            return
+        self.board.put(best_of(self.objective, rows, holds, config, own, usual))
+        if self.front is not None:
+            self.front.put(rows, holds, config, own, usual)
+
+    def _note_miss(self, rows: Rows, config: Config) -> None:
+        if np.nanmin(rows.needed) > rows.usable:
+            row = int(np.argmin(np.broadcast_to(rows.needed, rows.ttft.shape)) // rows.ttft.shape[1])
+            self._missed(Miss(config=config, cluster=rows.layouts[row].cluster, needed_bytes=float(np.nanmin(rows.needed)),
+                              usable_bytes=rows.usable, what="everything"))  # fmt: skip
+
+    def _missed(self, miss: Miss) -> None:
+        if self.miss is None or miss.ratio < self.miss.ratio:
+            self.miss = miss
+
+
+def _split(least: tuple[float, ...]) -> tuple[float, ...]:
+    """The same with prompts on replicas of their own."""
+    return (*least[:5], 1.0, *least[6:])

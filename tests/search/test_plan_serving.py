@@ -1,0 +1,313 @@
+"""The best plans to serve a model: found, ranked, opened, and said why."""
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import tonnage
+from tonnage.catalogue import cluster
+from tonnage.document_plan_serving import ServingPlansDocument
+from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.search.pareto import front
+from tonnage.search.serving.answer import estimated
+from tonnage.search.serving.machines import machine_named, named, wires
+from tonnage.search.serving.options import ServingPlanOptions, budget_per_hour, goal
+from tonnage.search.serving.prices import Prices
+from tonnage.search.serving.reasons import beats
+from tonnage.search.serving.rows import BLOCK, USERS, Config, blocks
+from tonnage.search.serving.space import Batch, Kind, Sizes
+
+SHORT = {"input_tokens": 2000, "output_tokens": 400}
+SHOWN = 2e-4  # an answer's times are sums of parts, and parts below a ten-thousandth are left out
+LEVEL = {"concurrency": 64, "ttft": "1s", "tpot": "25ms", **SHORT}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tonnage.plan_serving("llama-3.1-70b", on="h100,8xH200-SXM-141GB", **LEVEL)
+
+
+def test_every_plan_shown_is_what_serve_says_of_it(found):
+    assert len(found.plans) == 5
+    for plan in found.plans:
+        answer = estimated(found.search.space, plan, found.money)
+        serving = answer.serving
+        assert answer.status == 0 and serving["service_level"]["met"]
+        assert answer.needed_bytes == pytest.approx(plan.needed_bytes, abs=1)
+        assert serving["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
+        assert serving["tpot_seconds"].value == pytest.approx(plan.tpot, rel=SHOWN)
+        assert serving["end_to_end_seconds"].value == pytest.approx(plan.end_to_end, rel=SHOWN)
+        assert serving["tokens_per_second"].value == pytest.approx(plan.tokens, rel=1e-9)
+        assert serving["cost_per_million_tokens"].value == pytest.approx(plan.usd_per_million, rel=1e-9)
+        assert answer.bill.cost.value == pytest.approx(plan.usd, rel=1e-9)
+
+
+def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
+    found = tonnage.plan_serving(
+        "llama-3.1-8b", on="4xH100-SXM-80GB", request_rate=6, weights="bf16", vary="disaggregation", top=40, tpot="40ms", **SHORT
+    )  # fmt: skip
+    apart = [plan for plan in found.plans if plan.layout.prefill]
+    assert apart and len(apart) < len(found.plans)
+    for plan in found.plans:
+        serving = estimated(found.search.space, plan, found.money).serving
+        held = serving["split"] if plan.layout.prefill else serving
+        for name, value in (
+            ("ttft_seconds", plan.ttft),
+            ("tpot_seconds", plan.tpot),
+            ("end_to_end_seconds", plan.end_to_end),
+        ):
+            assert held[name].value == pytest.approx(value, rel=SHOWN)
+        assert held["requests_per_second"].value == pytest.approx(plan.requests, rel=1e-6)
+
+
+def test_the_document_has_its_form_and_the_first_plan_is_opened(found):
+    document = found.to_dict()
+    made = msgspec.convert(document, ServingPlansDocument)
+    assert made.holds and made.goal == "cost" and made.plans[0].beats_next
+    assert document["best"]["serving"]["launch"].startswith("vllm serve")
+    assert document["best"]["question"]["tensor_parallel_size"]["value"] == made.plans[0].tensor_parallel_size
+
+
+def test_plans_are_in_order_and_of_kinds_that_differ(found):
+    plans = found.plans
+    assert [plan.order for plan in plans] == sorted(plan.order for plan in plans)
+    kinds = [(plan.config.kind.machine.name, plan.config.engine, plan.config.stored) for plan in plans]
+    assert len(set(kinds)) == len(kinds)
+
+
+def test_the_best_that_keeps_the_precision_stands_beside_one_that_does_not(found):
+    document = found.to_dict()
+    assert document["plans"][0]["changes_weights"] and document["own_precision"]["weights"] == "bf16"
+    assert any("change the numerics" in each for each in document["warnings"])
+    kept = tonnage.plan_serving("llama-3.1-70b", on="h100,8xH200-SXM-141GB", weights="bf16", **LEVEL)
+    own = dict(document["own_precision"])
+    assert kept.to_dict()["plans"][0] | {"beats_next": None, "changes_weights": False} == own
+    assert kept.to_dict()["own_precision"] is None
+
+
+def test_what_each_constraint_removed_and_what_held_is_all_there_is():
+    found = tonnage.plan_serving("llama-3.1-70b", on="h100", pareto=True, **LEVEL)
+    tally = found.search.tally
+    assert found.search.pruned == 0  # a front needs all
+    assert 0 < tally.left < tally.considered == tally.left + sum(each.plans for each in tally)
+
+
+def test_reasons_are_computed_from_the_two_plans(found):
+    first, second, third = found.plans[:3]
+    assert f"{third.usd / second.usd:.3g} times cheaper" in beats(second, third, "cost")
+    assert f"{third.accelerators - second.accelerators} fewer accelerators" in beats(second, third, "cost")
+    assert first.usd == second.usd and beats(first, second, "cost").startswith("as cheap, and has smaller replicas")
+    assert beats(second, third, "accelerators").startswith("4 fewer accelerators")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"changes_weights": True}, "keeps the checkpoint's own precision"),
+        ({"usual_engine": False}, "runs on the engine that is usual there"),
+        ({"config": {"batch": Batch(2048, None)}}, "leaves the engine's batch limits as they are"),
+        ({"config": {"sizes": Sizes(2, 2, 1, 1)}}, "uses fewer kinds of parallelism"),
+        ({"config": {"sizes": Sizes(8, 1, 1, 1)}}, "has smaller replicas"),
+    ],
+)
+def test_of_two_equal_plans_the_simpler_one_is_better(found, change, said):
+    plan = replace(
+        found.plans[2], config=found.plans[2].config._replace(sizes=Sizes(4, 1, 1, 1)), changes_weights=False
+    )
+    change = {name: plan.config._replace(**value) if name == "config" else value for name, value in change.items()}
+    other = replace(plan, **change, tpot=plan.tpot / 10)  # faster, which counts for nothing here
+    assert plan.order < other.order and said in beats(plan, other, "cost")
+
+
+def test_without_a_price_accelerators_are_counted_and_with_one_the_others_are_listed():
+    counted = tonnage.plan_serving("llama-3.1-8b", on="rtx-5090", concurrency=2, **SHORT)
+    assert counted.objective == "accelerators" and counted.plans[0].usd is None
+    assert counted.to_dict()["plans"][0]["usd_per_million_tokens"] is None
+    both = tonnage.plan_serving("llama-3.1-8b", on="rtx-5090,h100", concurrency=2, **SHORT)
+    assert both.objective == "cost" and both.to_dict()["unpriced"] == ["RTX-5090"]
+    assert {plan.config.kind.machine.name for plan in both.plans} == {"H100-SXM-80GB"}
+    given = tonnage.plan_serving("llama-3.1-8b", on="rtx-5090", concurrency=2, price_per_accelerator_hour=0.5, **SHORT)
+    assert given.plans[0].usd == 0.5
+
+
+def test_given_machines_are_searched_for_as_many_users_as_they_hold():
+    found = tonnage.plan_serving("llama-3.1-8b", on="2xH100-SXM-80GB", ttft="500ms", tpot="10ms", **SHORT)
+    best = found.plans[0]
+    answer = estimated(found.search.space, best, found.money)
+    assert found.objective == "goodput" and answer.serving["service_level"]["met"]
+    assert answer.serving["users_at_service_level"].value == best.users
+    for plan in found.plans:
+        held = estimated(found.search.space, plan, found.money).serving["users_at_service_level"].value
+        assert held == plan.users and plan.requests <= best.requests
+
+
+def test_fewer_accelerators_of_another_count_do_not_do():
+    best = tonnage.plan_serving(
+        "llama-3.1-8b", on="l4", concurrency=24, tpot="40ms", goal="accelerators", **SHORT
+    ).plans[0]
+    fewer = best.accelerators - 1
+    assert fewer
+    assert (
+        tonnage.plan_serving(
+            "llama-3.1-8b",
+            on="l4",
+            concurrency=24,
+            tpot="40ms",
+            goal="accelerators",
+            max_accelerators=fewer,
+            **SHORT,
+        ).status
+        == 3
+    )
+
+
+def test_budgets_are_kept_and_written_as_people_say_them():
+    assert (
+        budget_per_hour("7300/month")
+        == budget_per_hour("10/h")
+        == budget_per_hour("240 USD/day")
+        == budget_per_hour(10.0)
+        == 10
+    )
+    found = tonnage.plan_serving(
+        "llama-3.1-8b", on="h100,l40s", concurrency=64, goal="tpot", budget="4000/month", **SHORT
+    )
+    assert found.plans and all(plan.usd <= 4000 / 730 for plan in found.plans)
+    with pytest.raises(InvalidInput, match="budget is written like"):
+        budget_per_hour("10/fortnight")
+
+
+def test_a_front_has_the_plans_that_no_other_beats():
+    found = tonnage.plan_serving(
+        "llama-3.1-8b", on="l40s", concurrency=12, weights="fp8", pareto=True, max_accelerators=6, **SHORT
+    )
+    space = found.search.space
+    points, names = [], []
+    for config in found.search._configurations():
+        layouts = found.search.layouts(config.kind.machine, config.sizes.ranks)
+        for rows in blocks(space, config, layouts):
+            for row in np.flatnonzero((rows.needed <= rows.usable)[:, 0] & rows.room[:, 0]).tolist():
+                points.append((rows.layouts[row].usd, rows.tpot[row, 0], -rows.requests[row, 0]))
+                names.append((rows.layouts[row].cluster.name, config.sizes))
+    best = {points[at] for at in np.flatnonzero(front(np.array(points)))}
+    assert {(plan.usd, plan.tpot, -plan.requests) for plan in found.pareto} == best
+    assert 1 < len(best) < len(points)
+
+
+def test_a_block_holds_so_many_plans_and_no_more_however_many_there_are():
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", weights="fp8", goal="goodput", max_accelerators=8, **SHORT)
+    space = replace(found.search.space, goal=replace(found.search.space.goal, most=4096))
+    search = type(found.search)(space, "goodput")
+    machine = space.machines[0]
+    config = Config(Kind(machine, None, "fp8", None), "vllm", "fp8-e4m3", Sizes(1, 1, 1, 1), Batch(None, None))
+    layouts = search.layouts(machine, 1)
+    sizes = [rows.ttft.size for rows in blocks(space, config, layouts)]
+    assert sum(sizes) == len(layouts) * len(USERS) > 60 * BLOCK and max(sizes) <= BLOCK
+
+
+def test_replicas_of_clusters_with_the_same_links_are_as_fast():
+    machine = machine_named("l40s")
+    clusters = [each for _, found in machine.layouts(2, 24) for each in found]
+    keys: dict = {}
+    for each in clusters:
+        answer = tonnage.serve("llama-3.1-8b", on=each, tensor_parallel_size=2, concurrency=each.size // 2, **SHORT)
+        keys.setdefault(wires(each, 2), set()).add(answer.serving["tpot_seconds"].value)
+    assert len(clusters) > 12 and all(len(times) == 1 for times in keys.values())
+
+
+@pytest.mark.parametrize("name", ["h100", "l40s", "rtx-4090", "gb200", "dgx-h100", "m4-max-128gb"])
+def test_clusters_of_a_search_are_what_their_names_say(name):
+    machine = machine_named(name)
+    for ranks in (1, 2, machine.each, 2 * machine.each):
+        for replicas, found in machine.layouts(ranks, 40):
+            for each in found:
+                assert each.size == ranks * replicas
+                same = cluster(machine.on(each))
+                assert (same.name, same.node) == (each.name, each.node)
+
+
+def test_a_price_of_a_search_is_the_one_of_serve():
+    prices = Prices(tonnage.BillOptions())
+    for name in ("H100-SXM-80GB", "3xH100-SXM-80GB", "8xL40S", "2x8xMI300X", "5x2xH100-SXM-80GB"):
+        answer = tonnage.serve("llama-3.1-8b", on=name, tensor_parallel_size=1, **SHORT)
+        assert prices.of(cluster(name)) == pytest.approx(answer.bill.cost.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"on": "h100,,l4"}, "names with commas between"),
+        ({"on": "h100,nonsense"}, "no accelerator or node is called 'nonsense'"),
+        ({"on": []}, "at least one name"),
+        ({"concurrency": 0}, "concurrency must be from 1"),
+        ({"concurrency": 4, "request_rate": 2.0}, "give one"),
+        ({"goal": "speed"}, "no goal is called 'speed'"),
+        ({"vary": "engin"}, "Did you mean 'engine'"),
+        ({"top": 0}, "top must be from 1 to 100"),
+        ({"max_accelerators": 0}, "max_accelerators must be from 1"),
+        ({"budget": "-3/h"}, "budget"),
+        ({"percentile": "p99", "ttft": "1s"}, "a search keeps the means"),
+        ({"simulate": True}, "leave out simulate"),
+        ({"prefill_replicas": 1}, "--vary disaggregation"),
+        ({"on": "8xH100-SXM-80GB", "vary": "disaggregation"}, "add users or a request_rate"),
+        ({"tensor_parallel_size": 7}, "tensor_parallel_size must divide"),
+        ({"kv_cache": "fp3"}, "can hold keys and values in"),
+        ({"weights": "fp7"}, "fp7"),
+        ({"on": "rtx-5090", "goal": "cost"}, "no price of RTX-5090 is known"),
+    ],
+)
+def test_what_cannot_be_is_said_so(said, words):
+    with pytest.raises(TonnageError, match=words):
+        tonnage.plan_serving("llama-3.1-70b", **{"on": "h100", **SHORT, **said})
+
+
+def test_what_nobody_can_time_is_not_known():
+    with pytest.raises(MissingDatum, match="how long prompts take is not known"):
+        tonnage.plan_serving("llama-3.1-8b", on="m2-ultra-192gb", **SHORT)
+
+
+def test_too_few_accelerators_are_said_with_those_that_are_needed():
+    found = tonnage.plan_serving("llama-3.1-70b", on="rtx-4090", max_accelerators=1, **SHORT)
+    assert found.status == 3 and not found.plans and found.best is None
+    (near,) = found.nearest
+    assert near.without == "max_accelerators" and "2xRTX-4090 with awq" in near.text
+    assert any("the weights alone need 37.07 GiB of 23.51 GiB on RTX-4090" in each for each in found.warnings)
+    again = tonnage.plan_serving("llama-3.1-70b", on="rtx-4090", max_accelerators=near.plan.accelerators, **SHORT)
+    assert again.status == 0 and again.plans[0].config.stored == near.plan.config.stored
+
+
+def test_a_given_machine_that_is_too_small_is_what_binds():
+    (near,) = tonnage.plan_serving("llama-3.1-70b", on="1xrtx-4090", **SHORT).nearest
+    assert near.without == "on" and near.plan.accelerators == 2
+
+
+def test_a_budget_below_the_cheapest_machine_names_that():
+    found = tonnage.plan_serving("llama-3.1-70b", on="h100,l40s", budget="0.5/h", **SHORT)
+    (near,) = found.nearest
+    assert found.status == 3 and near.without == "budget"
+    assert (
+        tonnage.plan_serving("llama-3.1-70b", on="h100,l40s", budget=near.plan.usd, **SHORT).plans[0].usd
+        == near.plan.usd
+    )
+
+
+def test_an_impossible_level_names_the_limit_and_the_least_that_any_plan_reaches():
+    found = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, tpot="1ms", ttft="10s", **SHORT)
+    assert found.status == 3 and [near.without for near in found.nearest] == ["tpot"]
+    least = found.nearest[0].plan.tpot
+    every = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, goal="tpot", ttft="10s", **SHORT)
+    assert every.plans[0].tpot == least and f"{1000 * least:.2f} ms" in found.nearest[0].text
+    both = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, tpot="1ms", ttft="1ms", **SHORT)
+    assert [near.without for near in both.nearest] == ["ttft and tpot"] * 2
+
+
+def test_several_precisions_and_engines_can_be_named():
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", weights="bf16,fp8", engine="vllm,sglang", top=10, **SHORT)
+    assert {(plan.config.engine, plan.config.stored) for plan in found.plans} >= {("vllm", "bf16"), ("sglang", "bf16")}
+    assert {plan.config.stored for plan in found.plans} <= {"bf16", "fp8-e4m3"}
+
+
+def test_names_of_a_search_are_taken_once():
+    assert [machine.name for machine in named("h100, H100-SXM-80GB,8xh100")] == ["H100-SXM-80GB", "8xH100-SXM-80GB"]
+    assert goal(ServingPlanOptions(vary="all")).vary == {"engine", "kv-cache", "batch", "disaggregation"}

@@ -1,0 +1,121 @@
+"""tonnage plan --serve as people type it: verdict first, then the plans, then what the limits removed."""
+
+import json
+
+import msgspec
+import pytest
+
+from tonnage.cli import main
+from tonnage.document_plan_serving import ServingPlansDocument
+
+ASKED = ["plan", "llama-3.1-8b", "--serve", "--input", "2000", "--output", "400"]
+
+
+def told(capsys, *words):
+    status = main([*ASKED, *words])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_the_first_line_says_what_to_rent_for_whom_and_at_what_price(capsys):
+    status, out, _ = told(capsys, "--on", "h100,l40s", "--users", "32", "--tpot", "20ms")
+    first = out.splitlines()[0]
+    assert status == 0 and first.startswith("fits: ") and "USD an hour serves llama-3.1-8b" in first
+    assert "32 users within TPOT 20.00 ms" in first
+    assert "1 before 2: " in out and "start it: vllm serve" in out and "searched: all " in out
+
+
+def test_json_is_one_document_of_its_form(capsys):
+    status, out, _ = told(capsys, "--on", "h100", "--rate", "4", "--top", "2", "--pareto", "--json")
+    document = json.loads(out)
+    made = msgspec.convert(document, ServingPlansDocument)
+    assert status == 0 and len(made.plans) <= 2 and made.pareto
+    assert made.plans[0].users is None and document["best"]["verdict"]["fits"]
+
+
+def test_the_table_shows_sizes_and_limits_that_are_not_the_usual(capsys):
+    _, out, _ = told(
+        capsys,
+        "--on",
+        "2xH100-SXM-80GB",
+        "--users",
+        "64",
+        "--weights",
+        "bf16",
+        "--vary",
+        "kv-cache,batch",
+        "--goal",
+        "tpot",
+    )
+    assert "TP2" in out and "cache fp8" in out and "shortest time of each later token" in out.splitlines()[0]
+
+
+def test_prompts_apart_are_shown(capsys):
+    _, out, _ = told(
+        capsys, "--on", "4xH100-SXM-80GB", "--users", "8", "--weights", "bf16", "--vary", "disaggregation", "--top", "9"
+    )
+    assert "for prompts)" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (
+            ["--on", "h100", "--users", "4", "--tpot", "0.1ms"],
+            3,
+            "--tpot 100.00 us is what binds: the least time of each later token is",
+        ),
+        (
+            ["--on", "h100", "--users", "4", "--budget", "10/month"],
+            3,
+            "--budget is what binds: the cheapest plan that holds costs 2.60 USD an hour",
+        ),
+        (["--on", "1xt4", "--users", "4", "--weights", "bf16"], 3, "is what binds"),
+        (["--on", "h100", "--rate", "1e6", "--max-accelerators", "1"], 3, "as many requests are answered as come"),
+    ],
+)
+def test_where_nothing_holds_the_limit_that_binds_is_named(capsys, words, status, said):
+    found, out, _ = told(capsys, *words)
+    assert found == status and out.startswith("no plan holds: llama-3.1-8b to ") and said in out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--users", "0"], 64, "concurrency must be from 1"),
+        (["--on", "h100", "--goal", "fast"], 64, "no goal is called 'fast'"),
+        (["--on", "h100,x9000"], 64, "no accelerator or node is called 'x9000'"),
+        (["--on", "h100", "--budget", "soon"], 64, "budget"),
+        (["--on", "h100", "--users", "4", "--rate", "3"], 64, "give one"),
+        (["--on", "m2-ultra-192gb"], 4, "how long prompts take is not known"),
+        (["--on", "tpu-v5e", "--budget", "4"], 4, "no price of TPU-v5e is known"),
+    ],
+)
+def test_bad_input_is_an_error_without_a_traceback(capsys, words, status, said):
+    found, _, error = told(capsys, *words)
+    assert found == status and error.startswith("error: ") and said in error
+
+
+def test_what_the_engine_needs_more_than_one_machine_for_is_found_on_several(capsys):
+    assert (
+        main(
+            [
+                "plan",
+                "llama-3.1-405b",
+                "--serve",
+                "--on",
+                "8xA100-SXM-80GB",
+                "--users",
+                "2",
+                "--weights",
+                "bf16",
+                "--input",
+                "500",
+                "--output",
+                "100",
+            ]
+        )
+        == 3
+    )
+    out = capsys.readouterr().out
+    assert "the machine is what binds: 2x8xA100-SXM-80GB" in out
