@@ -90,7 +90,7 @@ def stage_works(
     with its head."""
     counted = _Counting(model, plan, peaks, storage(model, plan.weights), kv_bytes)
     if not kind:
-        return tuple(counted.stage(stage) for stage in stages(model, plan.pipeline_parallel_size))
+        return tuple(counted.stage(stage) for stage in stages(model, plan.pipeline_parallel_size, plan.chunk_layers))
     (whole,) = stages(model, 1)
     layers = tuple(
         pair

@@ -1,0 +1,169 @@
+"""The best pipeline over a pool: every width of stages and every number of them, the most promising first, each solved to its proven optimum.
+
+What the estimator then refuses is forbidden, and solved again, until it agrees.
+"""
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.parts import Kind
+from tonnage.search.pool.serving import Checked
+from tonnage.search.pool.uneven import Costs, Pipe, Run
+
+Value = Callable[[float, float], float]  # of the seconds of all stages, and of the slowest; grows with both
+MOST_CUTS = 200  # of one question
+
+
+class Shape(Protocol):
+    """How wide stages are; what layers take on each kind; what the estimator says of a whole pipeline."""
+
+    kinds: list[Kind]
+
+    def costs(self, stages: int) -> list[Costs]: ...
+
+    def in_flight(self, place: int, stages: int) -> float: ...
+
+    def check(self, runs: list[Run]) -> Sequence[Checked]: ...
+
+
+class Found(Struct, frozen=True, kw_only=True, eq=False):
+    """The best pipeline, and what is proven of it: no other has a value below `bound`."""
+
+    shape: Any
+    runs: list[Run]
+    checked: Sequence[Checked]
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        return max(self.value - self.bound, 0.0) / self.value if self.value else 0.0
+
+
+class Tried(Struct, kw_only=True, eq=False):
+    """One number of stages of one shape, as far as it is known."""
+
+    shape: Any
+    pipe: Pipe
+    value: Value
+    lower: float
+    runs: list[Run] | None = None
+    best: float = inf
+
+
+class Search:
+    """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small."""
+
+    def __init__(self, shapes: Sequence[Shape], layers: int, value: Callable[[Any, int], Value], effort: Effort):
+        self.shapes, self.layers, self.value, self.effort = shapes, layers, value, effort
+        self.order = count()
+        self.queue: list[tuple[float, int, Tried]] = []
+        self.considered = 0
+
+    def best(self) -> Found | None:
+        """None: no pipeline fits."""
+        for shape in self.shapes:
+            self._open(shape)
+        incumbent: Tried | None = None
+        checked: Sequence[Checked] = ()
+        while self.queue:
+            lower, _, tried = heappop(self.queue)
+            if incumbent is not None and lower >= incumbent.best * (1 - self.effort.gap):
+                return self._found(incumbent, checked, min(lower, incumbent.best))
+            if self.effort.left <= 0:
+                return self._found(incumbent, checked, lower) if incumbent is not None else None
+            if tried.runs is None:
+                solve(tried, self.effort)
+                if tried.runs is not None:
+                    self._push(tried, max(tried.lower, lower))
+                continue
+            said = tried.shape.check(tried.runs)
+            if not self._agrees(tried, said):
+                tried.runs, tried.best = None, inf
+                self._push(tried, lower)
+            elif incumbent is None or tried.best < incumbent.best:
+                incumbent, checked = tried, said
+        return self._found(incumbent, checked, incumbent.best) if incumbent is not None else None
+
+    def _open(self, shape: Shape) -> None:
+        """Every number of stages, with a bound that needs no program."""
+        room = sum(each.most for each in shape.costs(1))
+        for stages in range(1, min(room, self.layers) + 1):
+            pipe = Pipe(shape.costs(stages), stages, lambda place, n=stages: shape.in_flight(place, n))  # type: ignore[misc]
+            self.considered += 1
+            slowest = pipe.lowest()
+            if slowest < inf:
+                value = self.value(shape, stages)
+                self._push(Tried(shape=shape, pipe=pipe, value=value, lower=0.0), value(max(slowest, pipe.least_sum()), slowest))
+
+    def _push(self, tried: Tried, lower: float) -> None:
+        tried.lower = lower
+        heappush(self.queue, (lower, next(self.order), tried))
+
+    def _agrees(self, tried: Tried, checked: Sequence[Checked]) -> bool:
+        assert tried.runs is not None
+        refused = [place for place, each in enumerate(checked) if not each.fits]
+        for place in refused:
+            tried.pipe.forbid(tried.runs[place], place)
+            self.effort.cuts += 1
+        return not refused
+
+    def _found(self, tried: Tried, checked: Sequence[Checked], bound: float) -> Found:
+        assert tried.runs is not None
+        return Found(shape=tried.shape, runs=tried.runs, checked=checked, value=tried.best, bound=min(bound, tried.best))
+
+
+def solve(tried: Tried, effort: Effort) -> None:
+    """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can still be better."""
+    pipe, value = tried.pipe, tried.value
+    limits = pipe.thresholds
+    known: dict[int, tuple[list[Run], float] | None] = {}
+
+    def at(number: int) -> tuple[list[Run], float] | None:
+        if number not in known:
+            known[number] = pipe.best(limits[number], effort)
+        return known[number]
+
+    low, high = -1, len(limits) - 1
+    if high < 0 or at(high) is None:
+        return
+    lowest = pipe.lowest()
+    low = next((number - 1 for number, limit in enumerate(limits) if limit >= lowest), -1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if at(middle) is not None else (middle, high)
+    _between(tried, limits, high, at, value)
+
+
+def _between(
+    tried: Tried, limits: Sequence[float], first: int, at: Callable[[int], tuple[list[Run], float] | None], value: Value
+) -> None:
+    """Intervals of limits, each left out where its least sum at its lowest limit is no better than what is known."""
+    def take(number: int) -> float:
+        found = at(number)
+        if found is None:
+            return inf
+        runs, least = found
+        seconds = tried.pipe.seconds_of(runs)
+        now = value(sum(seconds), max(seconds))
+        if now < tried.best:
+            tried.best, tried.runs = now, runs
+        return min(least, sum(seconds))
+
+    take(first)
+    last = len(limits) - 1
+    todo = [(first, last, take(last))]
+    while todo:
+        start, end, least = todo.pop()
+        if value(least, limits[start]) >= tried.best * (1 - 1e-9) or end - start < 2:
+            continue
+        middle = (start + end) // 2
+        half = take(middle)
+        todo += [(start, middle, half), (middle, end, least)]
+    tried.lower = tried.best
