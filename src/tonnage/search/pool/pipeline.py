@@ -17,7 +17,7 @@ from tonnage.search.pool.serving import Checked
 from tonnage.search.pool.uneven import Costs, Pipe, Run
 
 Value = Callable[[float, float], float]  # of the seconds of all stages, and of the slowest; grows with both
-MOST_CUTS = 200  # of one question
+EQUAL = 1e-9  # of a value: closer ones are the same
 
 
 class Shape(Protocol):
@@ -53,6 +53,7 @@ class Tried(Struct, kw_only=True, eq=False):
     pipe: Pipe
     value: Value
     lower: float
+    slowest: float | None = None
     runs: list[Run] | None = None
     best: float = inf
 
@@ -78,6 +79,11 @@ class Search:
                 return self._found(incumbent, checked, min(lower, incumbent.best))
             if self.effort.left <= 0:
                 return self._found(incumbent, checked, lower) if incumbent is not None else None
+            if tried.slowest is None:
+                tried.slowest = tried.pipe.slowest()
+                if tried.slowest < inf:
+                    self._push(tried, max(lower, tried.value(max(tried.slowest, tried.pipe.least_sum()), tried.slowest)))
+                continue
             if tried.runs is None:
                 solve(tried, self.effort)
                 if tried.runs is not None:
@@ -85,7 +91,7 @@ class Search:
                 continue
             said = tried.shape.check(tried.runs)
             if not self._agrees(tried, said):
-                tried.runs, tried.best = None, inf
+                tried.runs, tried.best, tried.slowest = None, inf, None
                 self._push(tried, lower)
             elif incumbent is None or tried.best < incumbent.best:
                 incumbent, checked = tried, said
@@ -121,49 +127,36 @@ class Search:
 
 def solve(tried: Tried, effort: Effort) -> None:
     """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can still be better."""
-    pipe, value = tried.pipe, tried.value
-    limits = pipe.thresholds
-    known: dict[int, tuple[list[Run], float] | None] = {}
+    pipe, value, slowest = tried.pipe, tried.value, tried.slowest
+    assert slowest is not None
+    limits = [limit for limit in pipe.thresholds if limit >= slowest]
+    known: dict[int, float] = {}
 
-    def at(number: int) -> tuple[list[Run], float] | None:
+    def least(number: int) -> float:
+        """A bound of the sums of all pipelines within this limit; the pipeline that has it is kept where it is the best."""
         if number not in known:
-            known[number] = pipe.best(limits[number], effort)
+            found = pipe.best(limits[number], effort)
+            known[number] = inf
+            if found is not None:
+                runs, bound = found
+                seconds = pipe.seconds_of(runs)
+                now = value(sum(seconds), max(seconds))
+                if now < tried.best:
+                    tried.best, tried.runs = now, runs
+                known[number] = min(bound, sum(seconds))
         return known[number]
 
-    low, high = -1, len(limits) - 1
-    if high < 0 or at(high) is None:
-        return
-    lowest = pipe.lowest()
-    low = next((number - 1 for number, limit in enumerate(limits) if limit >= lowest), -1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if at(middle) is not None else (middle, high)
-    _between(tried, limits, high, at, value)
-
-
-def _between(
-    tried: Tried, limits: Sequence[float], first: int, at: Callable[[int], tuple[list[Run], float] | None], value: Value
-) -> None:
-    """Intervals of limits, each left out where its least sum at its lowest limit is no better than what is known."""
-    def take(number: int) -> float:
-        found = at(number)
-        if found is None:
-            return inf
-        runs, least = found
-        seconds = tried.pipe.seconds_of(runs)
-        now = value(sum(seconds), max(seconds))
-        if now < tried.best:
-            tried.best, tried.runs = now, runs
-        return min(least, sum(seconds))
-
-    take(first)
-    last = len(limits) - 1
-    todo = [(first, last, take(last))]
+    end = len(limits) - 1
+    todo = [(0, end, pipe.least_sum())]
+    if value(pipe.least_sum(), slowest) > pipe.least_sum() * (1 + EQUAL):
+        least(0)  # the slowest stage decides
     while todo:
-        start, end, least = todo.pop()
-        if value(least, limits[start]) >= tried.best * (1 - 1e-9) or end - start < 2:
+        start, stop, bound = todo.pop()
+        if value(bound, limits[start]) >= tried.best * (1 - EQUAL):
             continue
-        middle = (start + end) // 2
-        half = take(middle)
-        todo += [(start, middle, half), (middle, end, least)]
+        bound = max(bound, least(stop))
+        if value(bound, limits[start]) >= tried.best * (1 - EQUAL) or stop == start:
+            continue
+        middle = (start + stop) // 2
+        todo += [(start, middle, bound), (middle + 1, stop, bound)]
     tried.lower = tried.best

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tonnage.search.pool._highs import Effort, Program
+from tonnage.search.pool._reachable import reaches_end
 
 SLACK = 1 + 1e-9  # of a limit: what rounding leaves of a sum that should equal it
 
@@ -68,7 +69,7 @@ class Pipe:
         self.costs, self.stages = tuple(costs), stages
         self.layers = len(costs[0].seconds)
         self.in_flight = tuple(in_flight(place) for place in range(stages))
-        self.forbidden: set[tuple[int, int, int, int]] = set()  # kind, place, start, layers; a place or start of -1: any
+        self.forbidden: set[tuple[int, int, int, int]] = set()  # kind, place, start, layers
 
     # ---- one stage ----
 
@@ -100,14 +101,14 @@ class Pipe:
         return ran + (c.first_seconds if place == 0 else 0) + (c.last_seconds if place == self.stages - 1 else 0)
 
     def _refused(self, kind: int, place: int, start: int, stop: int) -> bool:
-        return any(
-            kind == k and p in (place, -1) and stop - start >= n and s in (start, -1) for k, p, s, n in self.forbidden
-        )
+        return any(kind == k and place == at and start <= s and stop - start >= n and (s == self.layers or stop >= s + n)
+                   for k, at, s, n in self.forbidden)  # fmt: skip
 
     def forbid(self, run: Run, place: int) -> None:
-        """The estimator needs more than there is: neither this run nor a longer one from there."""
-        self.forbidden.add((run.kind, place, -1 if self.alike else run.start, run.layers))
+        """The estimator needs more than there is: neither this run nor one that has it. Of layers that are alike none of as many."""
+        self.forbidden.add((run.kind, place, self.layers if self.alike else run.start, run.layers))
         self.__dict__.pop("tables", None)
+        self.__dict__.pop("thresholds", None)
 
     @cached_property
     def alike(self) -> bool:
@@ -123,7 +124,7 @@ class Pipe:
         for place in range(self.stages):
             row = []
             for kind in range(len(self.costs)):
-                cuts = frozenset(cut for cut in self.forbidden if cut[0] == kind and cut[1] in (place, -1))
+                cuts = frozenset(cut for cut in self.forbidden if cut[:2] == (kind, place))
                 key = kind, place == 0, place == self.stages - 1, self.in_flight[place], cuts
                 if key not in made:
                     made[key] = self._table(kind, place)
@@ -156,15 +157,30 @@ class Pipe:
         return sorted({edge[-1] for edge in self._edges(inf)})
 
     def lowest(self) -> float:
-        """No assignment has a slowest stage of fewer seconds: each place takes the best kind for it, as far as there are such stages. Not a program."""
+        """No pipeline has a slowest stage of fewer seconds: each place takes the best kind for it, as far as there are such stages."""
+        return self._least(self._could)
+
+    def slowest(self) -> float:
+        """The least seconds that the slowest stage can take; inf: nothing fits."""
+        return self._least(self._reaches)
+
+    def _least(self, able: Callable[[float], bool]) -> float:
         low, high = -1, len(self.thresholds)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._could(self.thresholds[middle]):
+            if able(self.thresholds[middle]):
                 high = middle
             else:
                 low = middle
         return self.thresholds[high] if high < len(self.thresholds) else inf
+
+    def _reaches(self, limit: float) -> bool:
+        ends = 0, self.stages - 1
+        places: list[object] = [(place if place in ends else -1, self.in_flight[place], self._cuts(place)) for place in range(self.stages)]
+        return reaches_end(self.seconds, [c.most for c in self.costs], places, self.layers, limit * SLACK)
+
+    def _cuts(self, place: int) -> frozenset[tuple[int, int, int, int]]:
+        return frozenset(cut for cut in self.forbidden if cut[1] == place)
 
     def least_sum(self) -> float:
         """No pipeline takes fewer seconds in all: every layer where it is fastest."""
