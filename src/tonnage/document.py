@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.document_pool import PoolDocument
 from tonnage.document_prices import PricesDocument
 from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
@@ -373,7 +374,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
+             NodeDocument, PoolDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
              MachineDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {

@@ -41,7 +41,9 @@ class Solved(Struct, frozen=True, eq=False, kw_only=True):
 class Effort:
     """What all programs of one question took, and until when they may go on."""
 
-    def __init__(self, limit_seconds: float = 60.0, gap: float = 0.0):
+    USUAL = 60.0  # seconds
+
+    def __init__(self, limit_seconds: float = USUAL, gap: float = 0.0):
         if not 0 < limit_seconds <= LONGEST:
             raise InvalidInput(f"time_limit must be above 0 and at most {LONGEST:,.0f} seconds. Got {shown(limit_seconds)}.")
         if not 0 <= gap < 1:

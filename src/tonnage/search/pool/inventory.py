@@ -45,7 +45,7 @@ class NodeForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job to place. `options`: as of `tonnage train` or `tonnage serve`; `accelerators`: of a replica, one number or those to choose from;
-    `on`: the nodes on which its replicas run now; `shares`: a replica on one accelerator may have others beside it, as far as memory goes;
+    `runs_on`: the nodes on which its replicas run now; `shares`: a replica on one accelerator may have others beside it, as far as memory goes;
     `offload`: host memory may be used where that makes it fit."""
 
     name: str
@@ -54,7 +54,7 @@ class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     replicas: int = 1
     priority: float = 1.0
     accelerators: int | tuple[int, ...] | None = None
-    on: tuple[str, ...] = ()
+    runs_on: tuple[str, ...] = ()
     shares: bool = False
     offload: bool = False
     options: dict[str, Any] = {}
@@ -194,11 +194,11 @@ def _check_job(job: Job, where: str, nodes: set[str]) -> None:
     for size in widths_of(job):
         if not 1 <= size <= MOST_EACH * MOST_NODES:
             raise InvalidInput(f"{where}.accelerators must be at least 1. Got {size}.")
-    for name in job.on:
+    for name in job.runs_on:
         if name not in nodes:
-            raise InvalidInput(f"{where}.on: {unknown('node', name, sorted(nodes))}")
-    if len(job.on) > job.replicas:
-        raise InvalidInput(f"{where}.on names the node of each replica that runs: at most {job.replicas}. Got {len(job.on)}.")
+            raise InvalidInput(f"{where}.runs_on: {unknown('node', name, sorted(nodes))}")
+    if len(job.runs_on) > job.replicas:
+        raise InvalidInput(f"{where}.runs_on names the node of each replica that runs: at most {job.replicas}. Got {len(job.runs_on)}.")
     if job.kind == "train" and job.replicas > 1:
         raise InvalidInput(f"{where}.replicas is of serving: a training job is one. Got {job.replicas}.")
     if job.kind == "train" and job.shares:

@@ -72,7 +72,7 @@ class Pool:
     def _kinds(self, form: NodeForm) -> list[Kind]:
         chip = accelerator_named(form.accelerator)
         free = chip.memory.usable_bytes if form.free_memory is None else bytes_of(form.free_memory, "free_memory")
-        price, node = self._price(form), _node(form, chip)
+        price, node = self._price(form), node_of(form)
         found = []
         for name in node_names(form):
             if name in self.left:
@@ -135,8 +135,9 @@ def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
     return Counter(size for size in state if size > 0)
 
 
-def _node(form: NodeForm, chip: Accelerator) -> Node:
+def node_of(form: NodeForm) -> Node:
     """The usual node of this accelerator with what the inventory says of this one."""
+    chip = accelerator_named(form.accelerator)
     usual = node_named(chip.default_node) if chip.default_node else None
     inside = usual.inside if usual else chip.scale_up
     outside = usual.outside if usual else None

@@ -61,7 +61,10 @@ class Tried(Struct, kw_only=True, eq=False):
 class Search:
     """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small."""
 
-    def __init__(self, shapes: Sequence[Shape], layers: int, value: Callable[[Any, int], Value], effort: Effort):
+    def __init__(
+        self, shapes: Sequence[Shape], layers: int, value: Callable[[Any, int], Value], effort: Effort, stages: int | None = None
+    ):
+        self.only = stages
         self.shapes, self.layers, self.value, self.effort = shapes, layers, value, effort
         self.order = count()
         self.queue: list[tuple[float, int, Tried]] = []
@@ -101,6 +104,8 @@ class Search:
         """Every number of stages, with a bound that needs no program."""
         room = sum(each.most for each in shape.costs(1))
         for stages in range(1, min(room, self.layers) + 1):
+            if self.only not in (None, stages):
+                continue
             pipe = Pipe(shape.costs(stages), stages, lambda place, n=stages: shape.in_flight(place, n))  # type: ignore[misc]
             self.considered += 1
             slowest = pipe.lowest()

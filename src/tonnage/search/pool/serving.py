@@ -24,13 +24,14 @@ from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.probe import dealt_out, slopes, stages_to_probe
+from tonnage.search.pool.probe import dealt_out, slopes
 from tonnage.search.pool.uneven import Costs, Run
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes, as estimate.inference._pass has them
 STREAMS = ("vllm", "sglang")  # engines that leave weights in host memory and read them in every pass
 USERS = 32  # of a pool where nobody says how many
+SEARCHED_USERS = "assumed: users at the same time"
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -204,7 +205,7 @@ class Width:
         pool = min(each.pool_tokens for each in checked)
         rules = [policy(self.plans[run.kind], self.kinds[run.kind].accelerator, None) for run in runs]
         least = min(rules, key=lambda rule: (rule.max_num_seqs, rule.max_num_batched_tokens))
-        return replace(least, pool_tokens=None if pool == inf or not engine.queues else int(pool)) if isinstance(least, Struct) else least
+        return replace(least, pool_tokens=None if pool == inf or not engine.queues else int(pool))
 
 
 class Probe:
@@ -292,7 +293,3 @@ def _outward(cluster: Kept, group: str) -> Network:
         )
     return Network(machine)
 
-
-def probes(model: Model) -> int:
-    """Stages of the pipelines that are measured."""
-    return stages_to_probe(model.num_layers)

@@ -182,6 +182,17 @@ class Pipe:
     def _cuts(self, place: int) -> frozenset[tuple[int, int, int, int]]:
         return frozenset(cut for cut in self.forbidden if cut[1] == place)
 
+    def room(self) -> tuple[int, float]:
+        """The most layers that fit, counted without an order of stages, and the bytes that the others would need."""
+        caps: list[int] = []
+        for kind, c in enumerate(self.costs):
+            place = self.stages // 2
+            fits = [n for n in range(1, self.layers + 1) if self.on_host(kind, place, self.layers - n, self.layers) < inf]
+            caps += [max(fits, default=0)] * min(c.most, self.stages)
+        held = min(sum(sorted(caps, reverse=True)[: self.stages]), self.layers)
+        each = min(max(c.bytes) for c in self.costs)
+        return held, (self.layers - held) * each
+
     def least_sum(self) -> float:
         """No pipeline takes fewer seconds in all: every layer where it is fastest."""
         each = sum(min(row) for row in zip(*(c.seconds for c in self.costs), strict=True))

@@ -1,0 +1,205 @@
+"""What a job of an inventory can run on: of every kind of accelerators the fewest that hold it, as the estimator has it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
+from tonnage.estimate._question import Question
+from tonnage.estimate.answers import serve, train
+from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.plans import training_plan
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.models import read
+from tonnage.registry import unknown
+from tonnage.search.pool._offload import served_from_host, trained_with_host
+from tonnage.search.pool.inventory import Job, widths_of
+from tonnage.search.pool.parts import Kind, Pool
+from tonnage.spec import Cluster
+from tonnage.units import human, parse_bytes, parse_count, parse_length
+
+LENGTHS = ("context", "input_tokens", "output_tokens", "sequence_length", "max_num_batched_tokens")
+SIZES = ("weights_on_host",)
+OF_PLACES = ("reserve_bytes",)  # what the inventory says of nodes, and no job does
+
+
+class Way(Struct, frozen=True, kw_only=True, eq=False):
+    """One way to run a replica of a job: `width` accelerators of each of `parts` parts of a kind. `bytes`: of each accelerator; `copied`: of its
+    weights or checkpoint where it moves; `host`: of each accelerator's in host memory."""
+
+    kind: Kind
+    width: int
+    needed: int
+    parts: int = 1
+    copied: float = 0.0
+    host: int = 0
+    offload: str = ""
+    tokens_per_second: float | None = None
+    seconds: float | None = None
+
+    @property
+    def size(self) -> int:
+        return self.width * self.parts
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.kind.price is None else self.kind.price * self.size
+
+
+class Ways(Struct, frozen=True, kw_only=True, eq=False):
+    """All ways of a job; `refused`: why others are none, the nearest miss first."""
+
+    job: Job
+    ways: list[Way]
+    refused: list[str]
+
+
+def ways_of(job: Job, pool: Pool) -> Ways:
+    """On every kind the fewest accelerators that hold it; an error names the job and the option."""
+    try:
+        model = read(job.model)
+        options = _options(job)
+    except TonnageError as error:
+        raise type(error)(f"job {job.name}: {error}") from None
+    found: list[Way] = []
+    refused: list[tuple[float, str]] = []
+    for kind in pool.kinds:
+        for parts, width in _sizes(job, kind):
+            made = _way(job, model, options, kind, parts, width, refused)
+            if made is not None:
+                found.append(made)
+                if not job.runs_on:  # more of the same kind only take room from others
+                    break
+    order = sorted(refused, key=lambda pair: pair[0])
+    return Ways(job=job, ways=found, refused=list(dict.fromkeys(text for _, text in order)))
+
+
+def _sizes(job: Job, kind: Kind) -> list[tuple[int, int]]:
+    """(nodes, accelerators of each) that may be tried, the fewest first."""
+    said = widths_of(job)
+    inside = sorted(size for size in said or [1 << bit for bit in range(kind.each.bit_length())] if size <= kind.each)
+    found = [(1, size) for size in inside]
+    if kind.each not in inside and not said:
+        found.append((1, kind.each))
+    if job.kind == "train":
+        several = sorted({size // kind.each for size in said if size > kind.each and size % kind.each == 0}) if said else range(2, len(kind.parts) + 1)
+        found += [(parts, kind.each) for parts in several if parts <= len(kind.parts)]
+    return found
+
+
+def _way(
+    job: Job, model: Model, options: tuple[Any, Any], kind: Kind, parts: int, width: int, refused: list[tuple[float, str]]
+) -> Way | None:
+    cluster, what = kind.cluster(parts, width), f"{parts * width}x{kind.name}"
+    try:
+        if job.kind == "serve":
+            return _served(job, model, options, kind, width, refused, what)
+        return _trained(job, model, options, kind, cluster, refused, what)
+    except MissingDatum as error:
+        refused.append((float("inf"), f"{what}: {error}"))
+    except InvalidPlan as error:
+        refused.append((float("inf"), f"{what}: {error}"))
+    except TonnageError as error:
+        raise type(error)(f"job {job.name}: {error}") from None
+    return None
+
+
+def _served(
+    job: Job, model: Model, options: tuple[Any, Any], kind: Kind, width: int, refused: list[tuple[float, str]], what: str
+) -> Way | None:
+    said, load = options
+    said = said if said.tensor_parallel_size else replace(said, tensor_parallel_size=width // (said.pipeline_parallel_size or 1) or 1)
+    answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+    host, note = 0, ""
+    if answer.fits is False and job.offload:
+        helped = served_from_host(model, kind, width, said, load, answer)
+        if helped is not None:
+            answer, said, host = helped
+            note = f"{human(host, 'bytes')} of weights on the host" if said.weights_on_host else f"{said.layers_on_accelerator} layers on the GPU"
+    if answer.fits is False:
+        over = answer.needed_bytes - answer.usable_bytes
+        refused.append((over * width, f"{what}: needs {human(answer.needed_bytes, 'bytes')} of {human(answer.usable_bytes, 'bytes')} on each, short by {human(over, 'bytes')}"))
+        return None
+    if answer.unserved:
+        refused.append((0.0, f"{what}: {answer.unserved}"))
+        return None
+    weights = next((part.value for part in answer.memory.children if part.name == "weights"), 0.0)
+    rate = answer.serving.get("tokens_per_second")
+    return Way(kind=kind, width=width, needed=answer.needed_bytes, copied=weights * width, host=host, offload=note,
+               tokens_per_second=None if rate is None else float(rate.value))  # fmt: skip
+
+
+def _trained(
+    job: Job, model: Model, options: tuple[Any, Any], kind: Kind, cluster: Cluster, refused: list[tuple[float, str]], what: str
+) -> Way | None:
+    said, run = options
+    plan = training_plan(model, cluster, said, Question())
+    needed, note, host = float(training_memory(model, plan, cluster).needed), "", 0
+    if needed > kind.free and job.offload:
+        helped = trained_with_host(model, kind, cluster, said)
+        if helped is not None:
+            said, needed, note = helped
+    if needed > kind.free:
+        over = needed - kind.free
+        refused.append((over * cluster.size, f"{what}: needs {human(needed, 'bytes')} of {human(kind.free, 'bytes')} on each, short by {human(over, 'bytes')}"))
+        return None
+    answer = train(model, cluster, said, run, reserve_bytes=kind.reserve)
+    if answer.host is not None and note:
+        host = round(answer.host.memory.value / cluster.accelerators_per_node)
+        room = kind.node.host_memory_bytes
+        if room is not None and answer.host.memory.value > room:
+            refused.append((0.0, f"{what}: {note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}"))
+            return None
+    step = answer.step_time.value if answer.step_time is not None else None
+    return Way(kind=kind, width=cluster.accelerators_per_node, parts=cluster.num_nodes, needed=answer.needed_bytes, host=host, offload=note,
+               copied=float(checkpoint_bytes(model, plan).value), seconds=step,
+               tokens_per_second=plan.tokens_per_step / step if step else None)  # fmt: skip
+
+
+# ---- options as people write them ----
+
+
+def _options(job: Job) -> tuple[Any, Any]:
+    """Options of the job, as the estimator takes them."""
+    forms: tuple[type[Struct], type[Struct]] = (ServingOptions, LoadOptions) if job.kind == "serve" else (TrainingOptions, RunOptions)
+    names = [name for form in forms for name in form.__struct_fields__ if name not in OF_PLACES]
+    for name in job.options:
+        if name.replace("-", "_") not in names:
+            raise InvalidInput(f"options.{name}: {unknown('option', name, names)}")
+    said = {name.replace("-", "_"): value for name, value in job.options.items()}
+    return tuple(_form(form, said) for form in forms)  # type: ignore[return-value]
+
+
+def _form(form: type[Struct], said: Mapping[str, Any]) -> Any:
+    return form(**{name: _value(form, name, value) for name, value in said.items() if name in form.__struct_fields__})
+
+
+def _value(form: type[Struct], name: str, value: Any) -> Any:
+    """A value of the option's type; text where people write numbers: 8k, 20GiB."""
+    takes, where = form.__annotations__[name], f"options.{name}"
+    if isinstance(value, str) and str not in getattr(takes, "__args__", (takes,)):
+        if name in SIZES:
+            return parse_bytes(value, where)
+        if float in getattr(takes, "__args__", (takes,)):
+            try:
+                return float(value)
+            except ValueError:
+                raise InvalidInput(f"{where} must be a number. Got {shown(value)}.") from None
+        if bool in getattr(takes, "__args__", (takes,)):
+            raise InvalidInput(f"{where} must be true or false. Got {shown(value)}.")
+        return parse_length(value, where) if name in LENGTHS else parse_count(value, where)
+    allowed = getattr(takes, "__args__", (takes,))
+    if isinstance(value, bool) and bool not in allowed:
+        raise InvalidInput(f"{where} takes no true or false. Got {shown(value)}.")
+    if isinstance(value, int) and not isinstance(value, bool) and int not in allowed and float in allowed:
+        return float(value)
+    if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
+        raise InvalidInput(f"{where} takes {' or '.join(each.__name__ for each in allowed if each is not type(None))}. Got {shown(value)}.")
+    return value
