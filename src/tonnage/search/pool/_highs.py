@@ -11,6 +11,7 @@ from tonnage.errors import InvalidInput, MissingDatum, shown
 
 NEEDS = "placing on a pool needs HiGHS, which is not installed: pip install 'tonnage[placement]'."
 LONGEST = 86_400.0  # seconds that a search may take
+NO_GAP = 1e-7  # of the largest cost: what rounding leaves
 WHOLE = 0.5  # a binary above it is 1
 
 
@@ -95,10 +96,11 @@ class Program:
         """The optimum, or the best that was found before the effort ended."""
         h = highspy()
         solver = h.Highs()
-        for name, value in (("output_flag", False), ("mip_rel_gap", effort.gap), ("mip_abs_gap", 1e-9), ("threads", 1),
+        scale = max((abs(cost) for cost in self.costs), default=0.0) or 1.0  # tolerances of a solver are those of numbers about 1
+        for name, value in (("output_flag", False), ("mip_rel_gap", effort.gap), ("mip_abs_gap", NO_GAP), ("threads", 1),
                             ("time_limit", max(effort.left, 1e-3))):  # fmt: skip
             solver.setOptionValue(name, value)
-        solver.passModel(self._model(h))
+        solver.passModel(self._model(h, scale))
         solver.run()
         effort.programs += 1
         info, status = solver.getInfo(), solver.getModelStatus()
@@ -108,15 +110,16 @@ class Program:
             return Solved(values=None, objective=np.inf, bound=np.inf, proven=True)
         found = info.primal_solution_status == h.kSolutionStatusFeasible
         values = np.array(solver.getSolution().col_value) if found else None
-        objective = float(info.objective_function_value) if found else np.inf
+        objective = float(info.objective_function_value) * scale if found else np.inf
         is_mixed = any(self.integers)
-        bound = float(info.mip_dual_bound) if is_mixed else objective
+        bound = float(info.mip_dual_bound) * scale if is_mixed else objective
         return Solved(values=values, objective=objective, bound=bound, proven=status == known.kOptimal)
 
-    def _model(self, h: Any) -> Any:
+    def _model(self, h: Any, scale: float) -> Any:
         lp = h.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.costs), len(self.rows)
         lp.col_cost_, lp.col_lower_, lp.col_upper_ = (np.array(each, dtype=float) for each in (self.costs, self.lowest, self.highest))
+        lp.col_cost_ = lp.col_cost_ / scale
         lp.row_lower_ = np.array([low for low, _ in self.rows], dtype=float)
         lp.row_upper_ = np.array([high for _, high in self.rows], dtype=float)
         lp.a_matrix_.format_ = h.MatrixFormat.kRowwise

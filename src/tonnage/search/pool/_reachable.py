@@ -1,26 +1,21 @@
-"""How far stages get whose seconds are limited: exact, by counts of stages of each kind. What is known of a pipeline before any program is solved."""
+"""Pipelines by counts of stages of each kind: how far stages get whose seconds are limited, and the fewest seconds in all. Exact, and small
+where a pool has few kinds: what is known of a pipeline before any program is solved.
+"""
 
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 
-Seconds = Callable[[int, int, int, int], float]  # of a kind, at a place, from a layer to another; inf where it does not fit
+import numpy as np
+
+Furthest = Callable[[int, int, int], int]  # of a kind, at a place, from a layer on: the layer after the last that it can have
 
 
-def reaches_end(seconds: Seconds, most: list[int], places: list[object], layers: int, limit: float) -> bool:
-    """Whether some order of so many stages, at most `most` of each kind, has all layers while none takes longer than `limit`.
+def reaches_end(furthest: Furthest, most: Sequence[int], stages: int, layers: int) -> bool:
+    """Whether some order of so many stages, at most `most` of each kind, has all layers.
 
     A run that begins later or ends earlier takes no more seconds and bytes, so of equal counts of stages the furthest layer is all that
-    matters. `places`: what tells a place from another; alike ones are asked once.
+    matters.
     """
-    known: dict[tuple[int, object, int], int] = {}
-    stages = len(places)
-
-    def furthest(kind: int, place: int, start: int) -> int:
-        key = kind, places[place], start
-        if key not in known:
-            known[key] = start + bisect_right(range(start + 1, layers + 1), limit, key=lambda stop: seconds(kind, place, start, stop))
-        return known[key]
-
     front: dict[tuple[int, ...], int] = {(0,) * len(most): 0}
     for place in range(stages):
         later = stages - 1 - place
@@ -32,6 +27,55 @@ def reaches_end(seconds: Seconds, most: list[int], places: list[object], layers:
                 stop = min(furthest(kind, place, start), layers - later)
                 if stop > start:
                     counts = (*used[:kind], used[kind] + 1, *used[kind + 1 :])
-                    after[counts] = max(after.get(counts, 0), stop)
+                    if after.get(counts, 0) < stop:
+                        after[counts] = stop
         front = after
     return any(stop >= layers for stop in front.values())
+
+
+def num_states(most: Sequence[int], stages: int) -> int:
+    """Counts of stages that there are."""
+    return prod(min(each, stages) + 1 for each in most)
+
+
+def least_path(seconds: Callable[[int, int], np.ndarray], most: Sequence[int], stages: int, layers: int) -> list[tuple[int, int, int]] | None:
+    """(kind, start, stop) of each stage of the pipeline of fewest seconds in all; None: there is none.
+
+    `seconds`: of a kind at a place, by first layer and by the layer after the last; inf where that may not be.
+    """
+    begin = np.full(layers + 1, np.inf)
+    begin[0] = 0.0
+    fronts: list[dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]] = []
+    front: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {(0,) * len(most): (begin, np.zeros(0), np.zeros(0))}
+    for place in range(stages):
+        fronts.append(front)
+        after: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        for used, (least, _, _) in front.items():
+            for kind, room in enumerate(most):
+                if used[kind] >= room:
+                    continue
+                sums = least[:, None] + seconds(kind, place)
+                starts = sums.argmin(axis=0)
+                values = sums[starts, np.arange(layers + 1)]
+                counts = (*used[:kind], used[kind] + 1, *used[kind + 1 :])
+                if counts not in after:
+                    after[counts] = values, starts, np.full(layers + 1, kind)
+                else:
+                    known, froms, kinds = after[counts]
+                    better = values < known
+                    after[counts] = np.where(better, values, known), np.where(better, starts, froms), np.where(better, kind, kinds)
+        front = after
+    fronts.append(front)
+    ends = [(each[0][layers], counts) for counts, each in front.items() if each[0][layers] < np.inf]
+    return _walked_back(fronts, min(ends)[1], layers) if ends else None
+
+
+def _walked_back(fronts: Sequence[dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]], counts: tuple[int, ...], stop: int) -> list[tuple[int, int, int]]:
+    found = []
+    for front in reversed(fronts[1:]):
+        _, starts, kinds = front[counts]
+        kind, start = int(kinds[stop]), int(starts[stop])
+        found.append((kind, start, stop))
+        counts = (*counts[:kind], counts[kind] - 1, *counts[kind + 1 :])
+        stop = start
+    return found[::-1]

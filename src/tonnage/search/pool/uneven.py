@@ -7,15 +7,19 @@ a stage is a run from one layer to another. Both are exact for costs that add up
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import accumulate
-from math import floor, inf
+from heapq import heapify, heappop, heappush
+from itertools import accumulate, permutations
+from math import inf
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
 from tonnage.search.pool._highs import Effort, Program
-from tonnage.search.pool._reachable import reaches_end
+from tonnage.search.pool._reachable import Furthest, least_path, num_states, reaches_end
 
+MOST_ORDERED = 4  # kinds whose orders are all tried
+MOST_STATES = 20_000  # counts of stages that are walked through; more are left to a program
 SLACK = 1 + 1e-9  # of a limit: what rounding leaves of a sum that should equal it
 
 
@@ -70,6 +74,7 @@ class Pipe:
         self.layers = len(costs[0].seconds)
         self.in_flight = tuple(in_flight(place) for place in range(stages))
         self.forbidden: set[tuple[int, int, int, int]] = set()  # kind, place, start, layers
+        self.matrices: dict[tuple[object, ...], np.ndarray] = {}
 
     # ---- one stage ----
 
@@ -97,7 +102,12 @@ class Pipe:
         moved = self.on_host(kind, place, start, stop)
         if moved == inf:
             return inf
-        ran = c.fixed_seconds + c.sums[0][stop] - c.sums[0][start] + moved / c.host_rate
+        return self._ran(kind, place, start, stop) + moved / c.host_rate
+
+    def _ran(self, kind: int, place: int, start: int, stop: int) -> float:
+        """Seconds of a run with all that it needs in memory."""
+        c = self.costs[kind]
+        ran = c.fixed_seconds + c.sums[0][stop] - c.sums[0][start]
         return ran + (c.first_seconds if place == 0 else 0) + (c.last_seconds if place == self.stages - 1 else 0)
 
     def _refused(self, kind: int, place: int, start: int, stop: int) -> bool:
@@ -109,6 +119,7 @@ class Pipe:
         self.forbidden.add((run.kind, place, self.layers if self.alike else run.start, run.layers))
         self.__dict__.pop("tables", None)
         self.__dict__.pop("thresholds", None)
+        self.matrices.clear()
 
     @cached_property
     def alike(self) -> bool:
@@ -154,11 +165,40 @@ class Pipe:
         """Every number of seconds that a stage can take, in order: the slowest stage takes one of them."""
         if self.alike:
             return sorted({seconds for row in self.tables for table in row for seconds in table[1:]})
-        return sorted({edge[-1] for edge in self._edges(inf)})
+        matrices = [self.matrix(kind, place) for kind in range(len(self.costs)) for place in range(self.stages)]
+        every = np.unique(np.concatenate([matrix[np.isfinite(matrix)] for matrix in matrices]))
+        return [float(each) for each in every]
+
+    def matrix(self, kind: int, place: int) -> np.ndarray:
+        """Seconds of every run of a kind at a place, by its first layer and the one after its last; inf: it may not be."""
+        key = kind, self._alike_place(place)
+        if key not in self.matrices:
+            size, c = self.layers + 1, self.costs[kind]
+            held, kept, weights = (np.array(row)[None, :] - np.array(row)[:, None] for row in c.sums[1:])
+            is_first, is_last = place == 0, place == self.stages - 1
+            over = c.fixed_bytes + held + self.in_flight[place] * kept + c.first_bytes * is_first + c.last_bytes * is_last - c.usable * SLACK
+            away = np.maximum(over, 0.0)
+            ran = np.array(c.sums[0])[None, :] - np.array(c.sums[0])[:, None]
+            ran = ran + c.fixed_seconds + c.first_seconds * is_first + c.last_seconds * is_last + away / c.host_rate
+            start, stop = np.arange(size)[:, None], np.arange(size)[None, :]
+            allowed = (start < stop) & ((start == 0) == is_first) & ((stop == self.layers) == is_last) & (away <= np.minimum(c.host_bytes, weights))
+            for cut in self.forbidden:
+                if cut[:2] == (kind, place):
+                    allowed &= ~((start <= cut[2]) & (stop >= cut[2] + cut[3]))
+            self.matrices[key] = np.where(allowed, ran, np.inf)
+        return self.matrices[key]
 
     def lowest(self) -> float:
         """No pipeline has a slowest stage of fewer seconds: each place takes the best kind for it, as far as there are such stages."""
-        return self._least(self._could)
+        return self._least(self._could) if self.alike else self._shared_out()
+
+    def _shared_out(self) -> float:
+        """No slowest stage is faster than layers in any fractions over the fastest kinds. `slower`: at least how many times the first kind's seconds."""
+        first = self.costs[0].seconds
+        slower = [min(own / ref for own, ref in zip(c.seconds, first, strict=True)) for c in self.costs]
+        rates = sorted((1 / each for each, c in zip(slower, self.costs, strict=True) for _ in range(min(c.most, self.stages))), reverse=True)
+        fixed = min(c.fixed_seconds / each for each, c in zip(slower, self.costs, strict=True))
+        return (sum(first) + self.stages * fixed) / sum(rates[: self.stages])
 
     def slowest(self) -> float:
         """The least seconds that the slowest stage can take; inf: nothing fits."""
@@ -175,12 +215,27 @@ class Pipe:
         return self.thresholds[high] if high < len(self.thresholds) else inf
 
     def _reaches(self, limit: float) -> bool:
-        ends = 0, self.stages - 1
-        places: list[object] = [(place if place in ends else -1, self.in_flight[place], self._cuts(place)) for place in range(self.stages)]
-        return reaches_end(self.seconds, [c.most for c in self.costs], places, self.layers, limit * SLACK)
+        return reaches_end(self._furthest(limit), [c.most for c in self.costs], self.stages, self.layers)
 
-    def _cuts(self, place: int) -> frozenset[tuple[int, int, int, int]]:
-        return frozenset(cut for cut in self.forbidden if cut[1] == place)
+    def _furthest(self, limit: float) -> Furthest:
+        """How far a stage of a kind can go from a layer on."""
+        known: dict[tuple[object, ...], int] = {}
+        if self.alike:
+            return lambda kind, place, start: start + self._reach(kind, place, limit)
+
+        def found(kind: int, place: int, start: int) -> int:
+            key = kind, self._alike_place(place), start
+            if key not in known:
+                allowed = np.flatnonzero(self.matrix(kind, place)[start] <= limit * SLACK)
+                known[key] = int(allowed[-1]) if len(allowed) else start
+            return known[key]
+
+        return found
+
+    def _alike_place(self, place: int) -> tuple[object, ...]:
+        """Equal for places where a run takes the same."""
+        cuts = frozenset(cut for cut in self.forbidden if cut[1] == place)
+        return place if place in (0, self.stages - 1) else -1, self.in_flight[place], cuts
 
     def room(self) -> tuple[int, float]:
         """The most layers that fit, counted without an order of stages, and the bytes that the others would need."""
@@ -194,12 +249,14 @@ class Pipe:
         return held, (self.layers - held) * each
 
     def least_sum(self) -> float:
-        """No pipeline takes fewer seconds in all: every layer where it is fastest."""
-        each = sum(min(row) for row in zip(*(c.seconds for c in self.costs), strict=True))
-        return each + self.stages * min(c.fixed_seconds for c in self.costs)
+        """No pipeline takes fewer seconds in all: every layer where it is fastest, and every stage with one layer of its own kind at least."""
+        least = [min(row) for row in zip(*(c.seconds for c in self.costs), strict=True)]
+        more = [(c.fixed_seconds + min(own - low for own, low in zip(c.seconds, least, strict=True)), c.most) for c in self.costs]
+        extra = sorted(each for each, most in more for _ in range(min(most, self.stages)))
+        return sum(least) + sum(extra[: self.stages])
 
     def _could(self, limit: float) -> bool:
-        """Whether so many seconds a stage might do: a relaxation."""
+        """Whether so many seconds a stage might do, of layers that are alike: a relaxation."""
         best: list[int] = []
         for kind, c in enumerate(self.costs):
             most = max(self._reach(kind, place, limit) for place in {0, 1 % self.stages, self.stages - 1})
@@ -207,16 +264,33 @@ class Pipe:
         return sum(sorted(best, reverse=True)[: self.stages]) >= self.layers
 
     def _reach(self, kind: int, place: int, limit: float) -> int:
-        """The most layers of a place that take no longer; of unlike layers more than that may be said."""
-        c = self.costs[kind]
-        if self.alike:
-            return bisect_right(self.tables[place][kind], limit * SLACK) - 1
-        least = min(c.seconds)
-        return self.layers if least <= 0 else min(floor((limit * SLACK - c.fixed_seconds) / least), self.layers) if limit < inf else self.layers
+        """The most layers of a place, of those that are alike, that take no longer."""
+        return bisect_right(self.tables[place][kind], limit * SLACK) - 1
 
     def best(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
         """The pipeline of fewest seconds in all of which no stage takes longer than `limit`, and a bound of those seconds; None: there is none."""
-        return self._counted(limit, effort) if self.alike else self._cut(limit, effort)
+        if self.alike:
+            return self._counted(limit, effort)
+        if num_states([c.most for c in self.costs], self.stages) > MOST_STATES:
+            return self._cut(limit, effort)
+        return self._walked(limit)
+
+    def _walked(self, limit: float) -> tuple[list[Run], float] | None:
+        """Layers that are not alike, of few kinds: by counts of stages, without a program."""
+        limited: dict[tuple[object, ...], np.ndarray] = {}
+
+        def seconds(kind: int, place: int) -> np.ndarray:
+            key = kind, self._alike_place(place)
+            if key not in limited:
+                matrix = self.matrix(kind, place)
+                limited[key] = np.where(matrix <= limit * SLACK, matrix, np.inf)
+            return limited[key]
+
+        found = least_path(seconds, [c.most for c in self.costs], self.stages, self.layers)
+        if found is None:
+            return None
+        runs = [Run(kind, start, stop, self.on_host(kind, place, start, stop)) for place, (kind, start, stop) in enumerate(found)]
+        return runs, sum(self.seconds_of(runs))
 
     def _counted(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
         """Layers that are alike: a kind and a number for each place."""
@@ -259,21 +333,50 @@ class Pipe:
         return self._dealt(counts, limit), solved.bound
 
     def _dealt(self, counts: list[tuple[int, int]], limit: float) -> list[Run]:
-        """Layers of equal kinds dealt out evenly, and equal kinds side by side where places are exchangeable: as good, and as people set it up."""
-        kinds = [kind for kind, _ in counts]
-        if len(set(self.in_flight)) == 1 and self.stages > 2:
-            ends = {kinds[0]: -1, kinds[-1]: len(self.costs)}
-            kinds[1:-1] = sorted(kinds[1:-1], key=lambda kind: ends.get(kind, kind))
-        shares = [1] * self.stages
+        """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as good: so people set it up."""
+        plain = self._runs([kind for kind, _ in counts], [count for _, count in counts])
+        best = sum(self.seconds_of(plain)) * SLACK
+        chosen = dict.fromkeys(kind for kind, _ in counts)
+        orders = permutations(chosen) if len(chosen) <= MOST_ORDERED else [tuple(chosen)]
+        for order in orders:
+            kinds = [kind for kind in order for each, _ in counts if each == kind]
+            for shares in (self._in_order(kinds, counts, limit), self._evenly(kinds, limit)):
+                if shares is None:
+                    continue
+                runs = self._runs(kinds, shares)
+                if sum(self.seconds_of(runs)) <= best:
+                    return runs
+        return plain
+
+    def _in_order(self, kinds: list[int], counts: list[tuple[int, int]], limit: float) -> list[int] | None:
+        """Each kind's own layers over its stages, each next one where it takes least."""
+        shares = [1] * len(kinds)
         for kind in set(kinds):
             places = [place for place, each in enumerate(kinds) if each == kind]
             rest = sum(count for each, count in counts if each == kind) - len(places)
-            for _ in range(rest):
-                able = [p for p in places if shares[p] < self._reach(kind, p, limit)]
-                if not able:
-                    return self._runs([kind for kind, _ in counts], [count for _, count in counts])
-                shares[min(able, key=lambda p: (self.tables[p][kind][shares[p] + 1], p))] += 1
-        return self._runs(kinds, shares)
+            if not self._deal(shares, kinds, places, rest, limit):
+                return None
+        return shares
+
+    def _evenly(self, kinds: list[int], limit: float) -> list[int] | None:
+        """All layers over all stages, each next one where it takes least."""
+        shares = [1] * len(kinds)
+        return shares if self._deal(shares, kinds, list(range(len(kinds))), self.layers - len(kinds), limit) else None
+
+    def _deal(self, shares: list[int], kinds: list[int], places: list[int], rest: int, limit: float) -> bool:
+        reach = {place: self._reach(kinds[place], place, limit) for place in places}
+        if any(reach[place] < 1 for place in places) or sum(reach.values()) < rest + len(places):
+            return False
+        waiting = [(self.tables[place][kinds[place]][2], place) for place in places if reach[place] > 1]
+        heapify(waiting)
+        for _ in range(rest):
+            if not waiting:
+                return False
+            _, place = heappop(waiting)
+            shares[place] += 1
+            if shares[place] < reach[place]:
+                heappush(waiting, (self.tables[place][kinds[place]][shares[place] + 1], place))
+        return True
 
     def _runs(self, kinds: list[int], shares: list[int]) -> list[Run]:
         ends = [0, *accumulate(shares)]
