@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "Answer": "tonnage.api", "BillOptions": "tonnage.estimate.bill", "Cluster": "tonnage.spec", "Model": "tonnage.architectures",
     "LoadOptions": "tonnage.estimate.load_options", "RunOptions": "tonnage.estimate.run_options", "ServingOptions": "tonnage.estimate.serving_options", "Term": "tonnage.breakdown", "TrainingOptions": "tonnage.estimate.training_options", "TonnageError": "tonnage.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.models",
-    "for_my_machine": "tonnage.api", "frontier": "tonnage.api", "serve": "tonnage.api", "train": "tonnage.api",
+    "for_my_machine": "tonnage.api", "frontier": "tonnage.api", "place": "tonnage.api", "serve": "tonnage.api", "train": "tonnage.api",
 }  # fmt: skip
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

@@ -1,10 +1,10 @@
 """The Python face: the same questions and documents as the command line, with plain arguments."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.registry import unknown
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from tonnage.search.pool.placement import Placement
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -134,6 +137,28 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     """
     said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
+
+
+def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
+          split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: Sequence[str] = (),
+          join: Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> "Placement":  # fmt: skip
+    """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
+
+    `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
+    `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the jobs of the inventory. `goal`: throughput or
+    latency, of a pipeline that serves. `leave`, `join`: nodes and spare groups: what moves where? `to_dict()` is the document.
+    """
+    from tonnage.search.pool.place import place as placed
+
+    if kind not in ("serve", "train"):
+        raise unknown("kind of placement", str(kind), ("serve", "train"))
+    of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options and kind == "serve"}
+    said = _options(TrainingOptions if kind == "train" else ServingOptions, options)
+    if model is None and (options or of_load):
+        raise InvalidInput(f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}.")
+    where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
+    return placed(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
+                  offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip
 
 
 def _with_text(answer: answers.Answer) -> Answer:

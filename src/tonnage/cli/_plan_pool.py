@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, serving, "serving, and training where it has the same")
     o.add(parser, load, "load and service level")
     o.add(parser, training, "training")
-    parser.add_argument_group("output").add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    parser.add_argument_group("output").add_argument(
+        "--json", action="store_true", help="print one JSON document (schema tonnage/1)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,7 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     kinds = [name for name in ("serve", "train") if own.pop(name, False)]
     if len(kinds) > 1:
         raise InvalidInput("--serve and --train are two questions: give one. Got both.")
-    names = {name: tuple(part.strip() for part in own.pop(name).split(",") if part.strip()) for name in ("leave", "join") if name in own}
+    names: dict[str, Any] = {
+        name: tuple(part.strip() for part in own.pop(name).split(",") if part.strip())
+        for name in ("leave", "join")
+        if name in own
+    }
     own.pop("inventory")
     model, options, load = _asked(arguments, kinds[0] if kinds else "serve")
     found = place(inventory, model, options, load, **own, **names)
@@ -88,10 +94,16 @@ def _asked(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any, Any]:
     if arguments.model is None and not o.values(arguments, o.MODEL_OPTIONS):
         if given:
             name = next(iter(given)).replace("_", "-")
-            raise InvalidInput(f"--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there.")
+            raise InvalidInput(
+                f"--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there."
+            )
         return None, None, None
     model = o.read_model(arguments)
     if kind == "train":
         return model, TrainingOptions(**given), None
     own = {name: value for name, value in given.items() if name in ServingOptions.__struct_fields__}
-    return model, ServingOptions(**own), LoadOptions(**{name: value for name, value in given.items() if name not in own})
+    return (
+        model,
+        ServingOptions(**own),
+        LoadOptions(**{name: value for name, value in given.items() if name not in own}),
+    )

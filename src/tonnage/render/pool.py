@@ -28,15 +28,21 @@ def _asked(document: Rows) -> Iterator[str]:
         yield f"left: {', '.join(pool['left'])}"
     if pool["joined"]:
         yield f"joined: {', '.join(pool['joined'])}"
-    shown = ("objective", "context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot", "weights", "engine", "runtime",
+    shown = ("goal", "context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot", "weights", "engine", "runtime",
              "sequence_length", "micro_batch_size", "global_batch_size", "recompute", "zero_stage", "offload")  # fmt: skip
-    said = [f"{name} {_value(question[name]['value'])}" for name in shown if name in question]
+    said = [f"{name} {_value(question[name]['value'])}" for name in shown if question.get(name, {}).get("value") not in (None, False)]
     if said:
         yield ", ".join(said)
 
 
 def _value(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else "yes" if value is True else str(value)
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else "yes"
+        if value is True
+        else str(value)
+    )
 
 
 def _bytes(row: Rows) -> tuple[str, str]:
@@ -100,7 +106,9 @@ def _figures(document: Rows) -> Iterator[str]:
     said = []
     for name, (label, unit) in NAMES.items():
         if (value := figures.get(name)) is not None:
-            said.append(f"{label} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}")
+            said.append(
+                f"{label} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
+            )
     if said:
         yield "; ".join(said)
     if document["usd_per_hour"] is not None:
@@ -116,5 +124,5 @@ def _why(document: Rows) -> Iterator[str]:
 
 def _effort(search: Rows) -> str:
     cuts = f", {counted(search['cuts'], 'times')} the estimator refused what was found" if search["cuts"] else ""
-    return (f"searched {search['considered']:,} shapes, {counted(search['programs'], 'programs')} of HiGHS{cuts}, "
+    return (f"searched {search['considered']:,} ways, {counted(search['programs'], 'programs')} of HiGHS{cuts}, "
             f"in {human(search['seconds'], 'seconds')}")  # fmt: skip

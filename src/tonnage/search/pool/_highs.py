@@ -46,7 +46,9 @@ class Effort:
 
     def __init__(self, limit_seconds: float = USUAL, gap: float = 0.0):
         if not 0 < limit_seconds <= LONGEST:
-            raise InvalidInput(f"time_limit must be above 0 and at most {LONGEST:,.0f} seconds. Got {shown(limit_seconds)}.")
+            raise InvalidInput(
+                f"time_limit must be above 0 and at most {LONGEST:,.0f} seconds. Got {shown(limit_seconds)}."
+            )
         if not 0 <= gap < 1:
             raise InvalidInput(f"gap must be at least 0 and less than 1. Got {shown(gap)}.")
         self.limit, self.gap = limit_seconds, gap
@@ -96,7 +98,9 @@ class Program:
         """The optimum, or the best that was found before the effort ended."""
         h = highspy()
         solver = h.Highs()
-        scale = max((abs(cost) for cost in self.costs), default=0.0) or 1.0  # tolerances of a solver are those of numbers about 1
+        scale = (
+            max((abs(cost) for cost in self.costs), default=0.0) or 1.0
+        )  # tolerances of a solver are those of numbers about 1
         for name, value in (("output_flag", False), ("mip_rel_gap", effort.gap), ("mip_abs_gap", NO_GAP), ("threads", 1),
                             ("time_limit", max(effort.left, 1e-3))):  # fmt: skip
             solver.setOptionValue(name, value)
@@ -118,7 +122,9 @@ class Program:
     def _model(self, h: Any, scale: float) -> Any:
         lp = h.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.costs), len(self.rows)
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = (np.array(each, dtype=float) for each in (self.costs, self.lowest, self.highest))
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
+            np.array(each, dtype=float) for each in (self.costs, self.lowest, self.highest)
+        )
         lp.col_cost_ = lp.col_cost_ / scale
         lp.row_lower_ = np.array([low for low, _ in self.rows], dtype=float)
         lp.row_upper_ = np.array([high for _, high in self.rows], dtype=float)

@@ -64,7 +64,9 @@ def _layers_on_host(
     return (*best, away) if away <= room else None
 
 
-def trained_with_host(model: Model, kind: Kind, cluster: Cluster, options: TrainingOptions) -> tuple[TrainingOptions, float, str] | None:
+def trained_with_host(
+    model: Model, kind: Kind, cluster: Cluster, options: TrainingOptions
+) -> tuple[TrainingOptions, float, str] | None:
     """The training run with its optimizer, then its activations too, in host memory; bytes of a rank, and what is there. None: it does not help."""
     for name, said in (("optimizer on the host", replace(options, offload_optimizer="cpu")),
                        ("optimizer and activations on the host", replace(options, offload_optimizer="cpu", offload_activations="cpu"))):  # fmt: skip

@@ -7,7 +7,9 @@ from math import prod
 
 import numpy as np
 
-Furthest = Callable[[int, int, int], int]  # of a kind, at a place, from a layer on: the layer after the last that it can have
+Furthest = Callable[
+    [int, int, int], int
+]  # of a kind, at a place, from a layer on: the layer after the last that it can have
 
 
 def reaches_end(furthest: Furthest, most: Sequence[int], stages: int, layers: int) -> bool:
@@ -38,7 +40,9 @@ def num_states(most: Sequence[int], stages: int) -> int:
     return prod(min(each, stages) + 1 for each in most)
 
 
-def least_path(seconds: Callable[[int, int], np.ndarray], most: Sequence[int], stages: int, layers: int) -> list[tuple[int, int, int]] | None:
+def least_path(
+    seconds: Callable[[int, int], np.ndarray], most: Sequence[int], stages: int, layers: int
+) -> list[tuple[int, int, int]] | None:
     """(kind, start, stop) of each stage of the pipeline of fewest seconds in all; None: there is none.
 
     `seconds`: of a kind at a place, by first layer and by the layer after the last; inf where that may not be.
@@ -46,7 +50,9 @@ def least_path(seconds: Callable[[int, int], np.ndarray], most: Sequence[int], s
     begin = np.full(layers + 1, np.inf)
     begin[0] = 0.0
     fronts: list[dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]] = []
-    front: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {(0,) * len(most): (begin, np.zeros(0), np.zeros(0))}
+    front: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {
+        (0,) * len(most): (begin, np.zeros(0), np.zeros(0))
+    }
     for place in range(stages):
         fronts.append(front)
         after: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
@@ -63,14 +69,22 @@ def least_path(seconds: Callable[[int, int], np.ndarray], most: Sequence[int], s
                 else:
                     known, froms, kinds = after[counts]
                     better = values < known
-                    after[counts] = np.where(better, values, known), np.where(better, starts, froms), np.where(better, kind, kinds)
+                    after[counts] = (
+                        np.where(better, values, known),
+                        np.where(better, starts, froms),
+                        np.where(better, kind, kinds),
+                    )
         front = after
     fronts.append(front)
     ends = [(each[0][layers], counts) for counts, each in front.items() if each[0][layers] < np.inf]
     return _walked_back(fronts, min(ends)[1], layers) if ends else None
 
 
-def _walked_back(fronts: Sequence[dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]], counts: tuple[int, ...], stop: int) -> list[tuple[int, int, int]]:
+def _walked_back(
+    fronts: Sequence[dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]],
+    counts: tuple[int, ...],
+    stop: int,
+) -> list[tuple[int, int, int]]:
     found = []
     for front in reversed(fronts[1:]):
         _, starts, kinds = front[counts]

@@ -91,7 +91,9 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
         _check(fields, where)
         return fields
     if not isinstance(fields, Mapping) or not fields.get("nodes"):
-        raise InvalidInput(f"{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, count: 8}}. Got {shown(fields, 60)}.")
+        raise InvalidInput(
+            f"{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, count: 8}}. Got {shown(fields, 60)}."
+        )
     _check_names(fields, Inventory, where)
     for key, form in (("nodes", NodeForm), ("spare", NodeForm), ("jobs", Job)):
         for number, each in enumerate(fields.get(key) or ()):
@@ -115,7 +117,9 @@ def _decoded(text: str, where: Path) -> Any:
 
         return yaml.safe_load(text)
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("yaml", "msgspec", "tomllib") and not isinstance(error, ValueError | RecursionError):
+        if type(error).__module__.split(".")[0] not in ("yaml", "msgspec", "tomllib") and not isinstance(
+            error, ValueError | RecursionError
+        ):
             raise
         raise InvalidInput(f"{where} is not {ending.removeprefix('.').upper()}: {str(error)[:300]}") from None
 
@@ -138,7 +142,9 @@ def _check(found: Inventory, where: str) -> None:
             _check_node(form, f"{where}: {key}[{number}] ({form.name})")
             for name in node_names(form):
                 if name in seen:
-                    raise InvalidInput(f"{where}: {key}[{number}]: two nodes are called {shown(name)}: names must differ.")
+                    raise InvalidInput(
+                        f"{where}: {key}[{number}]: two nodes are called {shown(name)}: names must differ."
+                    )
                 seen.add(name)
     if len(seen) > MOST_NODES:
         raise InvalidInput(f"{where}: a pool has at most {MOST_NODES:,} nodes. Got {len(seen):,}.")
@@ -154,7 +160,9 @@ def _check(found: Inventory, where: str) -> None:
 
 def _check_node(form: NodeForm, where: str) -> None:
     if not re.fullmatch(r"[\w.:+-]{1,80}", form.name):
-        raise InvalidInput(f"{where}: name must be of letters, digits and . _ : + -, at most 80. Got {shown(form.name)}.")
+        raise InvalidInput(
+            f"{where}: name must be of letters, digits and . _ : + -, at most 80. Got {shown(form.name)}."
+        )
     for name, most in (("count", MOST_EACH), ("nodes", MOST_NODES)):
         if not 1 <= getattr(form, name) <= most:
             raise InvalidInput(f"{where}.{name} must be from 1 to {most:,}. Got {shown(getattr(form, name))}.")
@@ -163,14 +171,18 @@ def _check_node(form: NodeForm, where: str) -> None:
     except UnknownName as error:
         raise InvalidInput(f"{where}.accelerator: {error}") from None
     if form.price is not None and not 0 <= form.price <= 1e6:
-        raise InvalidInput(f"{where}.price must be from 0 to 1,000,000 USD an accelerator and hour. Got {shown(form.price)}.")
+        raise InvalidInput(
+            f"{where}.price must be from 0 to 1,000,000 USD an accelerator and hour. Got {shown(form.price)}."
+        )
     for name in ("inside", "outside"):
         if getattr(form, name) is not None and not rate_of(getattr(form, name), f"{where}.{name}") > 0:
             raise InvalidInput(f"{where}.{name} must be above 0, such as 25GB/s. Got {shown(getattr(form, name))}.")
     if form.free_memory is not None:
         free, whole = bytes_of(form.free_memory, f"{where}.free_memory"), chip.memory.usable_bytes
         if not 0 < free <= whole:
-            raise InvalidInput(f"{where}.free_memory must be above 0 and at most the {human(whole, 'bytes')} that {chip.name} has. Got {shown(form.free_memory)}.")
+            raise InvalidInput(
+                f"{where}.free_memory must be above 0 and at most the {human(whole, 'bytes')} that {chip.name} has. Got {shown(form.free_memory)}."
+            )
     if form.host_memory is not None:
         bytes_of(form.host_memory, f"{where}.host_memory")
     for number, held in enumerate(form.held):
@@ -181,7 +193,9 @@ def _check_held(held: Held, form: NodeForm, where: str) -> None:
     if held.node is not None and held.node not in node_names(form):
         raise InvalidInput(f"{where}.node: {unknown('node', held.node, node_names(form))}")
     if not 1 <= held.accelerators <= form.count:
-        raise InvalidInput(f"{where}.accelerators must be from 1 to the {counted(form.count, 'accelerators')} of the node. Got {held.accelerators}.")
+        raise InvalidInput(
+            f"{where}.accelerators must be from 1 to the {counted(form.count, 'accelerators')} of the node. Got {held.accelerators}."
+        )
     if held.memory is not None and bytes_of(held.memory, f"{where}.memory") <= 0:
         raise InvalidInput(f"{where}.memory must be above 0. Got {shown(held.memory)}.")
 
@@ -198,7 +212,9 @@ def _check_job(job: Job, where: str, nodes: set[str]) -> None:
         if name not in nodes:
             raise InvalidInput(f"{where}.runs_on: {unknown('node', name, sorted(nodes))}")
     if len(job.runs_on) > job.replicas:
-        raise InvalidInput(f"{where}.runs_on names the node of each replica that runs: at most {job.replicas}. Got {len(job.runs_on)}.")
+        raise InvalidInput(
+            f"{where}.runs_on names the node of each replica that runs: at most {job.replicas}. Got {len(job.runs_on)}."
+        )
     if job.kind == "train" and job.replicas > 1:
         raise InvalidInput(f"{where}.replicas is of serving: a training job is one. Got {job.replicas}.")
     if job.kind == "train" and job.shares:

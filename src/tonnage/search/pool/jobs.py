@@ -1,6 +1,7 @@
 """What a job of an inventory can run on: of every kind of accelerators the fewest that hold it, as the estimator has it."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from msgspec import Struct
@@ -89,13 +90,23 @@ def _sizes(job: Job, kind: Kind) -> list[tuple[int, int]]:
     if kind.each not in inside and not said:
         found.append((1, kind.each))
     if job.kind == "train":
-        several = sorted({size // kind.each for size in said if size > kind.each and size % kind.each == 0}) if said else range(2, len(kind.parts) + 1)
+        several = (
+            sorted({size // kind.each for size in said if size > kind.each and size % kind.each == 0})
+            if said
+            else range(2, len(kind.parts) + 1)
+        )
         found += [(parts, kind.each) for parts in several if parts <= len(kind.parts)]
     return found
 
 
 def _way(
-    job: Job, model: Model, options: tuple[Any, Any], kind: Kind, parts: int, width: int, refused: list[tuple[float, str]]
+    job: Job,
+    model: Model,
+    options: tuple[Any, Any],
+    kind: Kind,
+    parts: int,
+    width: int,
+    refused: list[tuple[float, str]],
 ) -> Way | None:
     cluster, what = kind.cluster(parts, width), f"{parts * width}x{kind.name}"
     try:
@@ -112,32 +123,75 @@ def _way(
 
 
 def _served(
-    job: Job, model: Model, options: tuple[Any, Any], kind: Kind, width: int, refused: list[tuple[float, str]], what: str
+    job: Job,
+    model: Model,
+    options: tuple[Any, Any],
+    kind: Kind,
+    width: int,
+    refused: list[tuple[float, str]],
+    what: str,
 ) -> Way | None:
     said, load = options
-    said = said if said.tensor_parallel_size else replace(said, tensor_parallel_size=width // (said.pipeline_parallel_size or 1) or 1)
+    share = said.gpu_memory_utilization if job.shares else None
+    if share is not None:  # what the engine takes is what is held; the rest of the accelerator is not its own
+        said = replace(said, gpu_memory_utilization=None)
+    said = (
+        said
+        if said.tensor_parallel_size
+        else replace(said, tensor_parallel_size=width // (said.pipeline_parallel_size or 1) or 1)
+    )
     answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
     host, note = 0, ""
     if answer.fits is False and job.offload:
         helped = served_from_host(model, kind, width, said, load, answer)
         if helped is not None:
             answer, said, host = helped
-            note = f"{human(host, 'bytes')} of weights on the host" if said.weights_on_host else f"{said.layers_on_accelerator} layers on the GPU"
+            note = (
+                f"{human(host, 'bytes')} of weights on the host"
+                if said.weights_on_host
+                else f"{said.layers_on_accelerator} layers on the GPU"
+            )
     if answer.fits is False:
         over = answer.needed_bytes - answer.usable_bytes
-        refused.append((over * width, f"{what}: needs {human(answer.needed_bytes, 'bytes')} of {human(answer.usable_bytes, 'bytes')} on each, short by {human(over, 'bytes')}"))
+        refused.append(
+            (
+                over * width,
+                f"{what}: needs {human(answer.needed_bytes, 'bytes')} of {human(answer.usable_bytes, 'bytes')} on each, short by {human(over, 'bytes')}",
+            )
+        )
         return None
     if answer.unserved:
         refused.append((0.0, f"{what}: {answer.unserved}"))
         return None
+    needed = answer.needed_bytes
+    if share is not None:
+        taken = ceil(share * kind.accelerator.memory.usable_bytes)
+        if needed > taken:
+            refused.append(
+                (
+                    needed - taken,
+                    f"{what}: needs {human(needed, 'bytes')}, and gpu_memory_utilization {share:g} is {human(taken, 'bytes')}",
+                )
+            )
+            return None
+        needed = taken
+    if needed > kind.free:
+        refused.append((needed - kind.free, f"{what}: takes {human(needed, 'bytes')} of {human(kind.free, 'bytes')}"))
+        return None
     weights = next((part.value for part in answer.memory.children if part.name == "weights"), 0.0)
     rate = answer.serving.get("tokens_per_second")
-    return Way(kind=kind, width=width, needed=answer.needed_bytes, copied=weights * width, host=host, offload=note,
+    return Way(kind=kind, width=width, needed=needed, copied=weights * width, host=host, offload=note,
                tokens_per_second=None if rate is None else float(rate.value))  # fmt: skip
 
 
 def _trained(
-    job: Job, model: Model, options: tuple[Any, Any], kind: Kind, cluster: Cluster, refused: list[tuple[float, str]], what: str
+    job: Job,
+    model: Model,
+    options: tuple[Any, Any],
+    kind: Kind,
+    cluster: Cluster,
+    refused: list[tuple[float, str]],
+    what: str,
 ) -> Way | None:
     said, run = options
     plan = training_plan(model, cluster, said, Question())
@@ -148,14 +202,24 @@ def _trained(
             said, needed, note = helped
     if needed > kind.free:
         over = needed - kind.free
-        refused.append((over * cluster.size, f"{what}: needs {human(needed, 'bytes')} of {human(kind.free, 'bytes')} on each, short by {human(over, 'bytes')}"))
+        refused.append(
+            (
+                over * cluster.size,
+                f"{what}: needs {human(needed, 'bytes')} of {human(kind.free, 'bytes')} on each, short by {human(over, 'bytes')}",
+            )
+        )
         return None
     answer = train(model, cluster, said, run, reserve_bytes=kind.reserve)
     if answer.host is not None and note:
         host = round(answer.host.memory.value / cluster.accelerators_per_node)
         room = kind.node.host_memory_bytes
         if room is not None and answer.host.memory.value > room:
-            refused.append((0.0, f"{what}: {note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}"))
+            refused.append(
+                (
+                    0.0,
+                    f"{what}: {note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}",
+                )
+            )
             return None
     step = answer.step_time.value if answer.step_time is not None else None
     return Way(kind=kind, width=cluster.accelerators_per_node, parts=cluster.num_nodes, needed=answer.needed_bytes, host=host, offload=note,
@@ -168,13 +232,16 @@ def _trained(
 
 def _options(job: Job) -> tuple[Any, Any]:
     """Options of the job, as the estimator takes them."""
-    forms: tuple[type[Struct], type[Struct]] = (ServingOptions, LoadOptions) if job.kind == "serve" else (TrainingOptions, RunOptions)
+    forms: tuple[type[Struct], type[Struct]] = (
+        (ServingOptions, LoadOptions) if job.kind == "serve" else (TrainingOptions, RunOptions)
+    )
     names = [name for form in forms for name in form.__struct_fields__ if name not in OF_PLACES]
     for name in job.options:
         if name.replace("-", "_") not in names:
             raise InvalidInput(f"options.{name}: {unknown('option', name, names)}")
     said = {name.replace("-", "_"): value for name, value in job.options.items()}
-    return tuple(_form(form, said) for form in forms)  # type: ignore[return-value]
+    first, second = (_form(form, said) for form in forms)
+    return first, second
 
 
 def _form(form: type[Struct], said: Mapping[str, Any]) -> Any:
@@ -201,5 +268,7 @@ def _value(form: type[Struct], name: str, value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and int not in allowed and float in allowed:
         return float(value)
     if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
-        raise InvalidInput(f"{where} takes {' or '.join(each.__name__ for each in allowed if each is not type(None))}. Got {shown(value)}.")
+        raise InvalidInput(
+            f"{where} takes {' or '.join(each.__name__ for each in allowed if each is not type(None))}. Got {shown(value)}."
+        )
     return value

@@ -35,20 +35,26 @@ def serve_pipeline(
     if objective not in OBJECTIVES:
         raise unknown("objective", objective, OBJECTIVES)
     if load.request_rate is not None:
-        raise InvalidInput(f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}.")
+        raise InvalidInput(
+            f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}."
+        )
     said = options.tensor_parallel_size
     shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
                               lambda width: Width(pool, model, options, load, width, offload=offload))  # fmt: skip
 
     def value(shape: Any, count: int) -> Value:
         going_round = 1.0 if objective == "latency" else min(count, shape.users)
-        return lambda total, slowest: float(unlike_round_seconds.evaluate(tau=total, tau_step=slowest, n_batches=going_round))
+        return lambda total, slowest: float(
+            unlike_round_seconds.evaluate(tau=total, tau_step=slowest, n_batches=going_round)
+        )
 
     search = Search(shapes, model.num_layers, value, effort, stages)
     found = search.best()
     goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token through all stages"
-    shown = searched(effort, goal, "seconds", search.considered, found.value if found else None, found.bound if found else None)
-    question = asked_of(pool, effort, model=model.name, kind="serve", objective=objective, offload=offload, stages=stages)
+    shown = searched(
+        effort, goal, "seconds", search.considered, found.value if found else None, found.bound if found else None
+    )
+    question = asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages)
     if found is None:
         return _nothing(pool, model, shapes, shown, question, refused, "serve")
     rows, nodes, counts = _rows(found)
@@ -58,7 +64,13 @@ def serve_pipeline(
         "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
     }  # fmt: skip
     usd, words = hourly(counts)
-    text = _verdict(pool, model, rows, f"{made.output_tokens_per_second:,.0f} tokens/s to {counted(found.shape.users, 'users')}", shown)
+    text = _verdict(
+        pool,
+        model,
+        rows,
+        f"{made.output_tokens_per_second:,.0f} tokens/s to {counted(found.shape.users, 'users')}",
+        shown,
+    )
     return document(
         pool, shown, "pipeline", placed=True, text=text, question=_with_settings(question, found.shape.question), stages=rows, figures=figures,
         usd=usd, binding=_binding(found, rows), warnings=[*words, *_widths(found, options), *_notes(found)],
@@ -69,16 +81,27 @@ def train_pipeline(
     pool: Pool, model: Model, options: TrainingOptions = NO_TRAINING, *, effort: Effort, offload: bool = False, stages: int | None = None,
 ) -> Placement:  # fmt: skip
     """The layers of one training run over all kinds of accelerators."""
-    tensors = [options.tensor_parallel_size] if options.tensor_parallel_size else powers(max(kind.each for kind in pool.kinds))
-    datas = [options.data_parallel_size] if options.data_parallel_size else powers(max(kind.size for kind in pool.kinds))
+    tensors = (
+        [options.tensor_parallel_size]
+        if options.tensor_parallel_size
+        else powers(max(kind.each for kind in pool.kinds))
+    )
+    datas = (
+        [options.data_parallel_size] if options.data_parallel_size else powers(max(kind.size for kind in pool.kinds))
+    )
     variants = [options]
     if offload:
-        variants += [replace(options, offload_optimizer="cpu"), replace(options, offload_optimizer="cpu", offload_activations="cpu")]
+        variants += [
+            replace(options, offload_optimizer="cpu"),
+            replace(options, offload_optimizer="cpu", offload_activations="cpu"),
+        ]
     sizes = [(tensor, data, variant) for variant in variants for tensor in tensors for data in datas]
     shapes, refused = _shapes(sizes, lambda size: Group(pool, model, size[2], size[0], size[1]))
 
     def value(shape: Any, count: int) -> Value:
-        return lambda total, slowest: float(unlike_step_seconds.evaluate(tau=total, tau_step=slowest, m=shape.microbatches))
+        return lambda total, slowest: float(
+            unlike_step_seconds.evaluate(tau=total, tau_step=slowest, m=shape.microbatches)
+        )
 
     search = Search(shapes, model.num_layers, value, effort, stages)
     found = search.best()
@@ -92,7 +115,9 @@ def train_pipeline(
     figures = {"step_seconds": step, "tokens_per_second": found.shape.tokens / step, "slowest_stage_seconds": max(row.seconds for row in rows),
                "pipeline_seconds": found.value}  # fmt: skip
     usd, words = hourly(counts)
-    text = _verdict(pool, model, rows, f"{found.shape.tokens / step:,.0f} tokens/s, {human(step, 'seconds')} a step", shown)
+    text = _verdict(
+        pool, model, rows, f"{found.shape.tokens / step:,.0f} tokens/s, {human(step, 'seconds')} a step", shown
+    )
     return document(
         pool, shown, "pipeline", placed=True, text=text, question=_with_settings(question, found.shape.question), stages=rows, figures=figures,
         usd=usd, binding=_binding(found, rows), warnings=[*words, *_notes(found)],
@@ -173,8 +198,11 @@ def _widths(found: Found, options: ServingOptions) -> list[str]:
     if plan.engine != "vllm" or len(found.runs) < 2:
         return []
     partition = ",".join(str(run.layers) for run in found.runs)
-    return [f"vLLM takes these stages as VLLM_PP_LAYER_PARTITION={partition} with --tensor-parallel-size {found.shape.width} "
-            f"--pipeline-parallel-size {len(found.runs)}, its ranks in the order of the stages."]  # fmt: skip
+    said = (
+        f"vLLM takes these stages as VLLM_PP_LAYER_PARTITION={partition} with --tensor-parallel-size {found.shape.width} "
+        f"--pipeline-parallel-size {len(found.runs)}, its ranks in the order of the stages."
+    )
+    return [said]
 
 
 def _notes(found: Found) -> list[str]:
@@ -183,8 +211,16 @@ def _notes(found: Found) -> list[str]:
 
 def _with_settings(question: dict[str, Any], made: Any) -> dict[str, Any]:
     """What the estimator took, without what the search decided."""
-    own = ("on", "pipeline_parallel_size", "replicas", "concurrency_per_replica", "num_microbatches", "model", "reserve_bytes")
-    found = {name: entry for name, entry in made.to_dict().items() if name not in own}
+    own = (
+        "on",
+        "pipeline_parallel_size",
+        "replicas",
+        "concurrency_per_replica",
+        "num_microbatches",
+        "model",
+        "reserve_bytes",
+    )
+    found = {name: entry for name, entry in made.to_dict().items() if name not in (*own, *question)}
     if (users := found.get("concurrency")) is not None and users["value"] == USERS and users["from"] == "given":
         found["concurrency"] = {"value": USERS, "from": "default", "why": SEARCHED_USERS}
     if (batch := found.get("global_batch_size")) is not None and batch["value"] == SEQUENCES:
@@ -206,8 +242,13 @@ def _nothing(
                 best = held, short, shape
     held, short, shape = best
     if shape is None or held == 0:
-        needs = min((_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds))), default=(0.0, 0.0, ""))
-        binding = f"no node is large enough for a stage of one layer: it needs {human(needs[1], 'bytes')} on each {needs[2]}"
+        needs = min(
+            (_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds))),
+            default=(0.0, 0.0, ""),
+        )
+        binding = (
+            f"no node is large enough for a stage of one layer: it needs {human(needs[1], 'bytes')} on each {needs[2]}"
+        )
         miss = f"short by {human(needs[0], 'bytes')} an accelerator"
     elif held >= model.num_layers:
         binding = f"the memory of the whole pool: {human(pool.free_bytes, 'bytes')} hold the layers one by one, but not in any order of stages"
@@ -220,8 +261,20 @@ def _nothing(
         hint = "recompute, fewer sequences in a micro-batch, or --offload need less"
     else:
         hint = "narrower --weights, a shorter --context, fewer users, or --offload need less"
-    text = f"does not fit: {counted(pool.size, 'accelerators')} of {pool.inventory.pool} do not hold {model.name}: {miss}"
-    return document(pool, shown, "pipeline", placed=False, text=text, question=question, binding=binding, nearest_miss=f"{miss}; {hint}", warnings=refused)
+    text = (
+        f"does not fit: {counted(pool.size, 'accelerators')} of {pool.inventory.pool} do not hold {model.name}: {miss}"
+    )
+    return document(
+        pool,
+        shown,
+        "pipeline",
+        placed=False,
+        text=text,
+        question=question,
+        binding=binding,
+        nearest_miss=f"{miss}; {hint}",
+        warnings=refused,
+    )
 
 
 def _one_layer(shape: Any, number: int) -> tuple[float, float, str]:
@@ -229,4 +282,3 @@ def _one_layer(shape: Any, number: int) -> tuple[float, float, str]:
     cost = shape.costs(3)[number]
     needed = cost.fixed_bytes + cost.bytes[-1] + (cost.kept[-1] if cost.kept else 0)
     return max(needed - cost.usable, 0.0), needed, shape.kinds[number].name
-

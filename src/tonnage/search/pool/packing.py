@@ -8,8 +8,8 @@ from tonnage.document_pool import JobRow, MoveRow
 from tonnage.errors import InvalidInput
 from tonnage.formulas.time import transfer_seconds
 from tonnage.search.pool._highs import Effort, Program, Solved
-from tonnage.search.pool.jobs import Way, Ways, ways_of
 from tonnage.search.pool.inventory import node_names
+from tonnage.search.pool.jobs import Way, Ways, ways_of
 from tonnage.search.pool.parts import Kind, Pool, node_of
 from tonnage.search.pool.placement import Placement, asked_of, document, proof, searched
 from tonnage.spec import Link
@@ -35,10 +35,14 @@ class Packing:
     def __init__(self, pool: Pool, jobs: list[Ways]):
         self.pool, self.jobs = pool, jobs
         self.program = Program()
-        self.parts = {part: (kind, node) for kind in pool.kinds for part, node in zip(kind.parts, kind.nodes, strict=True)}
+        self.parts = {
+            part: (kind, node) for kind in pool.kinds for part, node in zip(kind.parts, kind.nodes, strict=True)
+        }
         self.placed = [self.program.column() for _ in jobs]
         self.seats: list[Seat] = []
-        self.several: list[tuple[int, Way, int, dict[str, int]]] = []  # job, way, whether it is taken, and of each part whether
+        self.several: list[
+            tuple[int, Way, int, dict[str, int]]
+        ] = []  # job, way, whether it is taken, and of each part whether
         for number, each in enumerate(jobs):
             self._sit(number, each)
         self.shared = self._shared()
@@ -61,7 +65,9 @@ class Packing:
                     most = min(each.job.replicas, fit)
                     if most:
                         column = self.program.column(0.0, 0, most)
-                        self.seats.append(Seat(job=number, way=way, part=part, node=node, column=column, accelerator=accelerator))
+                        self.seats.append(
+                            Seat(job=number, way=way, part=part, node=node, column=column, accelerator=accelerator)
+                        )
 
     def _shared(self) -> dict[tuple[str, int], int]:
         """Accelerators that replicas share: whether each is one, and that it holds them all."""
@@ -72,7 +78,11 @@ class Packing:
         for part, accelerator in sorted(found):
             column = found[part, accelerator] = self.program.column()
             kind = self.parts[part][0]
-            own = [(seat.column, seat.way.needed / GIB) for seat in self.seats if (seat.part, seat.accelerator) == (part, accelerator)]
+            own = [
+                (seat.column, seat.way.needed / GIB)
+                for seat in self.seats
+                if (seat.part, seat.accelerator) == (part, accelerator)
+            ]
             self.program.row([*own, (column, -kind.free / GIB)], high=0)
             if (before := found.get((part, accelerator - 1))) is not None and before >= 0:
                 self.program.row([(column, 1), (before, -1)], high=0)  # the first ones first: they are alike
@@ -90,13 +100,23 @@ class Packing:
         hosts: dict[str, list[tuple[int, float]]] = {}
         rooms: dict[str, float] = {}
         for part, (kind, node) in self.parts.items():
-            terms = [(seat.column, float(seat.way.width)) for seat in self.seats if seat.part == part and seat.accelerator < 0]
+            terms = [
+                (seat.column, float(seat.way.width))
+                for seat in self.seats
+                if seat.part == part and seat.accelerator < 0
+            ]
             terms += [(column, 1.0) for (where, _), column in self.shared.items() if where == part]
             terms += [(of[part], float(way.width)) for _, way, _, of in self.several if part in of]
             if terms:
                 self.program.row(terms, high=kind.each)
-            held = [(seat.column, seat.way.host * seat.way.width / GIB) for seat in self.seats if seat.part == part and seat.way.host]
-            held += [(of[part], way.host * way.width / GIB) for _, way, _, of in self.several if part in of and way.host]
+            held = [
+                (seat.column, seat.way.host * seat.way.width / GIB)
+                for seat in self.seats
+                if seat.part == part and seat.way.host
+            ]
+            held += [
+                (of[part], way.host * way.width / GIB) for _, way, _, of in self.several if part in of and way.host
+            ]
             hosts.setdefault(node, []).extend(held)
             if kind.node.host_memory_bytes is not None:
                 rooms[node] = kind.node.host_memory_bytes / GIB
@@ -110,7 +130,13 @@ class Packing:
         for number, each in enumerate(self.jobs):
             for node, now in Counter(each.job.runs_on).items():
                 terms = [(seat.column, 1.0) for seat in self.seats if seat.job == number and seat.node == node]
-                terms += [(of[part], 1.0) for job, _, _, of in self.several if job == number for part in of if self.parts[part][1] == node]
+                terms += [
+                    (of[part], 1.0)
+                    for job, _, _, of in self.several
+                    if job == number
+                    for part in of
+                    if self.parts[part][1] == node
+                ]
                 if terms:
                     column = self.program.column(0.0, 0, now)
                     self.program.row([*terms, (column, -1.0)], low=0)
@@ -126,7 +152,7 @@ class Packing:
         solved = self.program.solve(effort)
         if solved.values is not None and gains:
             slack = KEEP * max(abs(solved.objective), 1.0)
-            self.program.row([(column, gain) for column, gain in gains.items()], low=-solved.objective - slack)
+            self.program.row(list(gains.items()), low=-solved.objective - slack)
         return solved
 
     def running(self) -> dict[int, float]:
@@ -135,7 +161,10 @@ class Packing:
 
     def bytes_kept(self) -> dict[int, float]:
         """GiB that need not be copied."""
-        return {column: max((way.copied for way in self.jobs[job].ways), default=0.0) / GIB for (job, _), column in self.kept.items()}
+        return {
+            column: max((way.copied for way in self.jobs[job].ways), default=0.0) / GIB
+            for (job, _), column in self.kept.items()
+        }
 
     def priority(self) -> dict[int, float]:
         return {column: each.job.priority for column, each in zip(self.placed, self.jobs, strict=True)}
@@ -183,18 +212,40 @@ class Spot(Struct, frozen=True, kw_only=True, eq=False):
 
     way: Way
     nodes: list[str]
-    shares: bool
+    shares: bool = False
 
 
 def _spots(packing: Packing, solved: Solved, number: int) -> list[Spot]:
     found = []
+    beside = Counter[tuple[str, int]]()
+    for seat in packing.seats:
+        if seat.accelerator >= 0:
+            beside[seat.part, seat.accelerator] += solved.whole(seat.column)
     for seat in packing.seats:
         if seat.job == number:
-            found += [Spot(way=seat.way, nodes=[seat.node], shares=seat.accelerator >= 0)] * solved.whole(seat.column)
+            spot = Spot(
+                way=seat.way,
+                nodes=[seat.node],
+                shares=seat.accelerator >= 0 and beside[seat.part, seat.accelerator] > 1,
+            )
+            found += [spot] * solved.whole(seat.column)
     for job, way, taken, of in packing.several:
         if job == number and solved.is_on(taken):
-            found.append(Spot(way=way, nodes=[packing.parts[part][1] for part, column in of.items() if solved.is_on(column)], shares=False))
+            found.append(
+                Spot(way=way, nodes=[packing.parts[part][1] for part, column in of.items() if solved.is_on(column)])
+            )
     return found
+
+
+def _used(packing: Packing, solved: Solved | None) -> int:
+    """Accelerators that something is on; one that is shared counts once."""
+    if solved is None or solved.values is None:
+        return 0
+    own = sum(seat.way.width * solved.whole(seat.column) for seat in packing.seats if seat.accelerator < 0)
+    shared = {
+        (seat.part, seat.accelerator) for seat in packing.seats if seat.accelerator >= 0 and solved.whole(seat.column)
+    }
+    return own + len(shared) + sum(way.size for _, way, taken, _ in packing.several if solved.is_on(taken))
 
 
 def _answer(
@@ -213,21 +264,47 @@ def _answer(
             made[0].why = _why_not(each, packing)
     unplaced = list(dict.fromkeys(row.job for row in rows if row.state == "unplaced"))
     spent = [row.usd_per_hour for row in rows if row.nodes]
-    usd = None if not spent or any(each is None for each in spent) else float(sum(each for each in spent if each is not None))
-    search = searched(effort, "priority of placed jobs", "priority", sum(len(each.ways) for each in packing.jobs), worth, proven)
-    text = _text(pool, packing, rows, moves, unplaced, proof(search), elastic=elastic)
+    usd = (
+        None
+        if not spent or any(each is None for each in spent)
+        else float(sum(each for each in spent if each is not None))
+    )
+    search = searched(
+        effort, "priority of placed jobs", "priority", sum(len(each.ways) for each in packing.jobs), worth, proven
+    )
+    text = _text(pool, len(packing.jobs), _used(packing, solved), moves, unplaced, proof(search), elastic=elastic)
     question = asked_of(pool, effort, jobs=len(packing.jobs), leave=sorted(pool.left), join=sorted(pool.joined))
     if any(kind.price is None for kind in pool.kinds):
         names = ", ".join(dict.fromkeys(kind.name for kind in pool.kinds if kind.price is None))
-        warnings.append(f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, not the cheapest.")
+        warnings.append(
+            f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, not the cheapest."
+        )
     first = next((row for row in rows if row.why), None)
     return document(pool, search, "jobs", placed=not unplaced, text=text, question=question, jobs=rows, moves=moves, usd=usd,
                     binding=f"{first.job}: {first.why}" if first else "", nearest_miss=_miss(packing, unplaced),
-                    figures={"accelerators": float(_used(rows))}, warnings=warnings)  # fmt: skip
+                    figures={"accelerators": float(_used(packing, solved))}, warnings=warnings)  # fmt: skip
 
 
-def _used(rows: list[JobRow]) -> int:
-    return sum(row.accelerators for row in rows if row.nodes and not row.shares)
+def _usd(packing: Packing, solved: Solved | None) -> float | None:
+    """US dollars an hour of the accelerators that something is on; None where a price is not known."""
+    if solved is None or solved.values is None:
+        return None
+    total = 0.0
+    shared = {
+        (seat.part, seat.accelerator): seat.way.kind
+        for seat in packing.seats
+        if seat.accelerator >= 0 and solved.whole(seat.column)
+    }
+    used = [(kind, 1) for kind in shared.values()]
+    used += [
+        (seat.way.kind, seat.way.width * solved.whole(seat.column)) for seat in packing.seats if seat.accelerator < 0
+    ]
+    used += [(way.kind, way.size) for _, way, taken, _ in packing.several if solved.is_on(taken)]
+    for kind, count in used:
+        if count and kind.price is None:
+            return None
+        total += (kind.price or 0.0) * count
+    return total
 
 
 def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
@@ -252,7 +329,10 @@ def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list
             moves.append(MoveRow(job=job.name, replica=number, leaves=source, goes_to=spot.nodes, copied_bytes=spot.way.copied,
                                  seconds=_copy_seconds(pool, source, spot)))  # fmt: skip
     if not spots:
-        rows = [JobRow(job=job.name, replica=number, kind=job.kind, state="unplaced") for number in range(1, job.replicas + 1)]
+        rows = [
+            JobRow(job=job.name, replica=number, kind=job.kind, state="unplaced")
+            for number in range(1, job.replicas + 1)
+        ]
     return rows, moves
 
 
@@ -286,7 +366,9 @@ def _stranded(pool: Pool, each: Ways, packing: Packing, number: int) -> list[str
     found = []
     for node in dict.fromkeys(each.job.runs_on):
         if node not in pool.left and (number, node) not in packing.kept:
-            found.append(f"{each.job.name} is said to run on {node}, where by the estimate it does not fit: it is placed anew.")
+            found.append(
+                f"{each.job.name} is said to run on {node}, where by the estimate it does not fit: it is placed anew."
+            )
     return found
 
 
@@ -296,7 +378,10 @@ def _why_not(each: Ways, packing: Packing) -> str:
         return "no node holds it: " + (each.refused[0] if each.refused else "no node has so many accelerators")
     able = ", ".join(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in each.ways))
     many = f"{counted(job.replicas, 'replicas')} of " if job.replicas > 1 else ""
-    alone = {way.kind.name: sum(kind.size for kind in packing.pool.kinds if kind.name == way.kind.name) // way.size for way in each.ways}
+    alone = {
+        way.kind.name: sum(kind.size for kind in packing.pool.kinds if kind.name == way.kind.name) // way.size
+        for way in each.ways
+    }
     if sum(alone.values()) < job.replicas:
         return f"it needs {many}{able}, and the whole pool has room for {sum(alone.values())}"
     return f"it needs {many}{able}, and jobs of as high a priority have them"
@@ -310,11 +395,16 @@ def _miss(packing: Packing, unplaced: list[str]) -> str:
 
 
 def _text(
-    pool: Pool, packing: Packing, rows: list[JobRow], moves: list[MoveRow], unplaced: list[str], proven: str, *, elastic: bool
-) -> str:  # fmt: skip
-    total = len(packing.jobs)
-    on = f"{_used(rows)} of {counted(pool.size, 'accelerators')} of {len(pool.types)} types" if len(pool.types) > 1 else f"{_used(rows)} of {pool.describe()}"
-    said = f"all {counted(total, 'jobs')} placed on {on}" if not unplaced else f"{total - len(unplaced)} of {counted(total, 'jobs')} placed on {on}: {', '.join(unplaced)} not"
+    pool: Pool, total: int, used: int, moves: list[MoveRow], unplaced: list[str], proven: str, *, elastic: bool
+) -> str:
+    on = (
+        f"{used} of {counted(pool.size, 'accelerators')} of {len(pool.types)} types"
+        if len(pool.types) > 1
+        else f"{used} of {pool.describe()}"
+    )
+    said = f"all {counted(total, 'jobs')} placed on {on}"
+    if unplaced:
+        said = f"{total - len(unplaced)} of {counted(total, 'jobs')} placed on {on}: {', '.join(unplaced)} not"
     if not elastic and not moves:
         return f"{said}, {proven}"
     moved = f"{counted(len(moves), 'replicas')} {'moves' if len(moves) == 1 else 'move'}" if moves else "nothing moves"

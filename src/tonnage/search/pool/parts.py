@@ -59,12 +59,17 @@ class Pool:
         kinds: dict[tuple[object, ...], Kind] = {}
         for form in groups:
             for kind in self._kinds(form):
-                key = (kind.accelerator.name, kind.each, kind.free, kind.node.inside, kind.node.outside, kind.node.host_memory_bytes, kind.price)
-                known = kinds.get(key)
-                if known is not None:
-                    kind = replace(known, group=f"{known.group}, {kind.group}" if kind.group not in known.group.split(", ") else known.group,
-                                   parts=known.parts + kind.parts, nodes=known.nodes + kind.nodes)  # fmt: skip
-                kinds[key] = kind
+                node = kind.node
+                key = (
+                    kind.accelerator.name,
+                    kind.each,
+                    kind.free,
+                    node.inside,
+                    node.outside,
+                    node.host_memory_bytes,
+                    kind.price,
+                )
+                kinds[key] = _joined_kinds(kinds[key], kind) if key in kinds else kind
         self.kinds = tuple(kinds.values())
         if not self.kinds:
             raise InvalidInput("no accelerator of the pool is free: all are held, or have left.")
@@ -80,7 +85,18 @@ class Pool:
             amounts = _left_free(form, name, free)
             for number, (size, count) in enumerate(sorted(amounts.items(), reverse=True)):
                 part = name if number == 0 else f"{name} ({human(size, 'bytes')} free)"
-                found.append(Kind(group=form.name, accelerator=chip, each=count, free=size, node=node, price=price, parts=(part,), nodes=(name,)))
+                found.append(
+                    Kind(
+                        group=form.name,
+                        accelerator=chip,
+                        each=count,
+                        free=size,
+                        node=node,
+                        price=price,
+                        parts=(part,),
+                        nodes=(name,),
+                    )
+                )
         return found
 
     def _price(self, form: NodeForm) -> float | None:
@@ -114,6 +130,12 @@ class Pool:
         return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
+def _joined_kinds(known: Kind, more: Kind) -> Kind:
+    """Both as one: they are alike."""
+    group = known.group if more.group in known.group.split(", ") else f"{known.group}, {more.group}"
+    return replace(known, group=group, parts=known.parts + more.parts, nodes=known.nodes + more.nodes)
+
+
 def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
     """Free bytes -> accelerators of a node that have them, after what others hold."""
     state = [free] * form.count
@@ -143,9 +165,13 @@ def node_of(form: NodeForm) -> Node:
     outside = usual.outside if usual else None
     host = usual.host_memory_bytes if usual and usual.accelerators == form.count else None
     if form.inside is not None:
-        inside = Link(name=inside.name if inside else "as the inventory says", bytes_per_second=rate_of(form.inside, "inside"))
+        inside = Link(
+            name=inside.name if inside else "as the inventory says", bytes_per_second=rate_of(form.inside, "inside")
+        )
     if form.outside is not None:
-        outside = Link(name=outside.name if outside else "as the inventory says", bytes_per_second=rate_of(form.outside, "outside"))
+        outside = Link(
+            name=outside.name if outside else "as the inventory says", bytes_per_second=rate_of(form.outside, "outside")
+        )
     if form.host_memory is not None:
         host = bytes_of(form.host_memory, "host_memory")
     return Node(name=form.name, accelerator=chip.name, accelerators=form.count, inside=inside, outside=outside, host_memory_bytes=host,
@@ -170,6 +196,10 @@ def _joined(inventory: Inventory, names: Iterable[str]) -> frozenset[str]:
     known = [form.name for form in inventory.spare]
     for name in names:
         if name not in known:
-            hint = str(unknown("spare group", name, known)) if known else "the inventory has no spare groups: list what may join under spare."
+            hint = (
+                str(unknown("spare group", name, known))
+                if known
+                else "the inventory has no spare groups: list what may join under spare."
+            )
             raise InvalidInput(f"join: {hint}")
     return frozenset(names)

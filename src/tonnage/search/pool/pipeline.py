@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.parts import Kind
 from tonnage.search.pool.serving import Checked
-from tonnage.search.pool.uneven import Costs, Pipe, Run
+from tonnage.search.pool.uneven import Pipe
 
 Value = Callable[[float, float], float]  # of the seconds of all stages, and of the slowest; grows with both
 EQUAL = 1e-9  # of a value: closer ones are the same
@@ -62,7 +63,12 @@ class Search:
     """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small."""
 
     def __init__(
-        self, shapes: Sequence[Shape], layers: int, value: Callable[[Any, int], Value], effort: Effort, stages: int | None = None
+        self,
+        shapes: Sequence[Shape],
+        layers: int,
+        value: Callable[[Any, int], Value],
+        effort: Effort,
+        stages: int | None = None,
     ):
         self.only = stages
         self.shapes, self.layers, self.value, self.effort = shapes, layers, value, effort
@@ -85,7 +91,9 @@ class Search:
             if tried.slowest is None:
                 tried.slowest = tried.pipe.slowest()
                 if tried.slowest < inf:
-                    self._push(tried, max(lower, tried.value(max(tried.slowest, tried.pipe.least_sum()), tried.slowest)))
+                    self._push(
+                        tried, max(lower, tried.value(max(tried.slowest, tried.pipe.least_sum()), tried.slowest))
+                    )
                 continue
             if tried.runs is None:
                 solve(tried, self.effort)
@@ -111,7 +119,10 @@ class Search:
             slowest = pipe.lowest()
             if slowest < inf:
                 value = self.value(shape, stages)
-                self._push(Tried(shape=shape, pipe=pipe, value=value, lower=0.0), value(max(slowest, pipe.least_sum()), slowest))
+                self._push(
+                    Tried(shape=shape, pipe=pipe, value=value, lower=0.0),
+                    value(max(slowest, pipe.least_sum()), slowest),
+                )
 
     def _push(self, tried: Tried, lower: float) -> None:
         tried.lower = lower
@@ -127,7 +138,9 @@ class Search:
 
     def _found(self, tried: Tried, checked: Sequence[Checked], bound: float) -> Found:
         assert tried.runs is not None
-        return Found(shape=tried.shape, runs=tried.runs, checked=checked, value=tried.best, bound=min(bound, tried.best))
+        return Found(
+            shape=tried.shape, runs=tried.runs, checked=checked, value=tried.best, bound=min(bound, tried.best)
+        )
 
 
 def solve(tried: Tried, effort: Effort) -> None:

@@ -50,10 +50,14 @@ def place(
         raise InvalidInput(f"stages must be from 1 to the {model.num_layers} layers of {model.name}. Got {stages}.")
     if isinstance(options, TrainingOptions):
         if split == "replicas" or objective != "throughput":
-            raise InvalidInput("split and objective are of serving: a training run is one pipeline, the fastest there is.")
+            raise InvalidInput(
+                "split and objective are of serving: a training run is one pipeline, the fastest there is."
+            )
         return train_pipeline(pool, model, options, effort=effort, offload=offload, stages=stages)
     said, asked = options or ServingOptions(), load or LoadOptions()
-    alone = split == "replicas" or (split == "auto" and objective == "throughput" and stages is None and runs_on_one_node(pool, model, said, asked))
+    alone = split == "replicas" or (
+        split == "auto" and objective == "throughput" and stages is None and runs_on_one_node(pool, model, said, asked)
+    )
     if alone:
         return replicas(pool, model, said, asked, effort=effort, offload=offload)
     return serve_pipeline(pool, model, said, asked, effort=effort, objective=objective, offload=offload, stages=stages)
@@ -61,7 +65,12 @@ def place(
 
 def _only_jobs(split: str, objective: str, *, offload: bool, stages: int | None) -> None:
     """Options of one model that have no meaning for jobs."""
-    said = {"split": split != "auto", "objective": objective != "throughput", "offload": offload, "stages": stages is not None}
+    said = {
+        "split": split != "auto",
+        "objective": objective != "throughput",
+        "offload": offload,
+        "stages": stages is not None,
+    }
     for name, is_said in said.items():
         if is_said:
             where = ": write it to the job" if name == "offload" else ""

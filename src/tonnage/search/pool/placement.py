@@ -6,8 +6,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.document import SCHEMA
-from tonnage.document_pool import JobRow, MoveRow, PoolDocument, PoolShown, PoolVerdict, ReplicaRow, SearchShown, StageRow
+from tonnage.document_pool import (
+    JobRow,
+    MoveRow,
+    PoolDocument,
+    PoolShown,
+    PoolVerdict,
+    ReplicaRow,
+    SearchShown,
+    StageRow,
+)
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.units import counted
@@ -55,7 +63,9 @@ def shown(pool: Pool) -> PoolShown:
                      joined=sorted(pool.joined))  # fmt: skip
 
 
-def searched(effort: Effort, objective: str, unit: str, considered: int, value: float | None, bound: float | None) -> SearchShown:
+def searched(
+    effort: Effort, objective: str, unit: str, considered: int, value: float | None, bound: float | None
+) -> SearchShown:
     """What was proven, and what that took."""
     gap = None
     if value is not None and bound is not None:
@@ -69,7 +79,11 @@ def proof(search: SearchShown) -> str:
     """The words of a verdict."""
     if search.gap is None:
         return "nothing is proven"
-    return "proven optimal (gap 0 %)" if search.gap == 0 else f"within {100 * search.gap:.2g} % of the best that there can be"
+    return (
+        "proven optimal (gap 0 %)"
+        if search.gap == 0
+        else f"within {100 * search.gap:.2g} % of the best that there can be"
+    )
 
 
 def document(
@@ -81,7 +95,7 @@ def document(
     """The whole answer."""
     optimal = placed and effort_shown.gap == 0
     return Placement(document=PoolDocument(
-        schema=SCHEMA, question=question, pool=shown(pool), verdict=PoolVerdict(placed=placed, optimal=optimal, text=text), placed_as=placed_as,
+        schema="tonnage/1", question=question, pool=shown(pool), verdict=PoolVerdict(placed=placed, optimal=optimal, text=text), placed_as=placed_as,
         search=effort_shown, stages=list(stages), replicas=list(replicas), jobs=list(jobs), moves=list(moves), figures=figures or {},
         usd_per_hour=usd, binding=binding, nearest_miss=nearest_miss, warnings=list(dict.fromkeys(warnings)),
     ))  # fmt: skip
@@ -93,8 +107,16 @@ def asked_of(pool: Pool, effort: Effort, **said: Any) -> dict[str, Any]:
     for name, value in said.items():
         if value not in (None, "", (), []):
             found[name] = {"value": value, "from": "given"}
-    found["time_limit"] = {"value": effort.limit, "from": "default" if effort.limit == Effort.USUAL else "given", "why": "seconds"}
-    found["gap"] = {"value": effort.gap, "from": "default" if effort.gap == 0 else "given", "why": "of the value, that may be left unproven"}
+    found["time_limit"] = {
+        "value": effort.limit,
+        "from": "default" if effort.limit == Effort.USUAL else "given",
+        "why": "seconds",
+    }
+    found["gap"] = {
+        "value": effort.gap,
+        "from": "default" if effort.gap == 0 else "given",
+        "why": "of the value, that may be left unproven",
+    }
     return found
 
 
@@ -126,7 +148,9 @@ def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]
         else:
             total += kind.price * count
     if missing:
-        return None, [f"no price of {', '.join(dict.fromkeys(missing))} is known: what it costs an hour is not known. Say `price` in the inventory."]
+        return None, [
+            f"no price of {', '.join(dict.fromkeys(missing))} is known: what it costs an hour is not known. Say `price` in the inventory."
+        ]
     return total, []
 
 
@@ -134,5 +158,7 @@ def of_types(counts: dict[str, int]) -> str:
     """How many accelerators of which types: "40 accelerators of 3 types"."""
     total = sum(counts.values())
     if len(counts) == 1:
-        return counted(total, next(iter(counts)) + " accelerators").replace(f"{next(iter(counts))} accelerators", f"{next(iter(counts))}")
+        return counted(total, next(iter(counts)) + " accelerators").replace(
+            f"{next(iter(counts))} accelerators", f"{next(iter(counts))}"
+        )
     return f"{counted(total, 'accelerators')} of {len(counts)} types"

@@ -60,10 +60,17 @@ def replicas(
 ) -> Placement:
     """The cheapest replicas that hold a demand, or without one the most that the pool answers."""
     if load.request_rate is not None and options.concurrency is not None:
-        raise InvalidInput(f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and {load.request_rate:g}.")
+        raise InvalidInput(
+            f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and {load.request_rate:g}."
+        )
     if load.simulate or load.trace or load.prefill_replicas is not None or load.percentile not in (None, "mean"):
-        raise InvalidInput("simulate, trace, prefill_replicas and percentiles are of one plan: `tonnage serve` answers them.")
-    demand = Demand(is_open=options.concurrency is None, amount=load.request_rate if options.concurrency is None else float(options.concurrency))
+        raise InvalidInput(
+            "simulate, trace, prefill_replicas and percentiles are of one plan: `tonnage serve` answers them."
+        )
+    demand = Demand(
+        is_open=options.concurrency is None,
+        amount=load.request_rate if options.concurrency is None else float(options.concurrency),
+    )
     found, refused = _candidates(pool, model, options, load, demand, offload=offload)
     question = asked_of(pool, effort, model=model.name, kind="serve", request_rate=load.request_rate, concurrency=options.concurrency,
                         ttft=load.ttft, tpot=load.tpot, weights=options.weights, offload=offload)  # fmt: skip
@@ -72,7 +79,10 @@ def replicas(
     counts, proven = _solve(found, demand, effort)
     while counts is not None and (wrong := _refused(found, counts, load, demand)):
         effort.cuts += 1
-        found = [replace(each, capacity=each.capacity * 0.98) if number in wrong else each for number, each in enumerate(found)]
+        found = [
+            replace(each, capacity=each.capacity * 0.98) if number in wrong else each
+            for number, each in enumerate(found)
+        ]
         counts, proven = _solve(found, demand, effort)
     if counts is None:  # the demand is more than the pool answers
         return _short(pool, model, found, demand, effort, question, refused)
@@ -90,7 +100,11 @@ def _candidates(
     refused: list[str] = []
     for kind in pool.kinds:
         for weights in (options.weights or "").split(","):
-            for width in [options.tensor_parallel_size] if options.tensor_parallel_size else [1 << bit for bit in range(kind.each.bit_length())]:
+            for width in (
+                [options.tensor_parallel_size]
+                if options.tensor_parallel_size
+                else [1 << bit for bit in range(kind.each.bit_length())]
+            ):
                 if width > kind.each:
                     continue
                 said = replace(options, weights=weights.strip() or None, tensor_parallel_size=width, concurrency=None)
@@ -101,7 +115,14 @@ def _candidates(
 
 
 def _candidate(
-    kind: Kind, model: Model, said: ServingOptions, load: LoadOptions, demand: Demand, refused: list[str], *, offload: bool
+    kind: Kind,
+    model: Model,
+    said: ServingOptions,
+    load: LoadOptions,
+    demand: Demand,
+    refused: list[str],
+    *,
+    offload: bool,
 ) -> Candidate | None:
     width = said.tensor_parallel_size or 1
     asked = replace(load, request_rate=LITTLE if demand.is_open else None)
@@ -119,13 +140,20 @@ def _candidate(
         raise
     if not answer.fits:
         over = answer.needed_bytes - answer.usable_bytes
-        refused.append(f"{width}x{kind.name}: short by {human(over, 'bytes')} an accelerator ({human(answer.needed_bytes, 'bytes')} needed)")
+        refused.append(
+            f"{width}x{kind.name}: short by {human(over, 'bytes')} an accelerator ({human(answer.needed_bytes, 'bytes')} needed)"
+        )
         return None
     capacity = _capacity(answer, demand)
     if not capacity:
-        refused.append(f"{width}x{kind.name}: " + ("the service level is not met by any load" if asked.ttft or asked.tpot else "its times are not known"))
+        refused.append(
+            f"{width}x{kind.name}: "
+            + ("the service level is not met by any load" if asked.ttft or asked.tpot else "its times are not known")
+        )
         return None
-    return Candidate(kind=kind, width=width, options=said, capacity=capacity, answer=answer, model=model, on_host=on_host)
+    return Candidate(
+        kind=kind, width=width, options=said, capacity=capacity, answer=answer, model=model, on_host=on_host
+    )
 
 
 def _capacity(answer: Answer, demand: Demand) -> float:
@@ -160,7 +188,10 @@ def _cost(found: list[Candidate], each: Candidate) -> float:
 
 def _program(found: list[Candidate], costs: list[float], least: float) -> Program:
     program = Program()
-    columns = [program.column(cost, 0, len(each.kind.parts) * (each.kind.each // each.width)) for cost, each in zip(costs, found, strict=True)]
+    columns = [
+        program.column(cost, 0, len(each.kind.parts) * (each.kind.each // each.width))
+        for cost, each in zip(costs, found, strict=True)
+    ]
     for kind in {id(each.kind): each.kind for each in found}.values():
         own = [(column, each) for column, each in zip(columns, found, strict=True) if each.kind is kind]
         for width in sorted({each.width for _, each in own}):
@@ -185,7 +216,14 @@ def _refused(found: list[Candidate], counts: list[int], load: LoadOptions, deman
     for number, (each, count) in enumerate(zip(found, counts, strict=True)):
         if count:
             part = replace(load, request_rate=min(demand.amount / total, 1.0) * each.capacity * (1 - MARGIN))
-            again = serve(each.model, each.kind.cluster(1, each.width), each.options, part, reserve_bytes=each.kind.reserve, advise=False)
+            again = serve(
+                each.model,
+                each.kind.cluster(1, each.width),
+                each.options,
+                part,
+                reserve_bytes=each.kind.reserve,
+                advise=False,
+            )
             if again.status not in (0, 2):
                 wrong.add(number)
     return wrong
@@ -202,14 +240,24 @@ def _shown(
     capacity = sum(each.capacity * count for each, count in used)
     usd, words = hourly((each.kind, each.width * count) for each, count in used)
     priced = all(one.kind.price is not None for one in found)
-    goal, unit = (f"{demand.unit} of the pool", demand.unit) if demand.amount is None else ("cost of an hour", "USD") if priced else ("accelerators", "accelerators")
+    goal, unit = (
+        (f"{demand.unit} of the pool", demand.unit)
+        if demand.amount is None
+        else ("cost of an hour", "USD")
+        if priced
+        else ("accelerators", "accelerators")
+    )
     shown = searched(effort, goal, unit, len(found), *proven)
     accelerators = sum(each.width * count for each, count in used)
     types = len({each.kind.name for each, _ in used})
     price = f", {human(usd, 'USD')} an hour" if usd is not None else ""
     text = (f"{counted(sum(counts), 'replicas')} of {model.name} on {accelerators} of {counted(pool.size, 'accelerators')}"
             f"{f' of {types} types' if types > 1 else ''}: {capacity:,.4g} {_unit(demand)}{price}, {proof(shown)}")  # fmt: skip
-    binding = "the pool: every node that holds a replica is full" if demand.amount is None else f"the demand of {demand.amount:,.4g} {_unit(demand)}"
+    binding = (
+        "the pool: every node that holds a replica is full"
+        if demand.amount is None
+        else f"the demand of {demand.amount:,.4g} {_unit(demand)}"
+    )
     return document(
         pool, shown, "replicas", placed=True, text=text, question=question, replicas=_rows(pool, used), usd=usd, binding=binding,
         figures={"requests_per_second" if demand.is_open else "users": capacity, "accelerators": float(accelerators)},
@@ -223,7 +271,8 @@ def _unit(demand: Demand) -> str:
 
 def _rows(pool: Pool, used: list[tuple[Candidate, int]]) -> list[ReplicaRow]:
     """Replicas node by node, the widest first, so that all find a place."""
-    seats, counted_at = Seats(pool.kinds), {}
+    seats = Seats(pool.kinds)
+    counted_at: dict[tuple[str, int], tuple[Candidate, int]] = {}
     for each, count in sorted(used, key=lambda pair: -pair[0].width):
         for _ in range(count):
             (node,) = seats.take(each.kind, each.width)
@@ -263,6 +312,10 @@ def _none(
     why = refused[-1] if refused else "no node has so many accelerators"
     level = "service level" in why
     binding = "the service level" if level else f"no node holds a replica of {model.name}"
-    text = f"does not fit: {binding}" if not level else f"the service level is not met on any node of {pool.inventory.pool}"
+    text = (
+        f"does not fit: {binding}"
+        if not level
+        else f"the service level is not met on any node of {pool.inventory.pool}"
+    )
     return document(pool, shown, "replicas", placed=False, text=text, question=question, binding=binding, nearest_miss=why,
                     warnings=[*refused, "--split pipeline puts the layers of one replica on several nodes."])  # fmt: skip

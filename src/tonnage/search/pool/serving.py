@@ -1,6 +1,6 @@
 """A served model as one pipeline over unlike accelerators: what layers take on each kind, and how fast the whole answers."""
 
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import ceil, inf
 
 from msgspec import Struct
@@ -23,9 +23,9 @@ from tonnage.formulas import serving as g
 from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
 from tonnage.runtimes import serving_runtime
+from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.probe import dealt_out, slopes
-from tonnage.search.pool.uneven import Costs, Run
+from tonnage.search.pool.probe import Slopes, dealt_out, slopes
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes, as estimate.inference._pass has them
@@ -51,7 +51,9 @@ class Checked(Struct, frozen=True, kw_only=True):
 class Width:
     """Pipelines whose stages are `width` accelerators each, on every kind that has so many in a node."""
 
-    def __init__(self, pool: Pool, model: Model, options: ServingOptions, load: LoadOptions, width: int, *, offload: bool):
+    def __init__(
+        self, pool: Pool, model: Model, options: ServingOptions, load: LoadOptions, width: int, *, offload: bool
+    ):
         self.model, self.width, self.pool = model, width, pool
         self.why: list[str] = []
         said = lengths(model, options, load)
@@ -67,7 +69,9 @@ class Width:
                 continue
             question = Question()
             try:
-                plan = serving_plan(model, kind.cluster(1, width), replace(self.options, reserve_bytes=kind.reserve), question)
+                plan = serving_plan(
+                    model, kind.cluster(1, width), replace(self.options, reserve_bytes=kind.reserve), question
+                )
                 wanted = asked(plan, self.options, load, said, question)
             except MissingDatum as error:
                 self.why.append(f"{kind.name}: {error}")
@@ -78,7 +82,9 @@ class Width:
                     raise
                 continue
             if plan.draft_tokens:
-                raise InvalidInput(f"draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {plan.draft_tokens}.")
+                raise InvalidInput(
+                    f"draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {plan.draft_tokens}."
+                )
             self.kinds.append(kind)
             self.plans.append(plan)
             self.load, self.question = wanted, question
@@ -113,22 +119,29 @@ class Width:
         )  # fmt: skip
 
     @cached_property
-    def _bytes(self) -> list:  # type: ignore[type-arg]
-        return [
-            slopes(self.model, lambda chunks, place, n=number: self._rank(n, chunks, place).memory.value)  # type: ignore[misc]
-            for number in range(len(self.kinds))
-        ]
+    def _bytes(self) -> list[Slopes]:
+        return [slopes(self.model, partial(self._needed, number)) for number in range(len(self.kinds))]
 
     @cached_property
-    def _weights(self) -> list:  # type: ignore[type-arg]
-        def weights(number: int, chunks: tuple[int, ...], place: int) -> float:
-            return next(part.value for part in self._rank(number, chunks, place).memory.children if part.name == "weights")
+    def _weights(self) -> list[Slopes]:
+        return [slopes(self.model, partial(self._of_weights, number)) for number in range(len(self.kinds))]
 
-        return [slopes(self.model, lambda chunks, place, n=number: weights(n, chunks, place)) for number in range(len(self.kinds))]  # type: ignore[misc]
+    def _needed(self, number: int, chunks: tuple[int, ...], place: int) -> float:
+        return float(self._rank(number, chunks, place).memory.value)
+
+    def _of_weights(self, number: int, chunks: tuple[int, ...], place: int) -> float:
+        return float(
+            sum(part.value for part in self._rank(number, chunks, place).memory.children if part.name == "weights")
+        )
 
     def plan_of(self, number: int, chunks: tuple[int, ...], on_host: float = 0.0) -> ServingPlan:
         """The whole pipeline as if all of it were on this kind."""
-        return replace(self.plans[number], pipeline_parallel_size=len(chunks), chunk_layers=chunks, weights_on_host_bytes=ceil(on_host))
+        return replace(
+            self.plans[number],
+            pipeline_parallel_size=len(chunks),
+            chunk_layers=chunks,
+            weights_on_host_bytes=ceil(on_host),
+        )
 
     def _rank(self, number: int, chunks: tuple[int, ...], place: int, on_host: float = 0.0) -> ServingRank:
         return stage_memory(self.model, self.plan_of(number, chunks, on_host), self.kinds[number].accelerator, place)
@@ -136,7 +149,9 @@ class Width:
     def clock(self, number: int, chunks: tuple[int, ...]) -> PassTime:
         """Passes of that pipeline."""
         kind = self.kinds[number]
-        made = pass_time(self.model, replace(self.plan_of(number, chunks), concurrency=1), kind.cluster(len(kind.parts), kind.each))
+        made = pass_time(
+            self.model, replace(self.plan_of(number, chunks), concurrency=1), kind.cluster(len(kind.parts), kind.each)
+        )
         assert isinstance(made, PassTime)
         return made
 
@@ -145,14 +160,20 @@ class Width:
         assert self.load is not None
         clock = self.clock(number, chunks)
         if not clock.knows_prompts:
-            raise MissingDatum(f"no source gives a 16-bit peak of {self.kinds[number].name}: how long prompts take on it is not known.")
+            raise MissingDatum(
+                f"no source gives a 16-bit peak of {self.kinds[number].name}: how long prompts take on it is not known."
+            )
         return Probe(clock, self.load)
 
     def _hand_on(self, number: int, stages: int) -> float:
         """Seconds of sending a part of the requests on to the next stage, over what leads out of a node."""
         if stages == 1:
             return 0.0
-        return float(self.network(number).send(self.users / stages * self.model.hidden_size * ACTIVATION, self.kinds[number].each))
+        return float(
+            self.network(number).send(
+                self.users / stages * self.model.hidden_size * ACTIVATION, self.kinds[number].each
+            )
+        )
 
     @lru_cache(maxsize=64)  # noqa: B019
     def network(self, number: int) -> Network:
@@ -195,7 +216,9 @@ class Width:
 
     def answer(self, runs: list[Run], checked: list[Checked], nodes: list[str]) -> ServingTimes:
         """How fast it answers its load. `nodes`: on which each stage is."""
-        made = Unlike(self, runs, [self._streamed(run.kind, each.on_host) for run, each in zip(runs, checked, strict=True)], nodes)
+        made = Unlike(
+            self, runs, [self._streamed(run.kind, each.on_host) for run, each in zip(runs, checked, strict=True)], nodes
+        )
         return times(made, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
 
     def _policy(self, runs: list[Run], checked: list[Checked]) -> Policy:
@@ -224,11 +247,12 @@ class Probe:
     def at(self, place: int, stages: int) -> float:
         """In a pipeline of `stages` stages, of which each has as large a part of the requests."""
         if stages not in self._known:
-            part = self.users / stages
+            part = self.users / min(stages, max(self.users, 1.0))  # no stage has less than one request
             here = part * self.clock.plan.pipeline_parallel_size
             decode = self.clock.stages(0, 0, here, here * self.context)
             self._known[stages] = [
-                float(each.seconds + part / self.answer * prompt) for each, prompt in zip(decode, self.prompts, strict=True)
+                float(each.seconds + part / self.answer * prompt)
+                for each, prompt in zip(decode, self.prompts, strict=True)
             ]
         return self._known[stages][place]
 
@@ -252,13 +276,19 @@ class Unlike:
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """Parts of the requests go round: the slowest stage has them all one after the other."""
-        of = {kind: clock.stages(prompt_tokens, prompt_keys, requests, keys) for kind, clock in self.clocks.items()}
+        whole = len(self.runs) / minimum(maximum(requests, 1), len(self.runs))  # no stage has less than one request
+        of = {
+            kind: clock.stages(prompt_tokens, prompt_keys, requests * whole, keys * whole)
+            for kind, clock in self.clocks.items()
+        }
         waits = [clock.spent(prompt_tokens, prompt_keys, requests, keys).engine for clock in self.clocks.values()]
         parts = [of[run.kind][place] for place, run in enumerate(self.runs)]
         total = Spent._make(sum(each) for each in zip(*parts, strict=True))
         p = len(self.runs)
         size = (prompt_tokens + requests) / p * self.hidden * ACTIVATION
-        total = total._replace(exchanges=total.exchanges + sum((self._send(place, size) for place in range(p - 1)), 0.0))
+        total = total._replace(
+            exchanges=total.exchanges + sum((self._send(place, size) for place in range(p - 1)), 0.0)
+        )
         alone = total.seconds + sum(self.streamed)
         slowest: Number = 0.0
         for part, streamed in zip(parts, self.streamed, strict=True):
@@ -292,4 +322,3 @@ def _outward(cluster: Kept, group: str) -> Network:
             f"no source gives the link between nodes of {machine.accelerator.name}: say `outside` of {group} in the inventory, such as outside: 25GB/s."
         )
     return Network(machine)
-

@@ -1,6 +1,6 @@
 """A training run as one pipeline over unlike accelerators: what layers take on each kind, and how long the whole step is."""
 
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -14,14 +14,20 @@ from tonnage.estimate._step_time import StepTime
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.training import Step
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
 from tonnage.search.pool.serving import Checked, outward
-from tonnage.search.pool.uneven import Costs, Run
 from tonnage.spec import Cluster, TrainingPlan
 
 SEQUENCES = 256  # of a step of a pool where nobody says how many
-OF_THE_SEARCH = ("pipeline_parallel_size", "num_microbatches", "first_stage_layers", "last_stage_layers", "pipeline_layout")
+OF_THE_SEARCH = (
+    "pipeline_parallel_size",
+    "num_microbatches",
+    "first_stage_layers",
+    "last_stage_layers",
+    "pipeline_layout",
+)
 
 
 class Group:
@@ -41,14 +47,18 @@ class Group:
         self.why: list[str] = []
         self.question = Question()
         if batch % (micro * data):
-            self.why.append(f"global_batch_size {batch} is no multiple of micro_batch_size x data_parallel_size = {micro * data}")
+            self.why.append(
+                f"global_batch_size {batch} is no multiple of micro_batch_size x data_parallel_size = {micro * data}"
+            )
             return
         for kind in pool.kinds:
             if kind.each < tensor or self.room(kind) < 1:
                 continue
             question, stages = Question(), min(2, model.num_layers)
             try:
-                plan = training_plan(model, self._cluster(kind, stages), replace(self.options, pipeline_parallel_size=stages), question)
+                plan = training_plan(
+                    model, self._cluster(kind, stages), replace(self.options, pipeline_parallel_size=stages), question
+                )
             except MissingDatum as error:
                 self.why.append(f"{kind.name}: {error}")
                 continue
@@ -56,7 +66,9 @@ class Group:
                 self.why.append(str(error))
                 continue
             if plan.virtual_pipeline_size > 1:
-                raise InvalidInput(f"virtual_pipeline_size must be 1 on unlike accelerators. Got {plan.virtual_pipeline_size}.")
+                raise InvalidInput(
+                    f"virtual_pipeline_size must be 1 on unlike accelerators. Got {plan.virtual_pipeline_size}."
+                )
             self.kinds.append(kind)
             self.plans.append(plan)
             self.question = question
@@ -94,23 +106,30 @@ class Group:
 
     @cached_property
     def _seconds(self) -> list[Slopes]:
-        return [slopes(self.model, lambda chunks, place, n=n: self._timed(n, chunks).stages[place].seconds) for n in range(len(self.kinds))]  # type: ignore[misc]
+        return [slopes(self.model, partial(self._spent, number)) for number in range(len(self.kinds))]
+
+    def _spent(self, number: int, chunks: tuple[int, ...], place: int) -> float:
+        return float(self._timed(number, chunks).stages[place].seconds)
 
     @cached_property
     def _bytes(self) -> list[tuple[Slopes, tuple[float, ...]]]:
         """With one micro-batch in flight, and what each further one keeps of a layer."""
         found = []
         for number in range(len(self.kinds)):
-            one = slopes(self.model, lambda chunks, place, n=number: self._held(n, chunks, place, 1))  # type: ignore[misc]
-            many = slopes(self.model, lambda chunks, place, n=number: self._held(n, chunks, place, self.microbatches))  # type: ignore[misc]
+            one = slopes(self.model, partial(self._held, number, microbatches=1))
+            many = slopes(self.model, partial(self._held, number, microbatches=self.microbatches))
             further = min(stages_to_probe(self.model.num_layers), self.microbatches) - 1
-            kept = tuple((b - a) / further if further > 0 else 0.0 for a, b in zip(one.layers, many.layers, strict=True))
+            kept = tuple(
+                (b - a) / further if further > 0 else 0.0 for a, b in zip(one.layers, many.layers, strict=True)
+            )
             still = one._replace(layers=tuple(a - k for a, k in zip(one.layers, kept, strict=True)))
             found.append((still, kept))
         return found
 
     def _plan(self, number: int, chunks: tuple[int, ...], microbatches: int) -> TrainingPlan:
-        return replace(self.plans[number], pipeline_parallel_size=len(chunks), chunk_layers=chunks, num_microbatches=microbatches)
+        return replace(
+            self.plans[number], pipeline_parallel_size=len(chunks), chunk_layers=chunks, num_microbatches=microbatches
+        )
 
     def _step(self, number: int, chunks: tuple[int, ...], microbatches: int) -> Step:
         kind = self.kinds[number]
@@ -151,7 +170,11 @@ class Group:
         times = [each.times for each in parts]
         slowest = max(each.seconds for each in parts)
         between = max(each.between[0] for each in of.values())
-        waits = bubble(plan, [Times(each.forward, each.inputs, each.weights) for each in times]).value if len(runs) > 1 else 0.0
+        waits = (
+            bubble(plan, [Times(each.forward, each.inputs, each.weights) for each in times]).value
+            if len(runs) > 1
+            else 0.0
+        )
         through = plan.num_microbatches * (slowest + between) + waits
         found = 0.0
         for walk in of.values():

@@ -7,63 +7,17 @@ a stage is a run from one layer to another. Both are exact for costs that add up
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from heapq import heapify, heappop, heappush
-from itertools import accumulate, permutations
+from itertools import accumulate
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
-from tonnage.search.pool._highs import Effort, Program
+from tonnage.search.pool._costs import SLACK, Costs, Run
+from tonnage.search.pool._highs import Effort
+from tonnage.search.pool._programs import counted, cut
 from tonnage.search.pool._reachable import Furthest, least_path, num_states, reaches_end
 
-MOST_ORDERED = 4  # kinds whose orders are all tried
 MOST_STATES = 20_000  # counts of stages that are walked through; more are left to a program
-SLACK = 1 + 1e-9  # of a limit: what rounding leaves of a sum that should equal it
-
-
-class Costs(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What layers take on one kind of accelerators: seconds and bytes of each layer, of a stage besides, and of the first and the last one.
-
-    `kept`: bytes of each layer for every micro-batch in flight. `usable`: of one accelerator; `most`: stages that the kind has room for.
-    `host_bytes`: of each accelerator's part of host memory that weights may be in, of `weights` bytes a layer; `host_rate`: bytes a second in which they come.
-    """
-
-    seconds: tuple[float, ...]
-    bytes: tuple[float, ...]
-    usable: float
-    most: int
-    kept: tuple[float, ...] = ()
-    weights: tuple[float, ...] = ()
-    fixed_seconds: float = 0.0
-    fixed_bytes: float = 0.0
-    first_seconds: float = 0.0
-    first_bytes: float = 0.0
-    last_seconds: float = 0.0
-    last_bytes: float = 0.0
-    host_bytes: float = 0.0
-    host_rate: float = inf
-
-    @cached_property
-    def sums(self) -> tuple[list[float], list[float], list[float], list[float]]:
-        """Running sums over layers: seconds, bytes, kept bytes, weights."""
-        rows = (self.seconds, self.bytes, self.kept or (0.0,) * len(self.seconds), self.weights or (0.0,) * len(self.seconds))
-        seconds, held, kept, weights = ([0.0, *accumulate(row)] for row in rows)
-        return seconds, held, kept, weights
-
-
-class Run(NamedTuple):
-    """A stage: its kind, and its layers from `start` to before `stop`; `on_host`: bytes of their weights that are in host memory."""
-
-    kind: int
-    start: int
-    stop: int
-    on_host: float = 0.0
-
-    @property
-    def layers(self) -> int:
-        return self.stop - self.start
 
 
 class Pipe:
@@ -152,7 +106,7 @@ class Pipe:
             known.append(seconds)
         return known
 
-    def _plain(self, kind: int, place: int, most: int) -> int:
+    def plain(self, kind: int, place: int, most: int) -> int:
         """Layers that need no host memory, of `most` that fit with it."""
         if not self.costs[kind].host_bytes:
             return most
@@ -176,12 +130,24 @@ class Pipe:
             size, c = self.layers + 1, self.costs[kind]
             held, kept, weights = (np.array(row)[None, :] - np.array(row)[:, None] for row in c.sums[1:])
             is_first, is_last = place == 0, place == self.stages - 1
-            over = c.fixed_bytes + held + self.in_flight[place] * kept + c.first_bytes * is_first + c.last_bytes * is_last - c.usable * SLACK
+            over = (
+                c.fixed_bytes
+                + held
+                + self.in_flight[place] * kept
+                + c.first_bytes * is_first
+                + c.last_bytes * is_last
+                - c.usable * SLACK
+            )
             away = np.maximum(over, 0.0)
             ran = np.array(c.sums[0])[None, :] - np.array(c.sums[0])[:, None]
             ran = ran + c.fixed_seconds + c.first_seconds * is_first + c.last_seconds * is_last + away / c.host_rate
             start, stop = np.arange(size)[:, None], np.arange(size)[None, :]
-            allowed = (start < stop) & ((start == 0) == is_first) & ((stop == self.layers) == is_last) & (away <= np.minimum(c.host_bytes, weights))
+            allowed = (
+                (start < stop)
+                & ((start == 0) == is_first)
+                & ((stop == self.layers) == is_last)
+                & (away <= np.minimum(c.host_bytes, weights))
+            )
             for cut in self.forbidden:
                 if cut[:2] == (kind, place):
                     allowed &= ~((start <= cut[2]) & (stop >= cut[2] + cut[3]))
@@ -195,10 +161,16 @@ class Pipe:
     def _shared_out(self) -> float:
         """No slowest stage is faster than layers in any fractions over the fastest kinds. `slower`: at least how many times the first kind's seconds."""
         first = self.costs[0].seconds
-        slower = [min(own / ref for own, ref in zip(c.seconds, first, strict=True)) for c in self.costs]
-        rates = sorted((1 / each for each, c in zip(slower, self.costs, strict=True) for _ in range(min(c.most, self.stages))), reverse=True)
+        seen = [number for number, seconds in enumerate(first) if seconds > 0]
+        slower = [min((c.seconds[number] / first[number] for number in seen), default=0.0) for c in self.costs]
+        if min(slower) <= 0:
+            return self.least_sum() / self.stages
+        rates = sorted(
+            (1 / each for each, c in zip(slower, self.costs, strict=True) for _ in range(min(c.most, self.stages))),
+            reverse=True,
+        )
         fixed = min(c.fixed_seconds / each for each, c in zip(slower, self.costs, strict=True))
-        return (sum(first) + self.stages * fixed) / sum(rates[: self.stages])
+        return (sum(first[number] for number in seen) + self.stages * fixed) / sum(rates[: self.stages])
 
     def slowest(self) -> float:
         """The least seconds that the slowest stage can take; inf: nothing fits."""
@@ -221,7 +193,7 @@ class Pipe:
         """How far a stage of a kind can go from a layer on."""
         known: dict[tuple[object, ...], int] = {}
         if self.alike:
-            return lambda kind, place, start: start + self._reach(kind, place, limit)
+            return lambda kind, place, start: start + self.reach(kind, place, limit)
 
         def found(kind: int, place: int, start: int) -> int:
             key = kind, self._alike_place(place), start
@@ -242,7 +214,9 @@ class Pipe:
         caps: list[int] = []
         for kind, c in enumerate(self.costs):
             place = self.stages // 2
-            fits = [n for n in range(1, self.layers + 1) if self.on_host(kind, place, self.layers - n, self.layers) < inf]
+            fits = [
+                n for n in range(1, self.layers + 1) if self.on_host(kind, place, self.layers - n, self.layers) < inf
+            ]
             caps += [max(fits, default=0)] * min(c.most, self.stages)
         held = min(sum(sorted(caps, reverse=True)[: self.stages]), self.layers)
         each = min(max(c.bytes) for c in self.costs)
@@ -251,7 +225,10 @@ class Pipe:
     def least_sum(self) -> float:
         """No pipeline takes fewer seconds in all: every layer where it is fastest, and every stage with one layer of its own kind at least."""
         least = [min(row) for row in zip(*(c.seconds for c in self.costs), strict=True)]
-        more = [(c.fixed_seconds + min(own - low for own, low in zip(c.seconds, least, strict=True)), c.most) for c in self.costs]
+        more = [
+            (c.fixed_seconds + min(own - low for own, low in zip(c.seconds, least, strict=True)), c.most)
+            for c in self.costs
+        ]
         extra = sorted(each for each, most in more for _ in range(min(most, self.stages)))
         return sum(least) + sum(extra[: self.stages])
 
@@ -259,20 +236,20 @@ class Pipe:
         """Whether so many seconds a stage might do, of layers that are alike: a relaxation."""
         best: list[int] = []
         for kind, c in enumerate(self.costs):
-            most = max(self._reach(kind, place, limit) for place in {0, 1 % self.stages, self.stages - 1})
+            most = max(self.reach(kind, place, limit) for place in {0, 1 % self.stages, self.stages - 1})
             best += [most] * min(c.most, self.stages)
         return sum(sorted(best, reverse=True)[: self.stages]) >= self.layers
 
-    def _reach(self, kind: int, place: int, limit: float) -> int:
+    def reach(self, kind: int, place: int, limit: float) -> int:
         """The most layers of a place, of those that are alike, that take no longer."""
         return bisect_right(self.tables[place][kind], limit * SLACK) - 1
 
     def best(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
         """The pipeline of fewest seconds in all of which no stage takes longer than `limit`, and a bound of those seconds; None: there is none."""
         if self.alike:
-            return self._counted(limit, effort)
+            return counted(self, limit, effort)
         if num_states([c.most for c in self.costs], self.stages) > MOST_STATES:
-            return self._cut(limit, effort)
+            return cut(self, limit, effort)
         return self._walked(limit)
 
     def _walked(self, limit: float) -> tuple[list[Run], float] | None:
@@ -289,152 +266,18 @@ class Pipe:
         found = least_path(seconds, [c.most for c in self.costs], self.stages, self.layers)
         if found is None:
             return None
-        runs = [Run(kind, start, stop, self.on_host(kind, place, start, stop)) for place, (kind, start, stop) in enumerate(found)]
+        runs = [
+            Run(kind, start, stop, self.on_host(kind, place, start, stop))
+            for place, (kind, start, stop) in enumerate(found)
+        ]
         return runs, sum(self.seconds_of(runs))
 
-    def _counted(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
-        """Layers that are alike: a kind and a number for each place."""
-        program, layers = Program(), []
-        kinds: dict[int, list[tuple[int, float]]] = {kind: [] for kind in range(len(self.costs))}
-        columns: list[tuple[int, int, int, int]] = []
-        for place in range(self.stages):
-            here = []
-            for kind, c in enumerate(self.costs):
-                most = self._reach(kind, place, limit)
-                if not most or not c.most:
-                    continue
-                table = self.tables[place][kind]
-                plain = self._plain(kind, place, most)
-                slope = table[2] - table[1] if plain > 1 else 0.0
-                on = program.column(table[1] - slope if plain else 0.0)
-                near = program.column(slope, 0, plain)
-                program.row([(near, 1), (on, -plain)], high=0)
-                own = [near]
-                if most > plain:  # what is in host memory takes longer, each layer by as much
-                    begin = table[plain] if plain else 0.0
-                    far = program.column((table[most] - begin) / (most - plain), 0, most - plain)
-                    program.row([(far, 1), (on, plain - most)], high=0)
-                    own.append(far)
-                program.row([*((each, 1) for each in own), (on, -1)], low=0)
-                here.append((on, 1.0))
-                kinds[kind].append((on, 1.0))
-                layers += own
-                columns.append((place, kind, on, len(own)))
-            if not here:
-                return None
-            program.row(here, 1, 1)
-        program.row([(each, 1) for each in layers], self.layers, self.layers)
-        for kind, found in kinds.items():
-            program.row(found, high=self.costs[kind].most)
-        solved = program.solve(effort)
-        if solved.values is None:
-            return None
-        counts = [(kind, sum(solved.whole(on + 1 + n) for n in range(own))) for _, kind, on, own in columns if solved.is_on(on)]
-        return self._dealt(counts, limit), solved.bound
-
-    def _dealt(self, counts: list[tuple[int, int]], limit: float) -> list[Run]:
-        """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as good: so people set it up."""
-        plain = self._runs([kind for kind, _ in counts], [count for _, count in counts])
-        best = sum(self.seconds_of(plain)) * SLACK
-        chosen = dict.fromkeys(kind for kind, _ in counts)
-        orders = permutations(chosen) if len(chosen) <= MOST_ORDERED else [tuple(chosen)]
-        for order in orders:
-            kinds = [kind for kind in order for each, _ in counts if each == kind]
-            for shares in (self._in_order(kinds, counts, limit), self._evenly(kinds, limit)):
-                if shares is None:
-                    continue
-                runs = self._runs(kinds, shares)
-                if sum(self.seconds_of(runs)) <= best:
-                    return runs
-        return plain
-
-    def _in_order(self, kinds: list[int], counts: list[tuple[int, int]], limit: float) -> list[int] | None:
-        """Each kind's own layers over its stages, each next one where it takes least."""
-        shares = [1] * len(kinds)
-        for kind in set(kinds):
-            places = [place for place, each in enumerate(kinds) if each == kind]
-            rest = sum(count for each, count in counts if each == kind) - len(places)
-            if not self._deal(shares, kinds, places, rest, limit):
-                return None
-        return shares
-
-    def _evenly(self, kinds: list[int], limit: float) -> list[int] | None:
-        """All layers over all stages, each next one where it takes least."""
-        shares = [1] * len(kinds)
-        return shares if self._deal(shares, kinds, list(range(len(kinds))), self.layers - len(kinds), limit) else None
-
-    def _deal(self, shares: list[int], kinds: list[int], places: list[int], rest: int, limit: float) -> bool:
-        reach = {place: self._reach(kinds[place], place, limit) for place in places}
-        if any(reach[place] < 1 for place in places) or sum(reach.values()) < rest + len(places):
-            return False
-        waiting = [(self.tables[place][kinds[place]][2], place) for place in places if reach[place] > 1]
-        heapify(waiting)
-        for _ in range(rest):
-            if not waiting:
-                return False
-            _, place = heappop(waiting)
-            shares[place] += 1
-            if shares[place] < reach[place]:
-                heappush(waiting, (self.tables[place][kinds[place]][shares[place] + 1], place))
-        return True
-
-    def _runs(self, kinds: list[int], shares: list[int]) -> list[Run]:
+    def runs(self, kinds: list[int], shares: list[int]) -> list[Run]:
         ends = [0, *accumulate(shares)]
         return [
             Run(kind, ends[place], ends[place + 1], self.on_host(kind, place, ends[place], ends[place + 1]))
             for place, kind in enumerate(kinds)
         ]
-
-    def _edges(self, limit: float) -> list[tuple[int, int, int, int, float]]:
-        """Runs that take no longer: kind, place, start, stop, seconds. A place counts where memory or a micro-batch differs by it."""
-        found = []
-        distinct = len(set(self.in_flight)) > 1
-        for place in range(self.stages) if distinct else sorted({0, 1 % self.stages, self.stages - 1}):
-            is_first, is_last = place == 0, place == self.stages - 1
-            for kind, c in enumerate(self.costs):
-                if not c.most:
-                    continue
-                starts = (0,) if is_first else range(place if distinct else 1, self.layers)
-                for start in starts:
-                    for stop in (self.layers,) if is_last else range(start + 1, self.layers - (self.stages - 1 - place if distinct else 0) + 1):
-                        seconds = self.seconds(kind, place, start, stop)
-                        if seconds <= limit * SLACK and seconds < inf:
-                            found.append((kind, place, start, stop, seconds))
-                        elif not is_last:
-                            break
-        return found
-
-    def _cut(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
-        """Layers that are not alike: a way from the first layer to the last, each step a stage."""
-        program = Program()
-        edges = self._edges(limit)
-        if not edges:
-            return None
-        distinct = len(set(self.in_flight)) > 1
-        leave: dict[tuple[int, int], list[tuple[int, float]]] = {}
-        kinds: dict[int, list[tuple[int, float]]] = {}
-        last = (self.stages if distinct else 2, self.layers)
-        for kind, place, start, stop, seconds in edges:
-            column = program.column(seconds)
-            before, after = (place, place + 1) if distinct else (min(place, 1), 1)
-            after = last[0] if place == self.stages - 1 else after
-            leave.setdefault((before, start), []).append((column, 1.0))
-            leave.setdefault((after, stop), []).append((column, -1.0))
-            kinds.setdefault(kind, []).append((column, 1.0))
-        for at, terms in leave.items():
-            flow = 1.0 if at == (0, 0) else -1.0 if at == last else 0.0
-            program.row(terms, flow, flow)
-        if (0, 0) not in leave or last not in leave:
-            return None
-        program.row([(column, 1.0) for column in range(len(edges))], self.stages, self.stages)
-        for kind, terms in kinds.items():
-            program.row(terms, high=self.costs[kind].most)
-        solved = program.solve(effort)
-        if solved.values is None:
-            return None
-        chosen = sorted((edge for column, edge in enumerate(edges) if solved.is_on(column)), key=lambda edge: edge[2])
-        runs = [Run(kind, start, stop, self.on_host(kind, place, start, stop)) for kind, place, start, stop, _ in chosen]
-        return runs, solved.bound
 
     def seconds_of(self, runs: Sequence[Run]) -> list[float]:
         """Of each stage."""
