@@ -250,9 +250,9 @@ class Pipe:
             return counted(self, limit, effort)
         if num_states([c.most for c in self.costs], self.stages) > MOST_STATES:
             return cut(self, limit, effort)
-        return self._walked(limit)
+        return self.walked(limit)
 
-    def _walked(self, limit: float) -> tuple[list[Run], float] | None:
+    def walked(self, limit: float) -> tuple[list[Run], float] | None:
         """Layers that are not alike, of few kinds: by counts of stages, without a program."""
         limited: dict[tuple[object, ...], np.ndarray] = {}
 
