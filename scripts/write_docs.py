@@ -15,6 +15,7 @@ from pathlib import Path
 from tonnage.cli import STATUSES, main
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
+from tonnage.cli._plan_pool import OPTIONS as POOL_OPTIONS
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.explain import load_formulas
 from tonnage.cli.serve import FRONTIER_OPTIONS, LOAD_OPTIONS
@@ -34,6 +35,7 @@ TABLES = {
     "money": BILL_OPTIONS,
     "load": LOAD_OPTIONS,
     "many": FRONTIER_OPTIONS,
+    "pool": POOL_OPTIONS,
 }
 
 

@@ -155,7 +155,9 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options and kind == "serve"}
     said = _options(TrainingOptions if kind == "train" else ServingOptions, options)
     if model is None and (options or of_load):
-        raise InvalidInput(f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}.")
+        raise InvalidInput(
+            f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}."
+        )
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
     return placed(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
                   offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip

@@ -17,6 +17,18 @@ from tonnage.search.pool.inventory import inventory_of, read_inventory
 from tonnage.search.pool.parts import Pool
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "pool.yaml"
+TOML = """
+pool = "p"
+[[nodes]]
+name = "n"
+accelerator = "H100-SXM-80GB"
+count = 2
+free_memory = "70GiB"
+[[jobs]]
+name = "j"
+model = "llama-3.1-8b"
+options = {context = "8k"}
+"""
 NODE = {"name": "n", "accelerator": "H100-SXM-80GB", "count": 2}
 JOB = {"name": "j", "model": "llama-3.1-8b"}
 
@@ -27,7 +39,10 @@ JOB = {"name": "j", "model": "llama-3.1-8b"}
         ({}, "has no nodes"),
         ({"nodes": []}, "has no nodes"),
         ("text", "has no nodes"),
-        ({"nodes": [NODE | {"accelerator": "H1000"}]}, r"nodes\[0\] \(n\).accelerator: no accelerator is called 'H1000'"),
+        (
+            {"nodes": [NODE | {"accelerator": "H1000"}]},
+            r"nodes\[0\] \(n\).accelerator: no accelerator is called 'H1000'",
+        ),
         ({"nodes": [NODE | {"count": -1}]}, r"nodes\[0\] \(n\).count must be from 1 to .* Got -1"),
         ({"nodes": [NODE | {"nodes": 0}]}, r"nodes\[0\] \(n\).nodes must be from 1"),
         ({"nodes": [NODE | {"cuont": 8}]}, r"nodes\[0\]: no field is called 'cuont'. Did you mean 'count'"),
@@ -37,7 +52,10 @@ JOB = {"name": "j", "model": "llama-3.1-8b"}
         ({"nodes": [NODE | {"outside": 0}]}, r"outside must be above 0"),
         ({"nodes": [NODE, NODE]}, r"nodes\[1\]: two nodes are called 'n'"),
         ({"nodes": [NODE | {"name": "a b"}]}, r"name must be of letters"),
-        ({"nodes": [NODE | {"held": [{"accelerators": 3}]}]}, r"held\[0\].accelerators must be from 1 to the 2 accelerators"),
+        (
+            {"nodes": [NODE | {"held": [{"accelerators": 3}]}]},
+            r"held\[0\].accelerators must be from 1 to the 2 accelerators",
+        ),
         ({"nodes": [NODE | {"held": [{"accelerators": 1, "node": "m"}]}]}, r"held\[0\].node: no node is called 'm'"),
         ({"nodes": [NODE], "jobs": [JOB, JOB]}, r"jobs\[1\] \(j\)|two jobs are called 'j'"),
         ({"nodes": [NODE], "jobs": [JOB | {"replicas": 0}]}, r"jobs\[0\] \(j\).replicas must be from 1"),
@@ -64,7 +82,7 @@ def test_more_is_not_held_than_there_is():
 def test_the_same_pool_in_yaml_toml_and_json(tmp_path):
     fields = {"pool": "p", "nodes": [NODE | {"free_memory": "70GiB"}], "jobs": [JOB | {"options": {"context": "8k"}}]}
     (tmp_path / "p.json").write_text(json.dumps(fields))
-    (tmp_path / "p.toml").write_bytes(msgspec.toml.encode(fields))
+    (tmp_path / "p.toml").write_text(TOML)
     (tmp_path / "p.yaml").write_bytes(msgspec.yaml.encode(fields))
     read = {read_inventory(path).pool for path in tmp_path.iterdir()}
     assert read == {"p"}
@@ -72,7 +90,9 @@ def test_the_same_pool_in_yaml_toml_and_json(tmp_path):
     assert all(each == first for each in others)
 
 
-@pytest.mark.parametrize(("name", "text"), [("p.yaml", "nodes: [unclosed"), ("p.toml", "nodes ="), ("p.json", "{"), ("p.txt", "nodes: []")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("p.yaml", "nodes: [unclosed"), ("p.toml", "nodes ="), ("p.json", "{"), ("p.txt", "nodes: []")]
+)
 def test_a_file_that_is_none_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(InvalidInput):
@@ -110,14 +130,21 @@ def test_a_file_that_is_not_there_is_refused():
 def test_the_command_has_the_status_of_its_answer_and_a_document_of_the_schema(words, status, capsys):
     assert main(["plan", "--inventory", str(EXAMPLE), *words, "--json"]) == status
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json_schema() | {"anyOf": [{"$ref": "#/$defs/PoolDocument"}, {"$ref": "#/$defs/ErrorDocument"}]})
+    jsonschema.validate(
+        document, json_schema() | {"anyOf": [{"$ref": "#/$defs/PoolDocument"}, {"$ref": "#/$defs/ErrorDocument"}]}
+    )
     assert ("error" in document) == (status == 64)
 
 
 def test_the_first_line_is_the_verdict_with_its_proof(capsys):
-    assert main(["plan", "--inventory", str(EXAMPLE), "llama-3.1-405b", "--serve", "--users", "64", "--context", "8k"]) == 0
+    assert (
+        main(["plan", "--inventory", str(EXAMPLE), "llama-3.1-405b", "--serve", "--users", "64", "--context", "8k"])
+        == 0
+    )
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("24 of 40 accelerators of 2 types hold llama-3.1-405b: 3 stages") and first.endswith("proven optimal (gap 0 %)")
+    assert first.startswith("24 of 40 accelerators of 2 types hold llama-3.1-405b: 3 stages") and first.endswith(
+        "proven optimal (gap 0 %)"
+    )
 
 
 def test_forty_accelerators_of_three_types_are_placed_with_a_proven_gap():
@@ -160,6 +187,9 @@ def test_a_program_whose_time_is_up_proves_nothing():
     assert not solved.proven or solved.values is not None
 
 
-def test_a_search_whose_time_is_up_has_no_verdict_of_optimality():
-    found = tonnage.place(EXAMPLE, "llama-3.1-405b", concurrency=64, context=8192, time_limit=1e-6)
-    assert not found.document.verdict.optimal
+@pytest.mark.parametrize(
+    "asked", [{}, {"model": "llama-3.1-405b", "concurrency": 64, "context": 8192}], ids=["jobs", "pipeline"]
+)
+def test_a_search_whose_time_is_up_says_that_nothing_is_known(asked):
+    with pytest.raises(MissingDatum, match="nothing was found within time_limit"):
+        tonnage.place(EXAMPLE, time_limit=1e-6, **asked)

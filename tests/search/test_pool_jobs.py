@@ -24,18 +24,39 @@ CHIPS = ("A100-SXM-80GB", "H100-SXM-80GB")
 def kind_of(number: int, each: int, nodes: int) -> Kind:
     names = tuple(f"{number}-{at}" for at in range(nodes))
     node = Node(name=f"{number}", accelerator=CHIPS[number], accelerators=each)
-    return Kind(group=f"{number}", accelerator=accelerator(CHIPS[number]), each=each, free=80 * GIB, node=node, price=1.0 + number, parts=names, nodes=names)
+    return Kind(
+        group=f"{number}",
+        accelerator=accelerator(CHIPS[number]),
+        each=each,
+        free=80 * GIB,
+        node=node,
+        price=1.0 + number,
+        parts=names,
+        nodes=names,
+    )
 
 
 @st.composite
 def packings(draw) -> Packing:
-    kinds = tuple(kind_of(number, draw(st.integers(1, 4)), draw(st.integers(1, 2))) for number in range(draw(st.integers(1, 2))))
+    kinds = tuple(
+        kind_of(number, draw(st.integers(1, 4)), draw(st.integers(1, 2))) for number in range(draw(st.integers(1, 2)))
+    )
     jobs = []
     for number in range(draw(st.integers(1, 3))):
-        ways = [Way(kind=kind, width=draw(st.integers(1, kind.each)), needed=40 * GIB, copied=float(GIB)) for kind in kinds if draw(st.booleans())]
+        ways = [
+            Way(kind=kind, width=draw(st.integers(1, kind.each)), needed=40 * GIB, copied=float(GIB))
+            for kind in kinds
+            if draw(st.booleans())
+        ]
         running = draw(st.booleans()) and bool(ways)
         where = tuple(draw(st.sampled_from(ways[0].kind.nodes)) for _ in range(1)) if running else ()
-        job = Job(name=f"job{number}", model="any", priority=float(draw(st.integers(1, 4))), replicas=draw(st.integers(1, 2)), runs_on=where)
+        job = Job(
+            name=f"job{number}",
+            model="any",
+            priority=float(draw(st.integers(1, 4))),
+            replicas=draw(st.integers(1, 2)),
+            runs_on=where,
+        )
         jobs.append(Ways(job=job, ways=ways, refused=[]))
     return Packing(SimpleNamespace(kinds=kinds, inventory=None), jobs)
 
@@ -89,7 +110,10 @@ POOL = {
     "spare": [{"name": "h", "accelerator": "H100-SXM-80GB", "count": 8, "price": 2.5, "outside": "50GB/s"}],
 }
 SMALL = {"model": "llama-3.1-8b", "options": {"context": "8k", "concurrency": 8}}
-LARGE = {"model": "llama-3.1-70b", "options": {"context": "8k", "concurrency": 16}}  # four A100 hold it, and four L40S do not
+LARGE = {
+    "model": "llama-3.1-70b",
+    "options": {"context": "8k", "concurrency": 16},
+}  # four A100 hold it, and four L40S do not
 
 
 def placed(jobs: list[dict], **more):
@@ -105,24 +129,41 @@ def test_every_job_fits_by_the_estimator():
     found = placed([{"name": "one", "replicas": 3, **SMALL}, {"name": "two", **LARGE}])
     assert found.verdict.placed and found.verdict.optimal
     for row in found.jobs:
-        options = {"context": 8192, "concurrency": 8 if row.job == "one" else 16, "tensor_parallel_size": row.accelerators}
-        answer = tonnage.serve(SMALL["model"] if row.job == "one" else LARGE["model"], on=f"{row.accelerators}x{row.accelerator}", **options)
+        options = {
+            "context": 8192,
+            "concurrency": 8 if row.job == "one" else 16,
+            "tensor_parallel_size": row.accelerators,
+        }
+        answer = tonnage.serve(
+            SMALL["model"] if row.job == "one" else LARGE["model"],
+            on=f"{row.accelerators}x{row.accelerator}",
+            **options,
+        )
         assert answer.fits and answer.needed_bytes == row.needed_bytes <= row.usable_bytes
 
 
 def test_a_node_that_leaves_moves_no_job_that_need_not_move():
-    jobs = [{"name": "one", "runs_on": ["a-1"], **SMALL}, {"name": "two", "runs_on": ["a-2"], **SMALL}, {"name": "three", "runs_on": ["l-1"], **SMALL}]
+    jobs = [
+        {"name": "one", "runs_on": ["a-1"], **SMALL},
+        {"name": "two", "runs_on": ["a-2"], **SMALL},
+        {"name": "three", "runs_on": ["l-1"], **SMALL},
+    ]
     empty = placed(jobs, leave=["l-2"])
     assert not empty.moves and {row.state for row in empty.jobs} == {"stays"}
     one = placed(jobs, leave=["a-1"])
     assert [(move.job, move.leaves) for move in one.moves] == [("one", "a-1")]
     (move,) = one.moves
-    assert move.copied_bytes == pytest.approx(16.06e9, rel=0.01) and move.seconds == pytest.approx(move.copied_bytes / 25e9)
+    assert move.copied_bytes == pytest.approx(16.06e9, rel=0.01) and move.seconds == pytest.approx(
+        move.copied_bytes / 25e9
+    )
 
 
 def test_a_small_job_makes_room_where_the_large_one_can_go_nowhere_else():
     """Four A100 of one node hold the large one; the small one goes to the L40S."""
-    jobs = [{"name": "large", "priority": 5, "runs_on": ["a-1"], **LARGE}, {"name": "small", "runs_on": ["a-2"], **SMALL}]
+    jobs = [
+        {"name": "large", "priority": 5, "runs_on": ["a-1"], **LARGE},
+        {"name": "small", "runs_on": ["a-2"], **SMALL},
+    ]
     found = placed(jobs, leave=["a-1"])
     assert {(move.job, move.goes_to[0]) for move in found.moves} == {("large", "a-2"), ("small", "l-1")} or {
         (move.job, move.goes_to[0]) for move in found.moves
@@ -131,7 +172,10 @@ def test_a_small_job_makes_room_where_the_large_one_can_go_nowhere_else():
 
 
 def test_a_group_that_joins_takes_what_had_no_place_and_moves_nothing():
-    jobs = [{"name": "running", "runs_on": ["a-1"], "priority": 3, **LARGE}, {"name": "waiting", "replicas": 3, **LARGE}]
+    jobs = [
+        {"name": "running", "runs_on": ["a-1"], "priority": 3, **LARGE},
+        {"name": "waiting", "replicas": 3, **LARGE},
+    ]
     before = placed(jobs)
     assert [row.state for row in before.jobs if row.job == "waiting"] == ["unplaced"] * 3 and not before.verdict.placed
     assert "room for" in before.binding
@@ -152,14 +196,25 @@ def test_a_job_that_no_node_can_hold_says_what_it_lacks_most_nearly():
 
 
 def test_jobs_that_share_an_accelerator_fit_it_together():
-    job = {"model": "llama-3.1-8b", "shares": True, "options": {"context": "2k", "weights": "fp8", "gpu_memory_utilization": 0.3}}
+    job = {
+        "model": "llama-3.1-8b",
+        "shares": True,
+        "options": {"context": "2k", "weights": "fp8", "gpu_memory_utilization": 0.3},
+    }
     found = placed([{"name": "small", "replicas": 6, **job}])
     assert found.verdict.placed and found.figures["accelerators"] == 2
     assert all(3 * row.needed_bytes <= row.usable_bytes for row in found.jobs)
 
 
 def test_what_others_hold_is_not_given_away():
-    nodes = [{"name": "n", "accelerator": "L40S", "count": 4, "held": [{"job": "theirs", "accelerators": 3}, {"accelerators": 1, "memory": "15GiB"}]}]
+    nodes = [
+        {
+            "name": "n",
+            "accelerator": "L40S",
+            "count": 4,
+            "held": [{"job": "theirs", "accelerators": 3}, {"accelerators": 1, "memory": "15GiB"}],
+        }
+    ]
     (kind,) = Pool(inventory_of({"nodes": nodes})).kinds
     assert (kind.each, kind.free) == (1, accelerator("L40S").memory.usable_bytes - 15 * GIB)
     found = tonnage.place({"nodes": nodes, "jobs": [{"name": "mine", "replicas": 2, **SMALL}]}).document
@@ -169,8 +224,18 @@ def test_what_others_hold_is_not_given_away():
 
 
 def test_a_training_job_takes_several_nodes_where_one_is_too_small():
-    job = {"name": "tune", "kind": "train", "model": "llama-3.1-8b", "options": {"sequence_length": 4096, "recompute": "full"}}
-    found = tonnage.place({"nodes": [{"name": "l", "accelerator": "L40S", "count": 2, "nodes": 4, "outside": "25GB/s", "price": 0.8}], "jobs": [job]}).document
+    job = {
+        "name": "tune",
+        "kind": "train",
+        "model": "llama-3.1-8b",
+        "options": {"sequence_length": 4096, "recompute": "full"},
+    }
+    found = tonnage.place(
+        {
+            "nodes": [{"name": "l", "accelerator": "L40S", "count": 2, "nodes": 4, "outside": "25GB/s", "price": 0.8}],
+            "jobs": [job],
+        }
+    ).document
     (row,) = found.jobs
     assert found.verdict.placed and len(row.nodes) >= 2 and row.accelerators == 2 * len(row.nodes)
 
@@ -180,12 +245,19 @@ def test_host_memory_is_used_where_the_job_says_it_may():
     job = {"name": "big", "model": "qwen3-14b", "options": {"context": "4k"}}
     assert not tonnage.place({"nodes": nodes, "jobs": [job]}).placed
     (row,) = tonnage.place({"nodes": nodes, "jobs": [job | {"offload": True}]}).document.jobs
-    assert row.state == "new" and row.host_bytes > 0 and "on the host" in row.offload and row.needed_bytes <= row.usable_bytes
+    assert (
+        row.state == "new"
+        and row.host_bytes > 0
+        and "on the host" in row.offload
+        and row.needed_bytes <= row.usable_bytes
+    )
 
 
 def test_an_option_that_no_job_has_is_named_with_its_job():
     pool = Pool(inventory_of(POOL))
-    with pytest.raises(InvalidInput, match=r"job bad: options.contxt: no option is called 'contxt'. Did you mean 'context'"):
+    with pytest.raises(
+        InvalidInput, match=r"job bad: options.contxt: no option is called 'contxt'. Did you mean 'context'"
+    ):
         ways_of(Job(name="bad", model="llama-3.1-8b", options={"contxt": 1}), pool)
     with pytest.raises(InvalidInput, match=r"job bad: options.context"):
         ways_of(Job(name="bad", model="llama-3.1-8b", options={"context": "long"}), pool)

@@ -134,7 +134,14 @@ def test_every_stage_of_a_placement_fits_by_the_estimator(name):
     chunks = tuple(row.layers for row in rows)
     for row in rows:
         chip = tonnage.accelerator(row.accelerator)
-        shape = Width(Pool(inventory_of(MIXED)), model, ServingOptions(context=4096, concurrency=64), tonnage.LoadOptions(), row.accelerators, offload=False)
+        shape = Width(
+            Pool(inventory_of(MIXED)),
+            model,
+            ServingOptions(context=4096, concurrency=64),
+            tonnage.LoadOptions(),
+            row.accelerators,
+            offload=False,
+        )
         plan = replace(shape.plans[0], pipeline_parallel_size=4, chunk_layers=chunks)
         needed = serving_memory(model, plan, chip).ranks[row.stage].memory.value
         assert row.needed_bytes == pytest.approx(needed, rel=1e-6)
@@ -144,11 +151,17 @@ def test_every_stage_of_a_placement_fits_by_the_estimator(name):
 def test_equal_accelerators_give_the_pipeline_that_serve_has():
     """Within what the head adds to the last stage, for which the others wait."""
     equal = {"nodes": [{"name": "h", "accelerator": H100, "count": 8, "nodes": 4}]}
-    found = tonnage.place(equal, "llama-3.1-70b", split="pipeline", stages=4, tensor_parallel_size=8, concurrency=64, context=8192)
-    plain = tonnage.serve("llama-3.1-70b", on="4x8xh100", pipeline_parallel_size=4, tensor_parallel_size=8, concurrency=64, context=8192)
+    found = tonnage.place(
+        equal, "llama-3.1-70b", split="pipeline", stages=4, tensor_parallel_size=8, concurrency=64, context=8192
+    )
+    plain = tonnage.serve(
+        "llama-3.1-70b", on="4x8xh100", pipeline_parallel_size=4, tensor_parallel_size=8, concurrency=64, context=8192
+    )
     layers = [row.layers for row in found.document.stages]
     assert max(layers) - min(layers) <= 2 and sum(layers) == 80
-    assert found.document.figures["tokens_per_second"] == pytest.approx(plain.serving["tokens_per_second"].value, rel=0.03)
+    assert found.document.figures["tokens_per_second"] == pytest.approx(
+        plain.serving["tokens_per_second"].value, rel=0.03
+    )
     assert max(row.needed_bytes for row in found.document.stages) == pytest.approx(plain.needed_bytes, rel=0.05)
 
 
@@ -165,7 +178,10 @@ def test_equal_accelerators_give_the_step_that_train_has():
 
 @pytest.mark.parametrize("kind", ["serve", "train"])
 def test_more_accelerators_never_make_it_worse(kind):
-    options = {"serve": {"concurrency": 64, "context": 8192, "split": "pipeline"}, "train": {"runtime": "megatron", "recompute": "full"}}[kind]
+    options = {
+        "serve": {"concurrency": 64, "context": 8192, "split": "pipeline"},
+        "train": {"runtime": "megatron", "recompute": "full"},
+    }[kind]
     values = []
     for nodes in (1, 2, 3):
         pool = {"nodes": [*MIXED["nodes"][:2], {"name": "l", "accelerator": L40S, "count": 8, "nodes": nodes}]}
@@ -188,7 +204,11 @@ def test_the_pool_that_is_too_small_says_by_how_much():
 
 
 def test_no_node_for_one_layer_is_said_so():
-    tiny = {"nodes": [{"name": "t", "accelerator": "rtx-4090", "count": 1, "nodes": 4, "outside": "10GB/s", "free_memory": "2GiB"}]}
+    tiny = {
+        "nodes": [
+            {"name": "t", "accelerator": "rtx-4090", "count": 1, "nodes": 4, "outside": "10GB/s", "free_memory": "2GiB"}
+        ]
+    }
     found = tonnage.place(tiny, "llama-3.1-405b", split="pipeline", concurrency=1, context=2048)
     assert not found.placed and "no node is large enough for a stage" in found.document.binding
 

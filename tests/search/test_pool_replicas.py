@@ -33,7 +33,16 @@ def candidates(draw) -> list[Candidate]:
                     price=float(draw(st.integers(1, 5))), parts=nodes, nodes=nodes)  # fmt: skip
         for width in (1, 2, 4):
             if width <= each and draw(st.booleans()):
-                found.append(Candidate(kind=kind, width=width, options=None, capacity=float(draw(st.integers(1, 9))), answer=None, model=None))
+                found.append(
+                    Candidate(
+                        kind=kind,
+                        width=width,
+                        options=None,
+                        capacity=float(draw(st.integers(1, 9))),
+                        answer=None,
+                        model=None,
+                    )
+                )
     return found
 
 
@@ -69,10 +78,14 @@ def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, am
 @settings(max_examples=40, deadline=None)
 def test_without_a_demand_the_pool_answers_the_most_that_it_can(found):
     assume(found)
-    best = max(sum(each.capacity * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found))
+    best = max(
+        sum(each.capacity * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
+    )
     counts, (value, _) = _solve(found, Demand(is_open=True, amount=None), Effort())
     assert value == pytest.approx(best) and sits(found, counts)
-    assert sum(each.capacity * count for each, count in zip(found, counts, strict=True)) == pytest.approx(best, rel=1e-5)
+    assert sum(each.capacity * count for each, count in zip(found, counts, strict=True)) == pytest.approx(
+        best, rel=1e-5
+    )
 
 
 def test_the_replicas_of_a_demand_answer_it_within_the_service_level():
@@ -103,7 +116,10 @@ def test_more_nodes_never_cost_more():
 
 
 def test_without_a_price_accelerators_are_counted_and_it_is_said():
-    nodes = [{"name": "v", "accelerator": "V100-SXM2-32GB", "count": 4}, {"name": "w", "accelerator": "A100-SXM-80GB", "count": 4, "price": 1.6}]
+    nodes = [
+        {"name": "v", "accelerator": "V100-SXM2-32GB", "count": 4},
+        {"name": "w", "accelerator": "A100-SXM-80GB", "count": 4, "price": 1.6},
+    ]
     found = tonnage.place({"nodes": nodes}, "llama-3.1-8b", request_rate=1.0, **SERVED).document
     assert found.verdict.placed
     if found.usd_per_hour is None:

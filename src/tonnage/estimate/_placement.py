@@ -22,7 +22,9 @@ def placed(
 ) -> tuple[tuple[Stage, ...], Stage | None]:
     """The stages of the accelerators, and what is in host memory: layers that do not fit, and the token table under llama.cpp."""
     host = has_host(engine, accelerator)
-    found = _stages(model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator, plan.chunk_layers)
+    found = _stages(
+        model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator, plan.chunk_layers
+    )
     devices = found[1:] if host else found
     drafts = [branch for branch in model.branches if branch.kind == "draft"]
     if plan.draft_tokens and not plan.draft_model and drafts:

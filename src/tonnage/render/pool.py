@@ -23,14 +23,20 @@ def pool_lines(document: Rows) -> list[str]:
 
 def _asked(document: Rows) -> Iterator[str]:
     pool, question = document["pool"], document["question"]
-    yield f"pool {pool['name']}: " + ", ".join(f"{count} {name}" for name, count in pool["types"].items())
+    yield f"pool{' ' + pool['name'] if pool['name'] != 'pool' else ''}: " + ", ".join(
+        f"{count} {name}" for name, count in pool["types"].items()
+    )
     if pool["left"]:
         yield f"left: {', '.join(pool['left'])}"
     if pool["joined"]:
         yield f"joined: {', '.join(pool['joined'])}"
     shown = ("goal", "context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot", "weights", "engine", "runtime",
              "sequence_length", "micro_batch_size", "global_batch_size", "recompute", "zero_stage", "offload")  # fmt: skip
-    said = [f"{name} {_value(question[name]['value'])}" for name in shown if question.get(name, {}).get("value") not in (None, False)]
+    said = [
+        f"{name} {_value(question[name]['value'])}"
+        for name in shown
+        if question.get(name, {}).get("value") not in (None, False)
+    ]
     if said:
         yield ", ".join(said)
 
@@ -97,7 +103,8 @@ def _moves(rows: list[Rows]) -> list[str]:
 
 
 NAMES = {"tokens_per_second": ("tokens a second", ""), "tpot_seconds": ("each later token", "seconds"), "ttft_seconds": ("first token", "seconds"),
-         "step_seconds": ("a step", "seconds"), "slowest_stage_seconds": ("slowest stage", "seconds"),
+         "token_alone_seconds": ("each token of one user alone", "seconds"),
+    "step_seconds": ("a step", "seconds"), "slowest_stage_seconds": ("slowest stage", "seconds"),
          "requests_per_second": ("requests a second", ""), "users": ("users", "")}  # fmt: skip
 
 
@@ -124,5 +131,5 @@ def _why(document: Rows) -> Iterator[str]:
 
 def _effort(search: Rows) -> str:
     cuts = f", {counted(search['cuts'], 'times')} the estimator refused what was found" if search["cuts"] else ""
-    return (f"searched {search['considered']:,} ways, {counted(search['programs'], 'programs')} of HiGHS{cuts}, "
+    return (f"searched {counted(search['considered'], 'ways')}, {counted(search['programs'], 'programs')} of HiGHS{cuts}, "
             f"in {human(search['seconds'], 'seconds')}")  # fmt: skip

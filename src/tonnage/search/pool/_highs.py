@@ -60,6 +60,13 @@ class Effort:
     def seconds(self) -> float:
         return time.perf_counter() - self.started
 
+    def spent(self, bound: float | None = None) -> MissingDatum:
+        """The error where the time was up before anything was found."""
+        known = "" if bound is None else f" What is proven so far: no placement is below {bound:.4g}."
+        return MissingDatum(
+            f"nothing was found within time_limit, {self.limit:g} seconds: it may fit or not.{known} Give a longer --time-limit."
+        )
+
     @property
     def left(self) -> float:
         return max(self.limit - self.seconds, 0.0)

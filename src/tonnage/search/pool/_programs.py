@@ -2,6 +2,7 @@
 layers. Layers that are not are cut: a stage is a run from one layer to another.
 """
 
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import permutations
 from math import inf
@@ -59,22 +60,26 @@ def counted(pipe: "Pipe", limit: float, effort: Effort) -> tuple[list[Run], floa
     return _dealt(pipe, counts, limit), solved.bound
 
 
+def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
+    """The same stages with those of a kind side by side, in every order of kinds; also with the first and the last one where they are."""
+    chosen = dict.fromkeys(kinds)
+    first, *middle = kinds
+    for order in permutations(chosen) if len(chosen) <= MOST_ORDERED else [tuple(chosen)]:
+        yield [kind for kind in order for each in kinds if each == kind]
+        yield [first, *(kind for kind in order for each in middle[:-1] if each == kind), *middle[-1:]]
+
+
 def _dealt(pipe: "Pipe", counts: list[tuple[int, int]], limit: float) -> list[Run]:
     """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as good: so people set it up."""
     plain = pipe.runs([kind for kind, _ in counts], [count for _, count in counts])
     best = sum(pipe.seconds_of(plain)) * SLACK
-    chosen = dict.fromkeys(kind for kind, _ in counts)
-    orders = permutations(chosen) if len(chosen) <= MOST_ORDERED else [tuple(chosen)]
-    first, *middle = [kind for kind, _ in counts]
-    for order in orders:
-        ends = [first, *(kind for kind in order for each in middle[:-1] if each == kind), *middle[-1:]]
-        for kinds in ([kind for kind in order for each, _ in counts if each == kind], ends):
-            for shares in (_in_order(pipe, kinds, counts, limit), _evenly(pipe, kinds, limit)):
-                if shares is None:
-                    continue
-                runs = pipe.runs(kinds, shares)
-                if sum(pipe.seconds_of(runs)) <= best:
-                    return runs
+    for kinds in orders_of([kind for kind, _ in counts]):
+        for shares in (_in_order(pipe, kinds, counts, limit), _evenly(pipe, kinds, limit)):
+            if shares is None:
+                continue
+            runs = pipe.runs(kinds, shares)
+            if sum(pipe.seconds_of(runs)) <= best:
+                return runs
     return plain
 
 

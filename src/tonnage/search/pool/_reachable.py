@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+Path = tuple[int, int, int]  # of a stage: its kind, its first layer, the layer after its last
 Furthest = Callable[
     [int, int, int], int
 ]  # of a kind, at a place, from a layer on: the layer after the last that it can have
@@ -42,7 +43,7 @@ def num_states(most: Sequence[int], stages: int) -> int:
 
 def least_path(
     seconds: Callable[[int, int], np.ndarray], most: Sequence[int], stages: int, layers: int
-) -> list[tuple[int, int, int]] | None:
+) -> list[Path] | None:
     """(kind, start, stop) of each stage of the pipeline of fewest seconds in all; None: there is none.
 
     `seconds`: of a kind at a place, by first layer and by the layer after the last; inf where that may not be.
@@ -84,7 +85,7 @@ def _walked_back(
     fronts: Sequence[dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]],
     counts: tuple[int, ...],
     stop: int,
-) -> list[tuple[int, int, int]]:
+) -> list[Path]:
     found = []
     for front in reversed(fronts[1:]):
         _, starts, kinds = front[counts]

@@ -16,7 +16,7 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.registry import unknown
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipeline import Found, Search, Value
+from tonnage.search.pool.pipeline import Found, Search, Value, best_of
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
 from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
 from tonnage.search.pool.training import SEQUENCES, Group
@@ -40,19 +40,18 @@ def serve_pipeline(
         )
     said = options.tensor_parallel_size
     shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
-                              lambda width: Width(pool, model, options, load, width, offload=offload))  # fmt: skip
+                              lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"))  # fmt: skip
 
     def value(shape: Any, count: int) -> Value:
-        going_round = 1.0 if objective == "latency" else min(count, shape.users)
+        going_round = min(count, shape.users)
         return lambda total, slowest: float(
             unlike_round_seconds.evaluate(tau=total, tau_step=slowest, n_batches=going_round)
         )
 
-    search = Search(shapes, model.num_layers, value, effort, stages)
-    found = search.best()
-    goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token through all stages"
+    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages))
+    goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token of one user alone"
     shown = searched(
-        effort, goal, "seconds", search.considered, found.value if found else None, found.bound if found else None
+        effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
     )
     question = asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages)
     if found is None:
@@ -61,14 +60,14 @@ def serve_pipeline(
     made = found.shape.answer(found.runs, list(found.checked), nodes)
     figures = {
         "tokens_per_second": made.output_tokens_per_second, "tpot_seconds": made.tpot_seconds, "ttft_seconds": _finite(made.ttft_seconds),
-        "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
+        "token_alone_seconds" if objective == "latency" else "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
     }  # fmt: skip
     usd, words = hourly(counts)
     text = _verdict(
         pool,
         model,
         rows,
-        f"{made.output_tokens_per_second:,.0f} tokens/s to {counted(found.shape.users, 'users')}",
+        f"{_rate(made.output_tokens_per_second)} tokens/s to {counted(found.shape.wanted, 'users')}",
         shown,
     )
     return document(
@@ -103,9 +102,8 @@ def train_pipeline(
             unlike_step_seconds.evaluate(tau=total, tau_step=slowest, m=shape.microbatches)
         )
 
-    search = Search(shapes, model.num_layers, value, effort, stages)
-    found = search.best()
-    shown = searched(effort, "seconds of the micro-batches of a step", "seconds", search.considered, found.value if found else None,
+    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages))
+    shown = searched(effort, "seconds of the micro-batches of a step", "seconds", considered, found.value if found else None,
                      found.bound if found else None)  # fmt: skip
     question = asked_of(pool, effort, model=model.name, kind="train", offload=offload, stages=stages)
     if found is None:
@@ -116,7 +114,7 @@ def train_pipeline(
                "pipeline_seconds": found.value}  # fmt: skip
     usd, words = hourly(counts)
     text = _verdict(
-        pool, model, rows, f"{found.shape.tokens / step:,.0f} tokens/s, {human(step, 'seconds')} a step", shown
+        pool, model, rows, f"{_rate(found.shape.tokens / step)} tokens/s, {human(step, 'seconds')} a step", shown
     )
     return document(
         pool, shown, "pipeline", placed=True, text=text, question=_with_settings(question, found.shape.question), stages=rows, figures=figures,
@@ -145,6 +143,10 @@ def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], li
     if not found and refused:
         raise errors[0] if errors else InvalidPlan(refused[0])
     return found, list(dict.fromkeys(refused))
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _finite(seconds: float | None) -> float | None:
@@ -185,7 +187,7 @@ def _binding(found: Found, rows: list[StageRow]) -> str:
     said = f"stage {slowest.stage} ({slowest.accelerator}, {counted(slowest.layers, 'layers')}) is the slowest: {human(slowest.seconds, 'seconds')}"
     if full:
         names = ", ".join(dict.fromkeys(row.accelerator for row in full))
-        said += f"; memory binds on {counted(len(full), 'stages')} ({names}), which have no room for another layer"
+        said += f"; memory binds on {counted(len(full), 'stages')} ({names}), without room for another layer"
     return said
 
 

@@ -197,6 +197,8 @@ def pack(pool: Pool, *, effort: Effort) -> Placement:
             continue
         again = packing.most(gains, effort)
         if again.values is None:
+            if solved is None:
+                raise effort.spent()
             break
         solved = again
         if gains is first:

@@ -18,6 +18,8 @@ from tonnage.search.pool.serving import Checked
 from tonnage.search.pool.uneven import Pipe
 
 Value = Callable[[float, float], float]  # of the seconds of all stages, and of the slowest; grows with both
+NOTICED = 0.005  # of an accelerator's memory: what sums over layers may say too much
+ROUNDS = 2  # of saying it better
 EQUAL = 1e-9  # of a value: closer ones are the same
 
 
@@ -25,6 +27,7 @@ class Shape(Protocol):
     """How wide stages are; what layers take on each kind; what the estimator says of a whole pipeline."""
 
     kinds: list[Kind]
+    loose: dict[str, float]
 
     def costs(self, stages: int) -> list[Costs]: ...
 
@@ -41,6 +44,7 @@ class Found(Struct, frozen=True, kw_only=True, eq=False):
     checked: Sequence[Checked]
     value: float
     bound: float
+    said_too_much: dict[str, float] = {}
 
     @property
     def gap(self) -> float:
@@ -87,7 +91,9 @@ class Search:
             if incumbent is not None and lower >= incumbent.best * (1 - self.effort.gap):
                 return self._found(incumbent, checked, min(lower, incumbent.best))
             if self.effort.left <= 0:
-                return self._found(incumbent, checked, lower) if incumbent is not None else None
+                if incumbent is None:
+                    raise self.effort.spent(lower)
+                return self._found(incumbent, checked, lower)
             if tried.slowest is None:
                 tried.slowest = tried.pipe.slowest()
                 if tried.slowest < inf:
@@ -138,9 +144,36 @@ class Search:
 
     def _found(self, tried: Tried, checked: Sequence[Checked], bound: float) -> Found:
         assert tried.runs is not None
-        return Found(
-            shape=tried.shape, runs=tried.runs, checked=checked, value=tried.best, bound=min(bound, tried.best)
-        )
+        return Found(shape=tried.shape, runs=tried.runs, checked=checked, value=tried.best, bound=min(bound, tried.best),
+                     said_too_much=_too_much(tried, checked))  # fmt: skip
+
+
+def _too_much(tried: Tried, checked: Sequence[Checked]) -> dict[str, float]:
+    """By kind the bytes by which sums over layers are above what the estimator says of the stages."""
+    found: dict[str, float] = {}
+    for place, (run, each) in enumerate(zip(tried.runs or [], checked, strict=True)):
+        over = tried.pipe.needed(run.kind, place, run.start, run.stop) - each.needed
+        name = tried.shape.kinds[run.kind].parts[0]
+        if over > NOTICED * each.usable:
+            found[name] = max(found.get(name, 0.0), over)
+    return found
+
+
+def best_of(make: Callable[[], Search]) -> tuple[Found | None, int]:
+    """The best pipeline; searched again where sums over layers had said that stages need more than they do, and had kept some away."""
+    search = make()
+    found = search.best()
+    for _ in range(ROUNDS):
+        if found is None or not found.said_too_much:
+            break
+        search.effort.cuts += 1
+        for shape in search.shapes:
+            for name, over in found.said_too_much.items():
+                shape.loose[name] = shape.loose.get(name, 0.0) + over
+        search = make()
+        again = search.best()
+        found = again if again is not None and again.value <= found.value * (1 + EQUAL) else found
+    return found, search.considered
 
 
 def solve(tried: Tried, effort: Effort) -> None:

@@ -24,20 +24,23 @@ def stages_to_probe(layers: int) -> int:
 
 
 def slopes(model: Model, measure: Measure) -> Slopes:
-    """What a quantity that adds up over layers takes of each. The kind of a layer says all of it."""
+    """What a quantity that adds up over layers takes of each. The kind of a layer says all of it.
+
+    What a stage has besides is that of one with all kinds: the largest moment of a pass counts once, however many layers have it.
+    """
     kinds = _kinds(model)
     count, probes = len(kinds), stages_to_probe(len(kinds))
     head = cache(lambda layers: measure(_layout(count, probes, 0, 0, layers), 0))
     if count == 1:
         return Slopes((0.0,), 0.0, head(1), 0.0)
-    each: dict[object, float] = {}
-    for number, kind in enumerate(kinds):
-        if number and kind not in each:  # a kind that only the first layer has is always in the first stage
+    each = {}
+    for kind, number in {kind: number for number, kind in enumerate(kinds)}.items():
+        if number:  # its last layer, when what the first one of it brings is there; a kind that only the first layer has is always in the first stage
             each[kind] = head(number + 1) - head(number)
     of = tuple(each.get(kind, 0.0) for kind in kinds)
-    first = head(1) - of[0]
-    last = measure(_layout(count, probes, probes - 1, count - 1, count), probes - 1) - of[-1]
-    fixed = measure(_layout(count, probes, 1, 1, 2), 1) - of[1] if probes == 3 else min(first, last)
+    first = head(count) - sum(of)
+    last = measure(_layout(count, probes, probes - 1, 1, count), probes - 1) - sum(of[1:])
+    fixed = measure(_layout(count, probes, 1, 1, count - 1), 1) - sum(of[1:-1]) if probes == 3 else min(first, last)
     return Slopes(of, fixed, first - fixed, last - fixed)
 
 

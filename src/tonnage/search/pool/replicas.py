@@ -9,8 +9,10 @@ from tonnage.architectures import Model
 from tonnage.document_pool import ReplicaRow
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.estimate._answer import Answer
+from tonnage.estimate._question import Question
 from tonnage.estimate.answers import serve
 from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.pool._highs import Effort, Program, Solved
 from tonnage.search.pool._offload import served_from_host
@@ -172,8 +174,9 @@ def _solve(found: list[Candidate], demand: Demand, effort: Effort) -> tuple[list
     """How many of each, and (value, bound): first what is asked for, then at least cost."""
     if demand.amount is not None:
         solved = _program(found, [_cost(found, each) for each in found], demand.amount).solve(effort)
+        _answered(solved, effort)
         return _whole(found, solved), (solved.objective, solved.bound)
-    most = _program(found, [-each.capacity for each in found], 0.0).solve(effort)
+    most = _answered(_program(found, [-each.capacity for each in found], 0.0).solve(effort), effort)
     if most.values is None:
         return None, (inf, inf)
     again = _program(found, [_cost(found, each) for each in found], -most.objective * (1 - MARGIN)).solve(effort)
@@ -205,6 +208,13 @@ def _program(found: list[Candidate], costs: list[float], least: float) -> Progra
 
 def _whole(found: list[Candidate], solved: Solved) -> list[int] | None:
     return None if solved.values is None else [solved.whole(number) for number in range(len(found))]
+
+
+def _answered(solved: Solved, effort: Effort) -> Solved:
+    """What was solved; an error where the time was up before it was."""
+    if solved.values is None and not solved.proven:
+        raise effort.spent()
+    return solved
 
 
 def _refused(found: list[Candidate], counts: list[int], load: LoadOptions, demand: Demand) -> set[int]:
@@ -256,13 +266,23 @@ def _shown(
     binding = (
         "the pool: every node that holds a replica is full"
         if demand.amount is None
-        else f"the demand of {demand.amount:,.4g} {_unit(demand)}"
+        else f"the demand: {demand.amount:,.4g} {_unit(demand)}"
     )
     return document(
         pool, shown, "replicas", placed=True, text=text, question=question, replicas=_rows(pool, used), usd=usd, binding=binding,
         figures={"requests_per_second" if demand.is_open else "users": capacity, "accelerators": float(accelerators)},
-        warnings=[*words, *(f"not used: {each}" for each in refused), *used[0][0].answer.warnings],
+        warnings=[*words, *(f"not used: {each}" for each in refused), *_notes(model, used)],
     )  # fmt: skip
+
+
+def _notes(model: Model, used: list[tuple[Candidate, int]]) -> list[str]:
+    """What the estimator says of the plans that are used; prices and power are the inventory's."""
+    question = Question()
+    for each, _ in used:
+        serving_plan(
+            model, each.kind.cluster(1, each.width), replace(each.options, reserve_bytes=each.kind.reserve), question
+        )
+    return question.warnings
 
 
 def _unit(demand: Demand) -> str:

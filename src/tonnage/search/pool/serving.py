@@ -49,11 +49,24 @@ class Checked(Struct, frozen=True, kw_only=True):
 
 
 class Width:
-    """Pipelines whose stages are `width` accelerators each, on every kind that has so many in a node."""
+    """Pipelines whose stages are `width` accelerators each, on every kind that has so many in a node.
+
+    `alone`: seconds are of one user, though there is room for all.
+    """
 
     def __init__(
-        self, pool: Pool, model: Model, options: ServingOptions, load: LoadOptions, width: int, *, offload: bool
+        self,
+        pool: Pool,
+        model: Model,
+        options: ServingOptions,
+        load: LoadOptions,
+        width: int,
+        *,
+        offload: bool,
+        alone: bool = False,
     ):
+        self.alone = alone
+        self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
         self.model, self.width, self.pool = model, width, pool
         self.why: list[str] = []
         said = lengths(model, options, load)
@@ -92,8 +105,12 @@ class Width:
 
     @property
     def users(self) -> float:
-        assert self.load is not None
-        return float(self.load.wanted)
+        return 1.0 if self.alone else self.wanted
+
+    @property
+    def wanted(self) -> float:
+        """Users that there is room for."""
+        return float(self._load.wanted)
 
     def in_flight(self, place: int, stages: int) -> float:
         """Micro-batches that keep something for later: none."""
@@ -112,7 +129,7 @@ class Width:
         host = kind.node.host_memory_bytes if self.offload and kind.accelerator.host_link else None
         return Costs(
             seconds=timed.layers, fixed_seconds=timed.fixed + sent, first_seconds=timed.first, last_seconds=timed.last,
-            bytes=held.layers, fixed_bytes=held.fixed, first_bytes=held.first, last_bytes=held.last,
+            bytes=held.layers, fixed_bytes=held.fixed - self.loose.get(kind.parts[0], 0.0), first_bytes=held.first, last_bytes=held.last,
             weights=self._weights[number].layers if host else (), host_bytes=host / kind.node.accelerators if host else 0.0,
             host_rate=kind.accelerator.host_link.bytes_per_second if kind.accelerator.host_link else inf,
             usable=kind.free, most=len(kind.parts) * (kind.each // self.width),
@@ -163,7 +180,7 @@ class Width:
             raise MissingDatum(
                 f"no source gives a 16-bit peak of {self.kinds[number].name}: how long prompts take on it is not known."
             )
-        return Probe(clock, self.load)
+        return Probe(clock, self.load, self.users)
 
     def _hand_on(self, number: int, stages: int) -> float:
         """Seconds of sending a part of the requests on to the next stage, over what leads out of a node."""
@@ -171,7 +188,8 @@ class Width:
             return 0.0
         return float(
             self.network(number).send(
-                self.users / stages * self.model.hidden_size * ACTIVATION, self.kinds[number].each
+                self.users / min(stages, max(self.users, 1.0)) * self.model.hidden_size * ACTIVATION,
+                self.kinds[number].each,
             )
         )
 
@@ -192,7 +210,9 @@ class Width:
             needed, on_host = rank.memory.value, 0.0
             if needed > kind.free and self.offload:
                 on_host = min(needed - kind.free, self._room_on_host(run.kind))
-            seconds = Probe(clocks[run.kind], self._load).at(place, len(runs)) + self._streamed(run.kind, on_host)
+            seconds = Probe(clocks[run.kind], self._load, self.users).at(place, len(runs)) + self._streamed(
+                run.kind, on_host
+            )
             pool = inf
             if rank.per_request.value:
                 context = self.plans[run.kind].context
@@ -234,11 +254,11 @@ class Width:
 class Probe:
     """Seconds of one stage's part of a round: every request decodes a token, and prompts come as often as answers end."""
 
-    def __init__(self, clock: PassTime, wanted: Asked):
+    def __init__(self, clock: PassTime, wanted: Asked, users: float):
         self.clock, load = clock, wanted.load
         half = 1 - load.spread / 2
         prompt, self.answer = load.input_tokens * half, max(load.output_tokens * half, 1)
-        self.users = float(wanted.wanted) or 1.0
+        self.users = users
         self.context, p = prompt + self.answer / 2, clock.plan.pipeline_parallel_size
         fresh = max(prompt - load.cached_tokens, 1)
         self.prompts = [each.seconds for each in clock.stages(fresh * p, fresh * (prompt - fresh / 2) * p, 0, 0)]

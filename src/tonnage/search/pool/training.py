@@ -43,6 +43,7 @@ class Group:
         self.options = replace(options, tensor_parallel_size=tensor, data_parallel_size=data, num_microbatches=self.microbatches,
                                global_batch_size=None)  # fmt: skip
         self.kinds: list[Kind] = []
+        self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
         self.plans: list[TrainingPlan] = []
         self.why: list[str] = []
         self.question = Question()
@@ -100,7 +101,7 @@ class Group:
         still, kept = self._bytes[number]
         return Costs(
             seconds=timed.layers, fixed_seconds=timed.fixed + (self._between(number) if stages > 1 else 0.0), first_seconds=timed.first,
-            last_seconds=timed.last, bytes=still.layers, kept=kept, fixed_bytes=still.fixed, first_bytes=still.first, last_bytes=still.last,
+            last_seconds=timed.last, bytes=still.layers, kept=kept, fixed_bytes=still.fixed - self.loose.get(kind.parts[0], 0.0), first_bytes=still.first, last_bytes=still.last,
             usable=kind.free, most=self.room(kind),
         )  # fmt: skip
 

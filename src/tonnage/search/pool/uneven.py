@@ -14,8 +14,8 @@ import numpy as np
 
 from tonnage.search.pool._costs import SLACK, Costs, Run
 from tonnage.search.pool._highs import Effort
-from tonnage.search.pool._programs import counted, cut
-from tonnage.search.pool._reachable import Furthest, least_path, num_states, reaches_end
+from tonnage.search.pool._programs import counted, cut, orders_of
+from tonnage.search.pool._reachable import Furthest, Path, least_path, num_states, reaches_end
 
 MOST_STATES = 20_000  # counts of stages that are walked through; more are left to a program
 
@@ -169,6 +169,8 @@ class Pipe:
             (1 / each for each, c in zip(slower, self.costs, strict=True) for _ in range(min(c.most, self.stages))),
             reverse=True,
         )
+        if len(rates) < self.stages:
+            return inf
         fixed = min(c.fixed_seconds / each for each, c in zip(slower, self.costs, strict=True))
         return (sum(first[number] for number in seen) + self.stages * fixed) / sum(rates[: self.stages])
 
@@ -266,11 +268,24 @@ class Pipe:
         found = least_path(seconds, [c.most for c in self.costs], self.stages, self.layers)
         if found is None:
             return None
+        found = self._tidied(found, seconds)
         runs = [
             Run(kind, start, stop, self.on_host(kind, place, start, stop))
             for place, (kind, start, stop) in enumerate(found)
         ]
         return runs, sum(self.seconds_of(runs))
+
+    def _tidied(self, found: list[Path], seconds: Callable[[int, int], np.ndarray]) -> list[Path]:
+        """The same stages with those of a kind side by side, where that takes no longer."""
+        best = sum(float(seconds(kind, place)[start, stop]) for place, (kind, start, stop) in enumerate(found)) * SLACK
+        for kinds in orders_of([kind for kind, _, _ in found]):
+            again = least_path(_of_kinds(kinds, seconds), [self.stages], self.stages, self.layers)
+            if again is None:
+                continue
+            runs = [(kind, start, stop) for kind, (_, start, stop) in zip(kinds, again, strict=True)]
+            if sum(float(seconds(kind, place)[start, stop]) for place, (kind, start, stop) in enumerate(runs)) <= best:
+                return runs
+        return found
 
     def runs(self, kinds: list[int], shares: list[int]) -> list[Run]:
         ends = [0, *accumulate(shares)]
@@ -282,3 +297,8 @@ class Pipe:
     def seconds_of(self, runs: Sequence[Run]) -> list[float]:
         """Of each stage."""
         return [self.seconds(run.kind, place, run.start, run.stop) for place, run in enumerate(runs)]
+
+
+def _of_kinds(kinds: Sequence[int], seconds: Callable[[int, int], np.ndarray]) -> Callable[[int, int], np.ndarray]:
+    """Seconds where the kind of every place is known."""
+    return lambda _, place: seconds(kinds[place], place)
