@@ -61,6 +61,26 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
         return self.text()
 
 
+class Placed:
+    """What `place` answers: the document's parts (`verdict`, `stages`, `replicas`, `jobs`, `moves`, `figures`, ...) and the lines of the command line."""
+
+    def __init__(self, found: "Placement"):
+        self.document, self.placed, self.status = found.document, found.placed, found.status
+        self.to_dict = found.to_dict
+
+    def text(self) -> str:
+        """The lines of the command line, without colour."""
+        from tonnage.render.pool import pool_lines
+
+        return "\n".join(pool_lines(self.to_dict()))
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Placed {self.document.verdict.text}>"
+
+
 def train(
     model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
 ) -> Answer:
@@ -141,7 +161,7 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
 
 def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
           split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: Sequence[str] = (),
-          join: Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> "Placement":  # fmt: skip
+          join: Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> Placed:  # fmt: skip
     """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
 
     `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
@@ -159,8 +179,9 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
             f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}."
         )
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
-    return placed(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
+    found = placed(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
                   offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip
+    return Placed(found)
 
 
 def _with_text(answer: answers.Answer) -> Answer:

@@ -76,7 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.to_dict())
     else:
-        print_lines(found.text().splitlines())
+        from tonnage.render.pool import pool_lines
+
+        print_lines(pool_lines(found.to_dict()))
     return found.status
 
 

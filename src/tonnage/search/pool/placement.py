@@ -41,15 +41,6 @@ class Placement(Struct, frozen=True, kw_only=True, eq=False):
         found: dict[str, Any] = msgspec.to_builtins(self.document)
         return found
 
-    def text(self) -> str:
-        """The lines of the command line."""
-        from tonnage.render.pool import pool_lines
-
-        return "\n".join(pool_lines(self.to_dict()))
-
-    def __str__(self) -> str:
-        return self.text()
-
     def __repr__(self) -> str:
         return f"<Placement {self.document.verdict.text}>"
 
