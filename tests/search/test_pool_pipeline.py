@@ -225,3 +225,22 @@ def test_host_memory_holds_what_accelerators_do_not():
     fast = tonnage.place(fits, "llama-3.1-405b", offload=True, **options)
     assert fast.document.stages[0].on_host_bytes == 0
     assert fast.document.figures["tpot_seconds"] < helped.document.figures["tpot_seconds"] / 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tensor_parallel_size": 8, "stages": 6}, "the pool makes at most 5 of these widths, and 6 are asked for"),
+        ({"tensor_parallel_size": 16}, "no node has room for such a stage: the largest has 8 free"),
+    ],
+)
+def test_what_cannot_be_is_named(options, words):
+    found = tonnage.place(MIXED, "llama-3.1-405b", split="pipeline", concurrency=4, context=4096, **options)
+    assert not found.placed and words in found.document.binding
+
+
+def test_a_search_that_is_stopped_keeps_a_bound_below_its_value():
+    pipe = Pipe([Costs(seconds=(1.0,) * 6, bytes=(1.0,) * 6, usable=4.0, most=3)], 3)
+    effort = Effort(1e-9)
+    tried = Tried(shape=None, pipe=pipe, value=VALUES["step"], lower=0.0, slowest=pipe.slowest())
+    assert not solve(tried, effort) or tried.best == best_of_all(pipe, VALUES["step"])

@@ -66,6 +66,7 @@ def every_count(found: list[Candidate]):
 @given(found=candidates(), amount=st.integers(1, 30))
 @settings(max_examples=40, deadline=None)
 def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, amount):
+    assume(found)
     costs = [sum(_cost(found, each) * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
              if sum(each.capacity * count for each, count in zip(found, counts, strict=True)) >= amount]  # fmt: skip
     counts, (value, bound) = _solve(found, Demand(is_open=True, amount=float(amount)), Effort())

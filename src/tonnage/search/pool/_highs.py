@@ -24,6 +24,10 @@ def highspy() -> Any:
     return found
 
 
+class OutOfTimeError(Exception):
+    """The time was up before a program had any solution."""
+
+
 class Solved(Struct, frozen=True, eq=False, kw_only=True):
     """What one program gave. `values`: None where there is no solution, or none was found in time; `proven`: nothing better is possible."""
 
@@ -31,6 +35,13 @@ class Solved(Struct, frozen=True, eq=False, kw_only=True):
     objective: float
     bound: float
     proven: bool
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a solution; it raises OutOfTimeError where nobody knows."""
+        if self.values is None and not self.proven:
+            raise OutOfTimeError
+        return self.values is not None
 
     def is_on(self, column: int) -> bool:
         return self.values is not None and bool(self.values[column] > WHOLE)

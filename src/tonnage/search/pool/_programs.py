@@ -52,7 +52,7 @@ def counted(pipe: "Pipe", limit: float, effort: Effort) -> tuple[list[Run], floa
     for kind, found in kinds.items():
         program.row(found, high=pipe.costs[kind].most)
     solved = program.solve(effort)
-    if solved.values is None:
+    if not solved.found:
         return None
     counts = [
         (kind, sum(solved.whole(on + 1 + n) for n in range(own))) for _, kind, on, own in columns if solved.is_on(on)
@@ -166,7 +166,7 @@ def cut(pipe: "Pipe", limit: float, effort: Effort) -> tuple[list[Run], float] |
     for kind, terms in kinds.items():
         program.row(terms, high=pipe.costs[kind].most)
     solved = program.solve(effort)
-    if solved.values is None:
+    if not solved.found:
         return None
     chosen = sorted((edge for column, edge in enumerate(edges) if solved.is_on(column)), key=lambda edge: edge[2])
     runs = [Run(kind, start, stop, pipe.on_host(kind, place, start, stop)) for kind, place, start, stop, _ in chosen]

@@ -234,31 +234,7 @@ def _nothing(
     pool: Pool, model: Model, shapes: list[Any], shown: SearchShown, question: dict[str, Any], refused: list[str], what: str
 ) -> Placement:  # fmt: skip
     """Why it does not fit: of the shape that holds most layers how many, and how much memory the others need."""
-    best: tuple[int, float, Any] = (0, inf, None)
-    for shape in shapes:
-        stages = min(sum(cost.most for cost in shape.costs(1)), model.num_layers)
-        for count in sorted({1, 2, min(4, stages), stages}):
-            pipe = Pipe(shape.costs(count), count, lambda place, n=count, s=shape: s.in_flight(place, n))  # type: ignore[misc]
-            held, short = pipe.room()
-            if held > best[0] or (held == best[0] and short < best[1]):
-                best = held, short, shape
-    held, short, shape = best
-    if shape is None or held == 0:
-        needs = min(
-            (_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds))),
-            default=(0.0, 0.0, ""),
-        )
-        binding = (
-            f"no node is large enough for a stage of one layer: it needs {human(needs[1], 'bytes')} on each {needs[2]}"
-        )
-        miss = f"short by {human(needs[0], 'bytes')} an accelerator"
-    elif held >= model.num_layers:
-        binding = f"the memory of the whole pool: {human(pool.free_bytes, 'bytes')} hold the layers one by one, but not in any order of stages"
-        miss = "less than a layer is missing"
-    else:
-        left = model.num_layers - held
-        binding = f"the memory of the whole pool: {human(pool.free_bytes, 'bytes')} hold {held} of {counted(model.num_layers, 'layers')}"
-        miss = f"short by {human(short * shape.width, 'bytes')} for the other {counted(left, 'layers')}"
+    binding, miss = _missed(pool, model, shapes, question.get("stages", {}).get("value"))
     if what == "train":
         hint = "recompute, fewer sequences in a micro-batch, or --offload need less"
     else:
@@ -276,6 +252,43 @@ def _nothing(
         binding=binding,
         nearest_miss=f"{miss}; {hint}",
         warnings=refused,
+    )
+
+
+def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> tuple[str, str]:
+    """What binds, and how much was missing."""
+    rooms = [sum(cost.most for cost in shape.costs(1)) for shape in shapes]
+    if not shapes:
+        largest = max(pool.kinds, key=lambda kind: kind.each)
+        return (
+            f"no node has room for such a stage: the largest has {largest.each} free {largest.name}",
+            "a narrower stage is needed",
+        )
+    if stages is not None and stages > max(rooms):
+        return (
+            f"stages: the pool makes at most {max(rooms)} of these widths, and {stages} are asked for",
+            f"short by {stages - max(rooms)} stages",
+        )
+    best: tuple[int, float, Any] = (0, inf, None)
+    for shape, room in zip(shapes, rooms, strict=True):
+        most = min(room, model.num_layers)
+        for number in sorted({1, 2, min(4, most), most}) if stages is None else [stages]:
+            pipe = Pipe(shape.costs(number), number, lambda place, n=number, s=shape: s.in_flight(place, n))  # type: ignore[misc]
+            held, short = pipe.room()
+            if held > best[0] or (held == best[0] and short < best[1]):
+                best = held, short, shape
+    held, short, shape = best
+    if shape is None or held == 0:
+        over, needed, name = min(_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds)))
+        binding = f"no node is large enough for a stage of one layer: it needs {human(needed, 'bytes')} on each {name}"
+        return binding, f"short by {human(over, 'bytes')} an accelerator"
+    whole = f"{'the memory of the whole pool' if stages is None else f'the memory of {stages} stages'}: {human(pool.free_bytes, 'bytes')}"
+    if held >= model.num_layers:
+        return f"{whole} hold the layers one by one, but not in any order of stages", "less than a layer is missing"
+    left = model.num_layers - held
+    return (
+        f"{whole} hold {held} of {counted(model.num_layers, 'layers')}",
+        f"short by {human(short * shape.width, 'bytes')} for the other {counted(left, 'layers')}",
     )
 
 

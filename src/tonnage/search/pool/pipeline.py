@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from tonnage.search.pool._costs import Costs, Run
-from tonnage.search.pool._highs import Effort
+from tonnage.search.pool._highs import Effort, OutOfTimeError
 from tonnage.search.pool.parts import Kind
 from tonnage.search.pool.serving import Checked
 from tonnage.search.pool.uneven import Pipe
@@ -20,6 +20,7 @@ from tonnage.search.pool.uneven import Pipe
 Value = Callable[[float, float], float]  # of the seconds of all stages, and of the slowest; grows with both
 NOTICED = 0.005  # of an accelerator's memory: what sums over layers may say too much
 ROUNDS = 2  # of saying it better
+ALMOST = 1e-5  # of a sum: what a solver's tolerances leave
 EQUAL = 1e-9  # of a value: closer ones are the same
 
 
@@ -86,14 +87,15 @@ class Search:
             self._open(shape)
         incumbent: Tried | None = None
         checked: Sequence[Checked] = ()
+        floor = inf  # of what was not solved to its end
         while self.queue:
             lower, _, tried = heappop(self.queue)
             if incumbent is not None and lower >= incumbent.best * (1 - self.effort.gap):
-                return self._found(incumbent, checked, min(lower, incumbent.best))
+                return self._found(incumbent, checked, min(lower, floor))
             if self.effort.left <= 0:
                 if incumbent is None:
                     raise self.effort.spent(lower)
-                return self._found(incumbent, checked, lower)
+                return self._found(incumbent, checked, min(lower, floor))
             if tried.slowest is None:
                 tried.slowest = tried.pipe.slowest()
                 if tried.slowest < inf:
@@ -102,9 +104,10 @@ class Search:
                     )
                 continue
             if tried.runs is None:
-                solve(tried, self.effort)
+                if not solve(tried, self.effort):
+                    floor = min(floor, lower)
                 if tried.runs is not None:
-                    self._push(tried, max(tried.lower, lower))
+                    self._push(tried, max(tried.best, lower))
                 continue
             said = tried.shape.check(tried.runs)
             if not self._agrees(tried, said):
@@ -112,7 +115,9 @@ class Search:
                 self._push(tried, lower)
             elif incumbent is None or tried.best < incumbent.best:
                 incumbent, checked = tried, said
-        return self._found(incumbent, checked, incumbent.best) if incumbent is not None else None
+        if incumbent is None and floor < inf:
+            raise self.effort.spent(floor)
+        return self._found(incumbent, checked, floor) if incumbent is not None else None
 
     def _open(self, shape: Shape) -> None:
         """Every number of stages, with a bound that needs no program."""
@@ -176,15 +181,25 @@ def best_of(make: Callable[[], Search]) -> tuple[Found | None, int]:
     return found, search.considered
 
 
-def solve(tried: Tried, effort: Effort) -> None:
-    """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can still be better."""
+def solve(tried: Tried, effort: Effort) -> bool:
+    """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can still be better.
+    Whether it is proven: the time was not up before."""
+    try:
+        return _solve(tried, effort)
+    except OutOfTimeError:
+        return False
+
+
+def _solve(tried: Tried, effort: Effort) -> bool:
     pipe, value, slowest = tried.pipe, tried.value, tried.slowest
     assert slowest is not None
     limits = [limit for limit in pipe.thresholds if limit >= slowest]
     known: dict[int, float] = {}
+    proven = True
 
     def least(number: int) -> float:
         """A bound of the sums of all pipelines within this limit; the pipeline that has it is kept where it is the best."""
+        nonlocal proven
         if number not in known:
             found = pipe.best(limits[number], effort)
             known[number] = inf
@@ -195,6 +210,7 @@ def solve(tried: Tried, effort: Effort) -> None:
                 if now < tried.best:
                     tried.best, tried.runs = now, runs
                 known[number] = min(bound, sum(seconds))
+                proven = proven and bound >= sum(seconds) * (1 - ALMOST)
         return known[number]
 
     end = len(limits) - 1
@@ -210,4 +226,4 @@ def solve(tried: Tried, effort: Effort) -> None:
             continue
         middle = (start + stop) // 2
         todo += [(start, middle, bound), (middle + 1, stop, bound)]
-    tried.lower = tried.best
+    return proven
