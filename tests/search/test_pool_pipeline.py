@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import tonnage
+from tonnage.errors import InvalidInput
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
@@ -244,3 +245,70 @@ def test_a_search_that_is_stopped_keeps_a_bound_below_its_value():
     effort = Effort(1e-9)
     tried = Tried(shape=None, pipe=pipe, value=VALUES["step"], lower=0.0, slowest=pipe.slowest())
     assert not solve(tried, effort) or tried.best == best_of_all(pipe, VALUES["step"])
+
+
+def test_a_service_level_that_the_best_pipeline_misses_is_said():
+    options = {"split": "pipeline", "concurrency": 64, "context": 8192}
+    missed = tonnage.place(MIXED, "llama-3.1-405b", tpot="50ms", **options)
+    assert missed.status == 3 and missed.document.stages and "50.00 ms is asked for" in missed.document.nearest_miss
+    assert tonnage.place(MIXED, "llama-3.1-405b", tpot="80ms", **options).status == 0
+
+
+def test_a_kind_without_a_known_link_holds_a_model_alone_or_not_at_all():
+    unlinked = {"name": "p", "accelerator": "rtx-5090", "count": 2, "price": 0.5}
+    pair = {
+        "nodes": [unlinked, {"name": "q", "accelerator": "rtx-4090", "count": 2, "price": 0.4, "outside": "1.25GB/s"}]
+    }
+    options = {"split": "pipeline", "concurrency": 1, "context": 4096}
+    alone = tonnage.place(pair, "qwen3-8b", **options).document
+    assert [row.accelerator for row in alone.stages] == ["RTX-5090"]
+    both = tonnage.place(pair, "llama-3.1-70b", **options).document
+    assert not both.verdict.placed or {row.accelerator for row in both.stages} == {"RTX-4090"}
+    linked = {"nodes": [unlinked | {"outside": "1.25GB/s"}, pair["nodes"][1]]}
+    whole = tonnage.place(linked, "llama-3.1-70b", weights="awq", **options).document
+    assert whole.verdict.placed
+
+
+def test_stages_of_one_pipeline_run_one_engine():
+    home = {
+        "nodes": [
+            {"name": "m", "accelerator": "apple-m4-max-128gb", "outside": "1GB/s"},
+            {"name": "g", "accelerator": "L40S", "count": 4, "outside": "10GB/s"},
+        ]
+    }
+    found = tonnage.place(
+        home, "llama-3.1-70b", split="pipeline", tensor_parallel_size=1, concurrency=1, context=4096
+    ).document
+    assert {row.accelerator for row in found.stages} == {"L40S"}
+    assert any("Apple" in each for each in found.warnings)
+
+
+def test_latency_is_that_of_one_user_with_room_for_all():
+    options = {"split": "pipeline", "concurrency": 64, "context": 8192}
+    quick = tonnage.place(MIXED, "deepseek-v3", goal="latency", **options).document
+    busy = tonnage.place(MIXED, "deepseek-v3", **options).document
+    assert quick.figures["token_alone_seconds"] < busy.figures["tpot_seconds"]
+    assert quick.figures["tokens_per_second"] < busy.figures["tokens_per_second"]
+    assert len(quick.stages) < len(busy.stages)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"simulate": True},
+        {"percentile": "p99", "tpot": "50ms"},
+        {"price_per_accelerator_hour": 2.0},
+        {"request_rate": 1.0},
+        {"draft_tokens": 3},
+    ],
+)
+def test_what_a_placement_does_not_answer_is_refused(options):
+    with pytest.raises(InvalidInput):
+        tonnage.place(MIXED, "llama-3.1-8b", split="pipeline", **options)
+
+
+def test_stages_may_be_said_as_pipeline_parallel_size():
+    found = tonnage.place(MIXED, "llama-3.1-8b", pipeline_parallel_size=3, concurrency=64, context=4096).document
+    assert len(found.stages) == 3
+    with pytest.raises(InvalidInput, match="are the same here"):
+        tonnage.place(MIXED, "llama-3.1-8b", pipeline_parallel_size=3, stages=2, concurrency=64, context=4096)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.document_pool import SearchShown, StageRow
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.errors import InvalidInput, InvalidPlan, TonnageError
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
@@ -18,7 +18,7 @@ from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipeline import Found, Search, Value, best_of
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
-from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
+from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width, check_load
 from tonnage.search.pool.training import SEQUENCES, Group
 from tonnage.search.pool.uneven import Pipe
 from tonnage.units import counted, human
@@ -38,6 +38,8 @@ def serve_pipeline(
         raise InvalidInput(
             f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}."
         )
+    check_load(load)
+    stages = _stages(stages, options.pipeline_parallel_size)
     said = options.tensor_parallel_size
     shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
                               lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"))  # fmt: skip
@@ -63,6 +65,7 @@ def serve_pipeline(
         "token_alone_seconds" if objective == "latency" else "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
     }  # fmt: skip
     usd, words = hourly(counts)
+    missed = _unmet(figures, found.shape.limits)
     text = _verdict(
         pool,
         model,
@@ -71,8 +74,9 @@ def serve_pipeline(
         shown,
     )
     return document(
-        pool, shown, "pipeline", placed=True, text=text, question=_with_settings(question, found.shape.question), stages=rows, figures=figures,
-        usd=usd, binding=_binding(found, rows), warnings=[*words, *_widths(found, options), *_notes(found)],
+        pool, shown, "pipeline", placed=not missed, text=f"the service level is not met: {missed}; {text}" if missed else text,
+        question=_with_settings(question, found.shape.question), stages=rows, figures=figures, usd=usd,
+        binding=f"{missed}; {_binding(found, rows)}" if missed else _binding(found, rows), nearest_miss=missed, warnings=[*words, *_widths(found, options), *_notes(found)],
     )  # fmt: skip
 
 
@@ -80,6 +84,8 @@ def train_pipeline(
     pool: Pool, model: Model, options: TrainingOptions = NO_TRAINING, *, effort: Effort, offload: bool = False, stages: int | None = None,
 ) -> Placement:  # fmt: skip
     """The layers of one training run over all kinds of accelerators."""
+    stages = _stages(stages, options.pipeline_parallel_size)
+    options = replace(options, pipeline_parallel_size=None)
     tensors = (
         [options.tensor_parallel_size]
         if options.tensor_parallel_size
@@ -129,20 +135,36 @@ def powers(most: int) -> list[int]:
 
 def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], list[str]]:
     """Those that the model and the engine allow; the words of the others. Where none is allowed for a reason that is the user's, it is said."""
-    found, refused, errors = [], [], []
+    found: list[Any] = []
+    refused: list[TonnageError] = []
     for size in sizes:
         try:
             made = make(size)
         except InvalidPlan as error:
-            refused.append(str(error))
-            errors.append(error)
+            refused.append(error)
             continue
         refused += made.why
         if made.kinds:
             found.append(made)
     if not found and refused:
-        raise errors[0] if errors else InvalidPlan(refused[0])
-    return found, list(dict.fromkeys(refused))
+        raise refused[0]
+    return found, list(dict.fromkeys(str(each) for each in refused))
+
+
+def _stages(said: int | None, also: int | None) -> int | None:
+    """--stages, or --pipeline-parallel-size, which is the same here."""
+    if said is not None and also is not None and said != also:
+        raise InvalidInput(f"stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.")
+    return also if said is None else said
+
+
+def _unmet(figures: dict[str, float | None], limits: dict[str, float]) -> str:
+    """The limit that the best pipeline does not keep; nothing where it keeps all."""
+    for name, limit in limits.items():
+        now = figures[f"{name}_seconds"]
+        if now is None or now > limit:
+            return f"{name} is {'without end' if now is None else human(now, 'seconds')}, and {human(limit, 'seconds')} is asked for"
+    return ""
 
 
 def _rate(value: float) -> str:
@@ -208,7 +230,8 @@ def _widths(found: Found, options: ServingOptions) -> list[str]:
 
 
 def _notes(found: Found) -> list[str]:
-    return list(found.shape.question.warnings)
+    left_out = [f"not used: {each}" for each in found.shape.why]
+    return [*left_out, *found.shape.unlinked, *found.shape.question.warnings]
 
 
 def _with_settings(question: dict[str, Any], made: Any) -> dict[str, Any]:
@@ -282,7 +305,9 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
         over, needed, name = min(_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds)))
         binding = f"no node is large enough for a stage of one layer: it needs {human(needed, 'bytes')} on each {name}"
         return binding, f"short by {human(over, 'bytes')} an accelerator"
-    whole = f"{'the memory of the whole pool' if stages is None else f'the memory of {stages} stages'}: {human(pool.free_bytes, 'bytes')}"
+    free = sum(kind.size * kind.free for kind in shape.kinds)
+    of = "the whole pool" if free == pool.free_bytes else ", ".join(dict.fromkeys(kind.name for kind in shape.kinds))
+    whole = f"the memory of {of if stages is None else f'{stages} stages'}: {human(free, 'bytes')}"
     if held >= model.num_layers:
         return f"{whole} hold the layers one by one, but not in any order of stages", "less than a layer is missing"
     left = model.num_layers - held

@@ -56,7 +56,11 @@ def place(
         return train_pipeline(pool, model, options, effort=effort, offload=offload, stages=stages)
     said, asked = options or ServingOptions(), load or LoadOptions()
     alone = split == "replicas" or (
-        split == "auto" and objective == "throughput" and stages is None and runs_on_one_node(pool, model, said, asked)
+        split == "auto"
+        and objective == "throughput"
+        and stages is None
+        and said.pipeline_parallel_size is None
+        and runs_on_one_node(pool, model, said, asked)
     )
     if alone:
         return replicas(pool, model, said, asked, effort=effort, offload=offload)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tonnage.architectures import Model
 
+NOTHING = 1e-12  # of the whole
 Measure = Callable[[tuple[int, ...], int], float]  # layers of each stage, and which stage is asked for
 
 
@@ -41,7 +42,12 @@ def slopes(model: Model, measure: Measure) -> Slopes:
     first = head(count) - sum(of)
     last = measure(_layout(count, probes, probes - 1, 1, count), probes - 1) - sum(of[1:])
     fixed = measure(_layout(count, probes, 1, 1, count - 1), 1) - sum(of[1:-1]) if probes == 3 else min(first, last)
-    return Slopes(of, fixed, first - fixed, last - fixed)
+    return Slopes(of, fixed, _more(first, fixed, head(count)), _more(last, fixed, head(count)))
+
+
+def _more(this: float, than: float, whole: float) -> float:
+    """The difference, without what rounding leaves: stages that are alike are so to the last bit."""
+    return this - than if abs(this - than) > NOTHING * abs(whole) else 0.0
 
 
 def _kinds(model: Model) -> Sequence[object]:

@@ -18,6 +18,7 @@ from tonnage.search.pool._highs import Effort, Program, Solved
 from tonnage.search.pool._offload import served_from_host
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, proof, searched
+from tonnage.search.pool.serving import check_load
 from tonnage.units import counted, human
 
 LITTLE = 1e-3  # requests a second: a rate that any replica answers, of which the largest is asked
@@ -65,10 +66,7 @@ def replicas(
         raise InvalidInput(
             f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and {load.request_rate:g}."
         )
-    if load.simulate or load.trace or load.prefill_replicas is not None or load.percentile not in (None, "mean"):
-        raise InvalidInput(
-            "simulate, trace, prefill_replicas and percentiles are of one plan: `tonnage serve` answers them."
-        )
+    check_load(load)
     demand = Demand(
         is_open=options.concurrency is None,
         amount=load.request_rate if options.concurrency is None else float(options.concurrency),

@@ -1,5 +1,6 @@
 """A served model as one pipeline over unlike accelerators: what layers take on each kind, and how fast the whole answers."""
 
+from collections import Counter
 from functools import cached_property, lru_cache, partial
 from math import ceil, inf
 
@@ -7,14 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.estimate._kept import Kept
 from tonnage.estimate._network import Network
 from tonnage.estimate._question import Question
 from tonnage.estimate.inference._pass import PassTime, Spent
 from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
 from tonnage.estimate.load import Policy
-from tonnage.estimate.load_options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.load_options import Asked, Lengths, LoadOptions, asked, lengths
 from tonnage.estimate.serving import ServingRank, stage_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
@@ -32,6 +33,24 @@ ACTIVATION = 2  # bytes, as estimate.inference._pass has them
 STREAMS = ("vllm", "sglang")  # engines that leave weights in host memory and read them in every pass
 USERS = 32  # of a pool where nobody says how many
 SEARCHED_USERS = "assumed: users at the same time"
+
+
+OF_ONE_PLAN = ("simulate", "trace", "prefill_replicas", "num_requests", "seed")
+
+
+def check_load(load: LoadOptions) -> None:
+    """What a placement does not answer."""
+    for name in OF_ONE_PLAN:
+        if getattr(load, name) is not None:
+            raise InvalidInput(
+                f"{name} is of one plan, which `tonnage serve` answers: leave it out. Got {getattr(load, name)}."
+            )
+    if load.percentile not in (None, "mean"):
+        raise InvalidInput(f"percentile must be mean: others are simulated, by `tonnage serve`. Got {load.percentile}.")
+    if load.price_per_accelerator_hour is not None:
+        raise InvalidInput(
+            f"price_per_accelerator_hour is said of each node, in the inventory: price. Got {load.price_per_accelerator_hour:g}."
+        )
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -68,7 +87,7 @@ class Width:
         self.alone = alone
         self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
         self.model, self.width, self.pool = model, width, pool
-        self.why: list[str] = []
+        self.why: list[TonnageError] = []  # why kinds are left out
         said = lengths(model, options, load)
         context = options.context if said.context is None else said.context
         self.options = replace(options, context=context, tensor_parallel_size=width, pipeline_parallel_size=None,
@@ -78,30 +97,50 @@ class Width:
         self.plans: list[ServingPlan] = []
         self.load: Asked | None = None
         for kind in pool.kinds:
-            if kind.each < width:
-                continue
-            question = Question()
-            try:
-                plan = serving_plan(
-                    model, kind.cluster(1, width), replace(self.options, reserve_bytes=kind.reserve), question
-                )
-                wanted = asked(plan, self.options, load, said, question)
-            except MissingDatum as error:
-                self.why.append(f"{kind.name}: {error}")
-                continue
-            except TonnageError as error:
-                self.why.append(str(error))
-                if kind is pool.kinds[-1] and not self.kinds:
-                    raise
-                continue
+            if kind.each >= width:
+                self._add(kind, load, said)
+        self._one_engine()
+        self.offload = offload and all(plan.engine in STREAMS for plan in self.plans)
+
+    def _add(self, kind: Kind, load: LoadOptions, said: Lengths) -> None:
+        """The kind, where a stage can be on it and its time is known."""
+        question = Question()
+        try:
+            cluster = kind.cluster(1, self.width)
+            plan = serving_plan(self.model, cluster, replace(self.options, reserve_bytes=kind.reserve), question)
+            wanted = asked(plan, self.options, load, said, question)
             if plan.draft_tokens:
                 raise InvalidInput(
                     f"draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {plan.draft_tokens}."
                 )
-            self.kinds.append(kind)
-            self.plans.append(plan)
-            self.load, self.question = wanted, question
-        self.offload = offload and all(plan.engine in STREAMS for plan in self.plans)
+            if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
+                raise MissingDatum(
+                    f"no source gives a 16-bit peak of {kind.name}: how long prompts take on it is not known."
+                )
+        except (InvalidPlan, MissingDatum) as error:
+            self.why.append(error)
+            return
+        self.kinds.append(kind)
+        self.plans.append(plan)
+        self.load, self.question = wanted, question
+
+    def _one_engine(self) -> None:
+        """Stages of one pipeline run one engine: the one that most accelerators would have."""
+        sizes: Counter[str] = Counter()
+        for kind, plan in zip(self.kinds, self.plans, strict=True):
+            sizes[plan.engine] += kind.size
+        for number in reversed(range(len(self.kinds))):
+            engine, (first, _) = self.plans[number].engine, sizes.most_common(1)[0]
+            if engine != first:
+                self.why.append(
+                    InvalidPlan(f"{self.kinds[number].name} would run {engine}, and the others {first}: say --engine.")
+                )
+                del self.kinds[number], self.plans[number]
+
+    @property
+    def unlinked(self) -> list[str]:
+        """Kinds that are in no pipeline of several stages: nobody says what leads out of their nodes."""
+        return [f"not used in several stages: {no_link(kind)}" for kind in self.kinds if kind.node.outside is None]
 
     @property
     def users(self) -> float:
@@ -111,6 +150,11 @@ class Width:
     def wanted(self) -> float:
         """Users that there is room for."""
         return float(self._load.wanted)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Seconds that users wait at most."""
+        return {name: limit for name in ("ttft", "tpot") if (limit := getattr(self._load, name)) is not None}
 
     def in_flight(self, place: int, stages: int) -> float:
         """Micro-batches that keep something for later: none."""
@@ -132,7 +176,7 @@ class Width:
             bytes=held.layers, fixed_bytes=held.fixed - self.loose.get(kind.parts[0], 0.0), first_bytes=held.first, last_bytes=held.last,
             weights=self._weights[number].layers if host else (), host_bytes=host / kind.node.accelerators if host else 0.0,
             host_rate=kind.accelerator.host_link.bytes_per_second if kind.accelerator.host_link else inf,
-            usable=kind.free, most=len(kind.parts) * (kind.each // self.width),
+            usable=kind.free, most=len(kind.parts) * (kind.each // self.width) if stages == 1 or kind.node.outside else 0,
         )  # fmt: skip
 
     @cached_property
@@ -176,15 +220,11 @@ class Width:
     def _probe(self, number: int, chunks: tuple[int, ...]) -> "Probe":
         assert self.load is not None
         clock = self.clock(number, chunks)
-        if not clock.knows_prompts:
-            raise MissingDatum(
-                f"no source gives a 16-bit peak of {self.kinds[number].name}: how long prompts take on it is not known."
-            )
         return Probe(clock, self.load, self.users)
 
     def _hand_on(self, number: int, stages: int) -> float:
         """Seconds of sending a part of the requests on to the next stage, over what leads out of a node."""
-        if stages == 1:
+        if stages == 1 or self.kinds[number].node.outside is None:  # alone it has no stage before or after it
             return 0.0
         return float(
             self.network(number).send(
@@ -331,14 +371,17 @@ class Unlike:
 
 def outward(kind: Kind) -> Network:
     """The links of a kind with what leads out of a node; where nobody says it, the inventory must."""
-    return _outward(Kept(kind.cluster(max(len(kind.parts), 2), kind.each)), kind.group)
+    if kind.node.outside is None:
+        raise MissingDatum(no_link(kind))
+    return _outward(Kept(kind.cluster(max(len(kind.parts), 2), kind.each)))
+
+
+def no_link(kind: Kind) -> str:
+    """What the inventory must say of a kind."""
+    return f"no source gives the link between nodes of {kind.name}: say `outside` of {kind.group} in the inventory, such as outside: 25GB/s."
 
 
 @lru_cache(maxsize=256)
-def _outward(cluster: Kept, group: str) -> Network:
+def _outward(cluster: Kept) -> Network:
     machine: Cluster = cluster.thing
-    if machine.node is None or machine.node.outside is None:
-        raise MissingDatum(
-            f"no source gives the link between nodes of {machine.accelerator.name}: say `outside` of {group} in the inventory, such as outside: 25GB/s."
-        )
     return Network(machine)

@@ -5,7 +5,7 @@ from functools import cached_property, lru_cache, partial
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._rates import rates
 from tonnage.estimate._schedule import Times, bubble
@@ -22,7 +22,6 @@ from tonnage.spec import Cluster, TrainingPlan
 
 SEQUENCES = 256  # of a step of a pool where nobody says how many
 OF_THE_SEARCH = (
-    "pipeline_parallel_size",
     "num_microbatches",
     "first_stage_layers",
     "last_stage_layers",
@@ -45,11 +44,14 @@ class Group:
         self.kinds: list[Kind] = []
         self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
         self.plans: list[TrainingPlan] = []
-        self.why: list[str] = []
+        self.why: list[TonnageError] = []  # why kinds are left out
+        self.unlinked: list[str] = []
         self.question = Question()
         if batch % (micro * data):
             self.why.append(
-                f"global_batch_size {batch} is no multiple of micro_batch_size x data_parallel_size = {micro * data}"
+                InvalidPlan(
+                    f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {micro * data}. Got {batch}."
+                )
             )
             return
         for kind in pool.kinds:
@@ -60,11 +62,9 @@ class Group:
                 plan = training_plan(
                     model, self._cluster(kind, stages), replace(self.options, pipeline_parallel_size=stages), question
                 )
-            except MissingDatum as error:
-                self.why.append(f"{kind.name}: {error}")
-                continue
-            except TonnageError as error:
-                self.why.append(str(error))
+                outward(kind)  # stages hand on to others
+            except (InvalidPlan, MissingDatum) as error:
+                self.why.append(error)
                 continue
             if plan.virtual_pipeline_size > 1:
                 raise InvalidInput(
