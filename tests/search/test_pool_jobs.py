@@ -261,3 +261,36 @@ def test_an_option_that_no_job_has_is_named_with_its_job():
         ways_of(Job(name="bad", model="llama-3.1-8b", options={"contxt": 1}), pool)
     with pytest.raises(InvalidInput, match=r"job bad: options.context"):
         ways_of(Job(name="bad", model="llama-3.1-8b", options={"context": "long"}), pool)
+
+
+def test_a_training_job_takes_as_many_accelerators_as_its_deadline_needs():
+    job = {
+        "name": "tune",
+        "kind": "train",
+        "model": "llama-3.2-1b",
+        "options": {"sequence_length": 4096, "tokens": "1B", "global_batch_size": 64},
+    }
+    pool = {"nodes": [{"name": "h", "accelerator": "H100-SXM-80GB", "count": 8, "price": 2.0}]}
+
+    def width(**more) -> int:
+        return tonnage.place(pool | {"jobs": [job | {"options": job["options"] | more}]}).document.jobs[0].accelerators
+
+    leisurely, hurried = width(), width(deadline="6h")
+    assert leisurely < hurried
+    late = tonnage.place(pool | {"jobs": [job | {"options": job["options"] | {"deadline": "1min"}}]}).document
+    assert not late.verdict.placed and "the deadline is 60.00 s" in late.nearest_miss
+
+
+def test_what_is_away_from_a_training_job_must_fit_the_host():
+    job = {
+        "name": "t",
+        "kind": "train",
+        "model": "llama-3.1-8b",
+        "offload": True,
+        "options": {"sequence_length": 2048, "recompute": "full", "runtime": "fsdp2"},
+    }
+    node = {"name": "l", "accelerator": "L40S", "count": 2, "price": 1.0}
+    (row,) = tonnage.place({"nodes": [node | {"host_memory": "512GiB"}], "jobs": [job]}).document.jobs
+    assert row.state == "new" and "on the host" in row.offload and 0 < row.host_bytes <= 512 * GIB
+    small = tonnage.place({"nodes": [node | {"host_memory": "16GiB"}], "jobs": [job]}).document
+    assert not small.verdict.placed and "of host memory, a node has 16.00 GiB" in small.nearest_miss

@@ -1,11 +1,12 @@
 """Host memory as a choice: what of a job must stay there for the rest to fit, asked of the estimator until it does, with the time that this takes."""
 
+from collections.abc import Iterator
 from math import ceil
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import TonnageError
+from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._answer import Answer
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import serve
@@ -64,17 +65,23 @@ def _layers_on_host(
     return (*best, away) if away <= room else None
 
 
+ON_HOST = {
+    "optimizer on the host": {"offload_optimizer": "cpu"},
+    "optimizer and activations on the host": {"offload_optimizer": "cpu", "offload_activations": "cpu"},
+    "optimizer and parameters on the host": {"offload_optimizer": "cpu", "offload_parameters": "cpu"},
+    "optimizer and parameters on NVMe": {"offload_optimizer": "nvme", "offload_parameters": "nvme"},
+}
+
+
 def trained_with_host(
     model: Model, kind: Kind, cluster: Cluster, options: TrainingOptions
-) -> tuple[TrainingOptions, float, str] | None:
-    """The training run with its optimizer, then its activations too, in host memory; bytes of a rank, and what is there. None: it does not help."""
-    for name, said in (("optimizer on the host", replace(options, offload_optimizer="cpu")),
-                       ("optimizer and activations on the host", replace(options, offload_optimizer="cpu", offload_activations="cpu"))):  # fmt: skip
+) -> Iterator[tuple[TrainingOptions, str]]:
+    """The training run with more and more of it away from the accelerators, as far as its runtime has that and the rest fits; and what is away."""
+    for name, away in ON_HOST.items():
+        said = replace(options, **away)
         try:
             plan = training_plan(model, cluster, said, Question())
-        except TonnageError:
+            if training_memory(model, plan, cluster).needed <= kind.free:
+                yield said, name
+        except (InvalidPlan, MissingDatum):
             continue
-        needed = training_memory(model, plan, cluster).needed
-        if needed <= kind.free:
-            return said, float(needed), name
-    return None

@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from tonnage.search.pool._highs import Effort, Program, Solved
 from tonnage.search.pool.jobs import Way, Ways
-from tonnage.search.pool.parts import Kind, Pool
+from tonnage.search.pool.parts import Pool
 from tonnage.units import GIB
 
+LITTLE = 1e-4  # dollars an hour: what decides between equal ones
 KEEP = 1e-6  # of an optimum that the next program keeps
 
 
@@ -164,12 +165,13 @@ class Packing:
         return {column: each.job.priority for column, each in zip(self.placed, self.jobs, strict=True)}
 
     def thrift(self) -> dict[int, float]:
-        """Less cost: dollars an hour where all prices are known, else accelerators; a little less for what is shared."""
+        """Less cost: dollars an hour where all prices are known, else accelerators. Of equal ones the nodes that the inventory names first."""
         priced = all(kind.price is not None for kind in self.pool.kinds)
+        order = {part: number / len(self.parts) for number, part in enumerate(self.parts)}
 
-        def each(kind: Kind) -> float:
-            return -(kind.price or 0.0) - 1e-6 if priced else -1.0
+        def each(part: str) -> float:
+            return -((self.parts[part][0].price or 0.0) if priced else 1.0) - LITTLE * (1 + order[part])
 
-        found = {seat.column: each(seat.way.kind) * seat.way.width for seat in self.seats if seat.accelerator < 0}
-        found |= {column: each(self.parts[part][0]) for (part, _), column in self.shared.items()}
-        return found | {column: each(way.kind) * way.width for _, way, _, of in self.several for column in of.values()}
+        found = {seat.column: each(seat.part) * seat.way.width for seat in self.seats if seat.accelerator < 0}
+        found |= {column: each(part) for (part, _), column in self.shared.items()}
+        return found | {column: each(part) * way.width for _, way, _, of in self.several for part, column in of.items()}

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
+from tonnage.estimate._answer import Answer
 from tonnage.estimate._question import Question
+from tonnage.estimate._timed import today
 from tonnage.estimate.answers import serve, train
 from tonnage.estimate.checkpoint import checkpoint_bytes
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.run_options import RunOptions, deadline_seconds
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
@@ -195,36 +197,47 @@ def _trained(
 ) -> Way | None:
     said, run = options
     plan = training_plan(model, cluster, said, Question())
-    needed, note, host = float(training_memory(model, plan, cluster).needed), "", 0
-    if needed > kind.free and job.offload:
-        helped = trained_with_host(model, kind, cluster, said)
-        if helped is not None:
-            said, needed, note = helped
-    if needed > kind.free:
-        over = needed - kind.free
-        refused.append(
-            (
-                over * cluster.size,
-                f"{what}: needs {human(needed, 'bytes')} of {human(kind.free, 'bytes')} on each, short by {human(over, 'bytes')}",
+    needed = float(training_memory(model, plan, cluster).needed)
+    tried = (
+        [(said, "")] if needed <= kind.free else trained_with_host(model, kind, cluster, said) if job.offload else []
+    )
+    miss = (needed - kind.free) * cluster.size, _lacks(what, needed, kind.free)
+    for each, note in tried:
+        answer = train(model, cluster, each, replace(run, deadline=None), reserve_bytes=kind.reserve)
+        why = _host_lacks(answer, kind, note) or _late(answer, run)
+        if not why:
+            step = answer.step_time.value if answer.step_time is not None else None
+            host = (
+                round(answer.host.memory.value / cluster.accelerators_per_node)
+                if answer.host is not None and note
+                else 0
             )
-        )
-        return None
-    answer = train(model, cluster, said, run, reserve_bytes=kind.reserve)
-    if answer.host is not None and note:
-        host = round(answer.host.memory.value / cluster.accelerators_per_node)
-        room = kind.node.host_memory_bytes
-        if room is not None and answer.host.memory.value > room:
-            refused.append(
-                (
-                    0.0,
-                    f"{what}: {note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}",
-                )
-            )
-            return None
-    step = answer.step_time.value if answer.step_time is not None else None
-    return Way(kind=kind, width=cluster.accelerators_per_node, parts=cluster.num_nodes, needed=answer.needed_bytes, host=host, offload=note,
-               copied=float(checkpoint_bytes(model, plan).value), seconds=step,
-               tokens_per_second=plan.tokens_per_step / step if step else None)  # fmt: skip
+            return Way(kind=kind, width=cluster.accelerators_per_node, parts=cluster.num_nodes, needed=answer.needed_bytes, host=host, offload=note,
+                       copied=float(checkpoint_bytes(model, plan).value), seconds=step,
+                       tokens_per_second=plan.tokens_per_step / step if step else None)  # fmt: skip
+        miss = 0.0, f"{what}: {why}"
+    refused.append(miss)
+    return None
+
+
+def _lacks(what: str, needed: float, free: float) -> str:
+    return f"{what}: needs {human(needed, 'bytes')} of {human(free, 'bytes')} on each, short by {human(needed - free, 'bytes')}"
+
+
+def _host_lacks(answer: Answer, kind: Kind, note: str) -> str:
+    """Why host memory does not hold what is away; nothing where it does, or nobody says how much there is."""
+    room = kind.node.host_memory_bytes
+    if not note or answer.host is None or room is None or answer.host.memory.value <= room:
+        return ""
+    return f"{note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}"
+
+
+def _late(answer: Answer, run: RunOptions) -> str:
+    """Why the run is not done in time; nothing where it is, or has all the time."""
+    limit, lasts = deadline_seconds(run.deadline, today()), answer.run.get("seconds")
+    if limit is None or lasts is None or lasts.value <= limit:
+        return ""
+    return f"takes {human(lasts.value, 'seconds')}, and the deadline is {human(limit, 'seconds')}"
 
 
 # ---- options as people write them ----
