@@ -39,6 +39,8 @@ JOB = {"name": "j", "model": "llama-3.1-8b"}
         ({}, "has no nodes"),
         ({"nodes": []}, "has no nodes"),
         ("text", "has no nodes"),
+        ({"nodes": 5}, r"Expected `array`, got `int` - at `\$.nodes`"),
+        ({"nodes": {"n": 1}}, r"Expected `array`, got `object` - at `\$.nodes`"),
         (
             {"nodes": [NODE | {"accelerator": "H1000"}]},
             r"nodes\[0\] \(n\).accelerator: no accelerator is called 'H1000'",

@@ -261,6 +261,10 @@ def test_an_option_that_no_job_has_is_named_with_its_job():
         ways_of(Job(name="bad", model="llama-3.1-8b", options={"contxt": 1}), pool)
     with pytest.raises(InvalidInput, match=r"job bad: options.context"):
         ways_of(Job(name="bad", model="llama-3.1-8b", options={"context": "long"}), pool)
+    with pytest.raises(InvalidInput, match=r"job bad: options.context takes a whole number"):
+        ways_of(Job(name="bad", model="llama-3.1-8b", options={"context": [1]}), pool)
+    with pytest.raises(InvalidInput, match=r"job bad: options.deadline is of a whole run"):
+        ways_of(Job(name="bad", kind="train", model="llama-3.1-8b", options={"deadline": "6h"}), pool)
 
 
 def test_a_training_job_takes_as_many_accelerators_as_its_deadline_needs():

@@ -96,7 +96,8 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
         )
     _check_names(fields, Inventory, where)
     for key, form in (("nodes", NodeForm), ("spare", NodeForm), ("jobs", Job)):
-        for number, each in enumerate(fields.get(key) or ()):
+        listed = fields.get(key)
+        for number, each in enumerate(listed if isinstance(listed, list | tuple) else ()):
             _check_names(each, form, f"{where}: {key}[{number}]")
     try:
         found = msgspec.convert(fields, Inventory)

@@ -30,6 +30,7 @@ from tonnage.units import human, parse_bytes, parse_count, parse_length
 
 LENGTHS = ("context", "input_tokens", "output_tokens", "sequence_length", "max_num_batched_tokens")
 SIZES = ("weights_on_host",)
+WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 OF_PLACES = ("reserve_bytes",)  # what the inventory says of nodes, and no job does
 
 
@@ -196,6 +197,10 @@ def _trained(
     what: str,
 ) -> Way | None:
     said, run = options
+    if run.stray:
+        raise InvalidInput(
+            f"options.{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, or max_steps."
+        )
     plan = training_plan(model, cluster, said, Question())
     needed = float(training_memory(model, plan, cluster).needed)
     tried = (
@@ -282,6 +287,6 @@ def _value(form: type[Struct], name: str, value: Any) -> Any:
         return float(value)
     if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
         raise InvalidInput(
-            f"{where} takes {' or '.join(each.__name__ for each in allowed if each is not type(None))}. Got {shown(value)}."
+            f"{where} takes {' or '.join(WORDS[each] for each in allowed if each in WORDS)}. Got {shown(value)}."
         )
     return value

@@ -237,7 +237,7 @@ def _text(
         if len(pool.types) > 1
         else f"{used} of {pool.describe()}"
     )
-    said = f"all {counted(total, 'jobs')} placed on {on}"
+    said = f"{'all ' if total > 1 else ''}{counted(total, 'jobs')} placed on {on}"
     if unplaced:
         said = f"{total - len(unplaced)} of {counted(total, 'jobs')} placed on {on}: {', '.join(unplaced)} not"
     if not elastic and not moves:
