@@ -99,7 +99,9 @@ def test_jobs_are_placed_as_well_as_can_be_then_moves_then_cost(packing):
     stays = -packing.most(packing.running(), effort).objective if packing.kept else 0.0
     cost = -packing.most(packing.thrift(), effort).objective
     assert (priority, stays) == pytest.approx(best[:2], abs=1e-6)
-    assert cost == pytest.approx(best[2], abs=1e-3)
+    assert cost == pytest.approx(
+        best[2], abs=0.01
+    )  # prices are whole dollars; what decides between equal nodes is less
 
 
 POOL = {
