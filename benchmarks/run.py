@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import tonnage
+from search_pool import pool_rows
 from search_serving import searches
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
@@ -202,6 +203,8 @@ def main() -> None:
         arrays(name, note)
     catalogued(note)
     loads(note)
+    for row in pool_rows():
+        note(**row)
     searches(note)
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

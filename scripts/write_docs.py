@@ -16,6 +16,7 @@ from tonnage.cli import STATUSES, main
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._compare import TABLE_OPTIONS
 from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
+from tonnage.cli._plan_pool import OPTIONS as POOL_OPTIONS
 from tonnage.cli._plan_training import MACHINES, SEARCH_OPTIONS
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.explain import load_formulas
@@ -39,6 +40,7 @@ TABLES = {
     "money": BILL_OPTIONS,
     "load": LOAD_OPTIONS,
     "many": FRONTIER_OPTIONS,
+    "pool": POOL_OPTIONS,
     "table": TABLE_OPTIONS,
 }
 

@@ -52,6 +52,9 @@ PRINTED = {
     ("prices",): "PricesDocument", ("prices", "h100"): "PricesDocument", ("accelerators", "dgx-h100"): "NodeDocument", ("accelerators", "tpu-v4"): "AcceleratorDocument",
     ("trace", "e5"): "TraceDocument", ("trace", "e5", "--capacity", "100MiB"): "TraceDocument",
     ("validate", "validation/params.yaml"): "ValidationDocument",
+    ("plan", "--inventory", "docs/examples/pool.yaml"): "PoolDocument", ("plan", "--inventory", "docs/examples/pool.yaml", "--leave", "a100"): "PoolDocument",
+    ("plan", "--inventory", "docs/examples/pool.yaml", "llama-3.1-405b", "--users", "64", "--context", "8k"): "PoolDocument",
+    ("plan", "--inventory", "docs/examples/pool.yaml", "llama-3.1-8b", "--rate", "40"): "PoolDocument",
     ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip
 ELSEWHERE = ("MeasureDocument", "RefreshDocument")  # tests/trace/test_measure.py, tests/test_prices_refresh.py

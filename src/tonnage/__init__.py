@@ -13,7 +13,7 @@ _WHERE = {
     "Answer": "tonnage.api", "BillOptions": "tonnage.estimate.bill", "Cluster": "tonnage.spec", "Model": "tonnage.architectures",
     "LoadOptions": "tonnage.estimate.load_options", "RunOptions": "tonnage.estimate.run_options", "ServingPlanOptions": "tonnage.search.serving.options", "ServingOptions": "tonnage.estimate.serving_options", "Term": "tonnage.breakdown", "TrainingOptions": "tonnage.estimate.training_options", "TonnageError": "tonnage.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.models",
     "Comparison": "tonnage.api_compare", "SearchOptions": "tonnage.search.training.options", "compare": "tonnage.api_compare", "for_my_machine": "tonnage.api",
-    "frontier": "tonnage.api", "maximum": "tonnage.api", "plan_serving": "tonnage.api_plan", "plan_training": "tonnage.api_plan", "serve": "tonnage.api", "train": "tonnage.api",
+    "frontier": "tonnage.api", "maximum": "tonnage.api", "place": "tonnage.api_plan", "plan_serving": "tonnage.api_plan", "plan_training": "tonnage.api_plan", "serve": "tonnage.api", "train": "tonnage.api",
 }  # fmt: skip
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

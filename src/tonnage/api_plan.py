@@ -14,6 +14,9 @@ from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.registry import unknown
+from tonnage.search.pool.place import place as place_on
+from tonnage.search.pool.placement import Placement
 from tonnage.search.serving import plan_serving as search_serving
 from tonnage.search.serving.answer import ServingPlans
 from tonnage.search.serving.machines import fixed, named
@@ -85,3 +88,43 @@ def _cluster_name(name: Any) -> str:
     if isinstance(name, str):
         return name
     raise InvalidInput(f"on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {_shown(name)}.")
+
+
+class Placed:
+    """What `place` answers: the document's parts (`verdict`, `stages`, `replicas`, `jobs`, `moves`, `figures`, ...) and the lines of the command line."""
+
+    def __init__(self, found: Placement):
+        self.document, self.placed, self.status = found.document, found.placed, found.status
+        self.to_dict = found.to_dict
+
+    def text(self) -> str:
+        """The lines of the command line, without colour."""
+        from tonnage.render.pool import pool_lines
+
+        return "\n".join(pool_lines(self.to_dict()))
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
+          split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: Sequence[str] = (),
+          join: Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> Placed:  # fmt: skip
+    """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
+
+    `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
+    `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the jobs of the inventory. `goal`: throughput or
+    latency, of a pipeline that serves. `leave`, `join`: nodes and spare groups: what moves where? `to_dict()` is the document.
+    """
+    if kind not in ("serve", "train"):
+        raise unknown("kind of placement", str(kind), ("serve", "train"))
+    of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options and kind == "serve"}
+    said = _options(TrainingOptions if kind == "train" else ServingOptions, options)
+    if model is None and (options or of_load):
+        raise InvalidInput(
+            f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}."
+        )
+    where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
+    found = place_on(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
+                  offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip
+    return Placed(found)

@@ -12,6 +12,7 @@ from tonnage.document_compare import CompareDocument
 from tonnage.document_max import MaxDocument
 from tonnage.document_plan import PlansDocument
 from tonnage.document_plan_serving import ServingPlansDocument
+from tonnage.document_pool import PoolDocument
 from tonnage.document_prices import ApiPricesDocument, PricesDocument, RefreshDocument
 from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
@@ -359,7 +360,7 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
+             NodeDocument, PoolDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
              MachineDocument, CompareDocument, MaxDocument, PlansDocument, ServingPlansDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {

@@ -262,6 +262,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     `layers_on_accelerator`: of the last ones, the head counting as one (llama.cpp's -ngl); `expert_layers_on_host`: the first layers, whose experts stay
     in host memory (-ncmoe); `weights_on_host_bytes`: of each rank (cpu_offload_gb). `poll_passes`: passes between two looks at what has come (scheduler_recv_interval). `draft_tokens`: guessed ahead in each step, each taken with the
     probability `acceptance`, by `draft_model`, or by the model's own layers of multi-token prediction. `lora_adapters`: held at the same time.
+    `chunk_layers`: of each pipeline stage, in order; empty: as the engine splits them (vLLM takes them as VLLM_PP_LAYER_PARTITION).
     """
 
     context: Number
@@ -292,6 +293,7 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
     expert_layers_on_host: int = 0
     weights_on_host_bytes: int = 0
     host_bandwidth: Number | None = None
+    chunk_layers: tuple[int, ...] = ()
 
     @property
     def world_size(self) -> Number:

@@ -22,7 +22,9 @@ def placed(
 ) -> tuple[tuple[Stage, ...], Stage | None]:
     """The stages of the accelerators, and what is in host memory: layers that do not fit, and the token table under llama.cpp."""
     host = has_host(engine, accelerator)
-    found = _stages(model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator)
+    found = _stages(
+        model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator, plan.chunk_layers
+    )
     devices = found[1:] if host else found
     drafts = [branch for branch in model.branches if branch.kind == "draft"]
     if plan.draft_tokens and not plan.draft_model and drafts:
@@ -39,9 +41,13 @@ def drafting(name: str) -> Model | None:
 
 
 @lru_cache(maxsize=256)
-def _stages(model: Model, ranks: int, split: str, host: bool, on_accelerator: int | None) -> tuple[Stage, ...]:
+def _stages(
+    model: Model, ranks: int, split: str, host: bool, on_accelerator: int | None, chunks: tuple[int, ...]
+) -> tuple[Stage, ...]:
     if host:
-        return _with_host(model, ranks, on_accelerator)
+        return _with_host(model, ranks, on_accelerator, chunks)
+    if chunks:
+        return stages(model, ranks, chunks)
     count = model.num_layers
     if split == "rest last" and count % ranks:
         each, more = divmod(count, ranks)
@@ -49,14 +55,15 @@ def _stages(model: Model, ranks: int, split: str, host: bool, on_accelerator: in
     return stages(model, ranks)
 
 
-def _with_host(model: Model, ranks: int, on_accelerator: int | None) -> tuple[Stage, ...]:
+def _with_host(model: Model, ranks: int, on_accelerator: int | None, chunks: tuple[int, ...]) -> tuple[Stage, ...]:
     """llama.cpp, src/llama-model.cpp, load_tensors: the head counts as one more layer, the last ones are on the accelerators, in even parts;
-    the token table is never, and a tied head has a copy of it."""
+    the token table is never, and a tied head has a copy of it. `chunks`: of each accelerator, as --tensor-split says."""
     count = model.num_layers
     slots = count + 1 if on_accelerator is None else min(on_accelerator, count + 1)
     start = count + 1 - slots
     ends = [min(start - (-rank * slots // ranks), count) for rank in range(ranks + 1)]
-    found = stages(model, ranks + 1, (start, *(last - first for first, last in pairwise(ends))))
+    dealt = (0, *chunks) if chunks else (start, *(last - first for first, last in pairwise(ends)))
+    found = stages(model, ranks + 1, dealt)
     host, first = found[0], found[1]
     main = replace(
         first, towers=host.towers, tower_ops=host.tower_ops

@@ -68,6 +68,12 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
     return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
 
 
+def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None, stage: int) -> ServingRank:
+    """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike accelerators."""
+    walk = _Replica(model, plan, accelerator, storage(model, plan.weights), drafting(plan.draft_model))
+    return walk.rank(walk.stages[stage])
+
+
 class _Replica:
     def __init__(
         self,
@@ -260,7 +266,7 @@ def running(plan: ServingPlan, limits: Limits) -> Number:
 
 def draft_plan(plan: ServingPlan) -> ServingPlan:
     """The plan of a draft model: the same engine and ranks, whole on one stage."""
-    return replace(plan, pipeline_parallel_size=1, expert_parallel_size=1, weights=None, draft_tokens=0, draft_model="", lora_adapters=0,
+    return replace(plan, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, weights=None, draft_tokens=0, draft_model="", lora_adapters=0,
                    layers_on_accelerator=None, expert_layers_on_host=0, weights_on_host_bytes=0)  # fmt: skip
 
 

@@ -316,7 +316,7 @@ def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
 
 def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable: int) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, expert_parallel_size=1, attention_data_parallel_size=1,
+    alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, attention_data_parallel_size=1,
                     layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
     figures = dict(_unsharded(Kept(model), alone))
     if made.host is not None:

@@ -69,13 +69,10 @@ class PassTime:
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """The same by what spends it. Stages of a pipeline work on a part of the requests each, all at once, so that a token waits for all of them."""
-        a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
+        p = self.plan.pipeline_parallel_size
         checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
-        made = {
-            id(work): self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a)
-            for work in self.kinds
-        }
-        total = Spent._make(sum(each) for each in zip(*(made[id(work)] for work in self.works), strict=True))
+        parts = self.stages(prompt_tokens, prompt_keys, requests, keys)
+        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
         tokens = (prompt_tokens + requests * checked) / p
         if p > 1:
             sent = (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
@@ -89,6 +86,16 @@ class PassTime:
             + self.engine.request * requests
         )
         return total._replace(engine=waits)
+
+    def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
+        """Of each stage by itself: its own part of the requests."""
+        a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
+        checked = self.plan.draft_tokens + 1
+        made = {
+            id(work): self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a)
+            for work in self.kinds
+        }
+        return [made[id(work)] for work in self.works]
 
     def _on_host(self, prompt_tokens: Number, decoded: Number) -> Number:
         """Seconds of what stays in host memory."""

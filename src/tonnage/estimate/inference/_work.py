@@ -90,7 +90,7 @@ def stage_works(
     with its head."""
     counted = _Counting(model, plan, peaks, storage(model, plan.weights), kv_bytes)
     if not kind:
-        found = stages(model, plan.pipeline_parallel_size)
+        found = stages(model, plan.pipeline_parallel_size, plan.chunk_layers)
         made = {stage.contents: stage for stage in found}
         works = {
             contents: counted.stage(stage) for contents, stage in made.items()

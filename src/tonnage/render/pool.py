@@ -1,0 +1,135 @@
+"""A placement on a pool as lines of text: the verdict, what is where, what binds, what it costs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tonnage.render.text import table_lines
+from tonnage.units import counted, human
+
+Rows = Mapping[str, Any]
+MOST = 60  # lines of a table: --json has all
+
+
+def pool_lines(document: Rows) -> list[str]:
+    """The verdict first."""
+    lines = [document["verdict"]["text"], "", *_asked(document), ""]
+    for key, table in (("stages", _stages), ("replicas", _replicas), ("jobs", _jobs), ("moves", _moves)):
+        if document[key]:
+            lines += [*table(document[key]), ""]
+    lines += [*_figures(document), *_why(document)]
+    lines += [f"note: {each}" for each in document["warnings"]]
+    return [*lines, _effort(document["search"])]
+
+
+def _asked(document: Rows) -> Iterator[str]:
+    pool, question = document["pool"], document["question"]
+    yield f"pool{' ' + pool['name'] if pool['name'] != 'pool' else ''}: " + ", ".join(
+        f"{count} {name}" for name, count in pool["types"].items()
+    )
+    if pool["left"]:
+        yield f"left: {', '.join(pool['left'])}"
+    if pool["joined"]:
+        yield f"joined: {', '.join(pool['joined'])}"
+    shown = ("goal", "context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot", "weights", "engine", "runtime",
+             "sequence_length", "micro_batch_size", "global_batch_size", "recompute", "zero_stage", "offload")  # fmt: skip
+    said = [
+        f"{name} {_value(question[name]['value'])}"
+        for name in shown
+        if question.get(name, {}).get("value") not in (None, False)
+    ]
+    if said:
+        yield ", ".join(said)
+
+
+def _value(value: Any) -> str:
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else "yes"
+        if value is True
+        else str(value)
+    )
+
+
+def _bytes(row: Rows) -> tuple[str, str]:
+    if row["needed_bytes"] is None:
+        return "-", "-"
+    return human(row["needed_bytes"], "bytes"), human(row["usable_bytes"], "bytes")
+
+
+def _cut(rows: list[tuple[str, ...]], header: tuple[str, ...]) -> list[str]:
+    lines = list(table_lines(rows[:MOST], header))
+    return [*lines, f"and {len(rows) - MOST} more: --json has all"] if len(rows) > MOST else lines
+
+
+def _stages(rows: list[Rows]) -> list[str]:
+    hosts = any(row["on_host_bytes"] for row in rows)
+    header = ("stage", "on", "accelerators", "layers", "needed", "usable", *(("on host",) if hosts else ()), "seconds")
+    return _cut([
+        (str(row["stage"]), "+".join(row["nodes"]), f"{row['accelerators']}x{row['accelerator']}",
+         f"{row['first_layer']}-{row['first_layer'] + row['layers'] - 1} ({row['layers']})", *_bytes(row),
+         *((human(row["on_host_bytes"], "bytes"),) if hosts else ()), human(row["seconds"], "seconds"))
+        for row in rows
+    ], header)  # fmt: skip
+
+
+def _replicas(rows: list[Rows]) -> list[str]:
+    header = ("node", "replicas", "each on", "weights", "each answers", "needed", "usable", "USD an hour")
+    return _cut([
+        (row["node"], str(row["replicas"]), f"{row['accelerators']}x{row['accelerator']}", row["weights"], f"{row['capacity']:,.3g}", *_bytes(row),
+         "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
+        for row in rows
+    ], header)  # fmt: skip
+
+
+def _jobs(rows: list[Rows]) -> list[str]:
+    header = ("job", "state", "on", "accelerators", "needed", "usable", "tokens/s", "USD an hour")
+    return _cut([
+        (f"{row['job']}#{row['replica']}" if row["kind"] == "serve" else row["job"], row["state"], "+".join(row["nodes"]) or "-",
+         (f"{row['accelerators']}x{row['accelerator']}" + (" shared" if row["shares"] else "") + (f", {row['offload']}" if row["offload"] else ""))
+         if row["accelerators"] else "-", *_bytes(row), "-" if row["tokens_per_second"] is None else f"{row['tokens_per_second']:,.0f}",
+         "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
+        for row in rows
+    ], header) + [f"{row['job']}: {row['why']}" for row in {row["job"]: row for row in rows if row["why"]}.values()]  # fmt: skip
+
+
+def _moves(rows: list[Rows]) -> list[str]:
+    header = ("moves", "from", "to", "copied", "takes")
+    return _cut([
+        (f"{row['job']}#{row['replica']}", row["leaves"], "+".join(row["goes_to"]) or "nowhere", human(row["copied_bytes"], "bytes"),
+         "-" if row["seconds"] is None else human(row["seconds"], "seconds"))
+        for row in rows
+    ], header)  # fmt: skip
+
+
+NAMES = {"tokens_per_second": ("tokens a second", ""), "tpot_seconds": ("each later token", "seconds"), "ttft_seconds": ("first token", "seconds"),
+         "token_alone_seconds": ("each token of one user alone", "seconds"),
+    "step_seconds": ("a step", "seconds"), "slowest_stage_seconds": ("slowest stage", "seconds"),
+         "requests_per_second": ("requests a second", ""), "users": ("users", "")}  # fmt: skip
+
+
+def _figures(document: Rows) -> Iterator[str]:
+    figures = document["figures"]
+    said = []
+    for name, (label, unit) in NAMES.items():
+        if (value := figures.get(name)) is not None:
+            said.append(
+                f"{label} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
+            )
+    if said:
+        yield "; ".join(said)
+    if document["usd_per_hour"] is not None:
+        yield f"cost {human(document['usd_per_hour'], 'USD')} an hour"
+
+
+def _why(document: Rows) -> Iterator[str]:
+    if document["binding"]:
+        yield f"what binds: {document['binding']}"
+    if document["nearest_miss"]:
+        yield f"nearest miss: {document['nearest_miss']}"
+
+
+def _effort(search: Rows) -> str:
+    cuts = f", {counted(search['cuts'], 'times')} the estimator refused what was found" if search["cuts"] else ""
+    return (f"searched {counted(search['considered'], 'ways')}, {counted(search['programs'], 'programs')} of HiGHS{cuts}, "
+            f"in {human(search['seconds'], 'seconds')}")  # fmt: skip

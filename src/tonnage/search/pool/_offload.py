@@ -1,0 +1,87 @@
+"""Host memory as a choice: what of a job must stay there for the rest to fit, asked of the estimator until it does, with the time that this takes."""
+
+from collections.abc import Iterator
+from math import ceil
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.estimate._answer import Answer
+from tonnage.estimate._question import Question
+from tonnage.estimate.answers import serve
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.plans import training_plan
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.search.pool.parts import Kind
+from tonnage.spec import Cluster
+from tonnage.units import MIB
+
+ROUNDS = 4  # of asking again for what was still missing
+STEP = 64 * MIB
+
+
+def served_from_host(
+    model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, plain: Answer
+) -> tuple[Answer, ServingOptions, int] | None:
+    """The same replica with as much of its weights in host memory as must be, and bytes of each rank there; None: host memory does not help."""
+    if kind.accelerator.host_link is None:
+        return None
+    room = (kind.node.host_memory_bytes or 0) // kind.node.accelerators
+    if str(plain.question.get("engine", {}).get("value", "")) == "llama.cpp":
+        return _layers_on_host(model, kind, width, options, load, room)
+    away = 0
+    answer = plain
+    for _ in range(ROUNDS):
+        away += ceil(max(answer.needed_bytes - answer.usable_bytes, 0) / STEP) * STEP
+        if away > room:
+            return None
+        said = replace(options, weights_on_host=away)
+        answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+        if answer.fits:
+            return answer, said, away
+    return None
+
+
+def _layers_on_host(
+    model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, room: int
+) -> tuple[Answer, ServingOptions, int] | None:
+    """llama.cpp: the most layers on the accelerators that fit there (-ngl). Without the host's bandwidth nobody knows the time."""
+    low, high, best = 0, model.num_layers + 1, None
+    while low < high:
+        middle = (low + high + 1) // 2
+        said = replace(options, layers_on_accelerator=middle)
+        answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+        if answer.fits:
+            low, best = middle, (answer, said)
+        else:
+            high = middle - 1
+    if best is None:
+        return None
+    held = best[0].serving.get("host_memory")
+    away = 0 if held is None else ceil(held.value / width)
+    return (*best, away) if away <= room else None
+
+
+ON_HOST = {
+    "optimizer on the host": {"offload_optimizer": "cpu"},
+    "optimizer and activations on the host": {"offload_optimizer": "cpu", "offload_activations": "cpu"},
+    "optimizer and parameters on the host": {"offload_optimizer": "cpu", "offload_parameters": "cpu"},
+    "optimizer and parameters on NVMe": {"offload_optimizer": "nvme", "offload_parameters": "nvme"},
+}
+
+
+def trained_with_host(
+    model: Model, kind: Kind, cluster: Cluster, options: TrainingOptions
+) -> Iterator[tuple[TrainingOptions, str]]:
+    """The training run with more and more of it away from the accelerators, as far as its runtime has that and the rest fits; and what is away."""
+    for name, away in ON_HOST.items():
+        said = replace(options, **away)
+        try:
+            plan = training_plan(model, cluster, said, Question())
+            if training_memory(model, plan, cluster).needed <= kind.free:
+                yield said, name
+        except (InvalidPlan, MissingDatum):
+            continue

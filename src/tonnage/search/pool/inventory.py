@@ -1,0 +1,255 @@
+"""A pool as its owner writes it down: nodes, what others hold of them, and jobs. YAML, TOML or JSON, read strictly."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.catalogue import accelerator as accelerator_named
+from tonnage.errors import InvalidInput, UnknownName, shown
+from tonnage.registry import unknown
+from tonnage.units import counted, human, parse_bytes, parse_rate
+
+LARGEST_FILE = 10**7  # bytes
+MOST_NODES, MOST_EACH, MOST_JOBS = 10_000, 1024, 1000
+ENDINGS = (".yaml", ".yml", ".json", ".toml")
+
+
+class Held(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What others hold and keep: whole accelerators, or `memory` of each of them. `node`: of a group the node that is meant, None: every one."""
+
+    accelerators: int
+    job: str = ""
+    node: str | None = None
+    memory: int | str | None = None
+
+
+class NodeForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Equal nodes. `count`: accelerators of each; `inside`, `outside`: bytes a second of an accelerator in one direction, None: the catalogue's;
+    `price`: US dollars of an accelerator and hour, None: the cheapest offer known; `free_memory`: of each accelerator, None: all of it."""
+
+    name: str
+    accelerator: str
+    count: int = 1
+    nodes: int = 1
+    inside: int | str | None = None
+    outside: int | str | None = None
+    price: float | None = None
+    free_memory: int | str | None = None
+    host_memory: int | str | None = None
+    held: tuple[Held, ...] = ()
+
+
+class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job to place. `options`: as of `tonnage train` or `tonnage serve`; `accelerators`: of a replica, one number or those to choose from;
+    `runs_on`: the nodes on which its replicas run now; `shares`: a replica on one accelerator may have others beside it, as far as memory goes;
+    `offload`: host memory may be used where that makes it fit."""
+
+    name: str
+    model: str
+    kind: Literal["serve", "train"] = "serve"
+    replicas: int = 1
+    priority: float = 1.0
+    accelerators: int | tuple[int, ...] | None = None
+    runs_on: tuple[str, ...] = ()
+    shares: bool = False
+    offload: bool = False
+    options: dict[str, Any] = {}
+
+
+class Inventory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A pool: its nodes, `spare` ones that can join, and jobs."""
+
+    nodes: tuple[NodeForm, ...]
+    pool: str = "pool"
+    spare: tuple[NodeForm, ...] = ()
+    jobs: tuple[Job, ...] = ()
+
+
+def read_inventory(path: str | Path) -> Inventory:
+    """The file of a pool; an error names the path inside it, the value, and the nearest valid name."""
+    where = Path(path)
+    if where.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"an inventory is a file that ends in {', '.join(ENDINGS)}. Got {shown(str(path), 300)}.")
+    try:
+        if where.stat().st_size > LARGEST_FILE:
+            raise InvalidInput(f"{where} is larger than {LARGEST_FILE // 10**6} MB, so it is no inventory.")
+        text = where.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"cannot read the inventory {shown(str(path), 300)}: {error}") from None
+    return inventory_of(_decoded(text, where), str(where))
+
+
+def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
+    """The same of what was read already: a mapping with `nodes`."""
+    if isinstance(fields, Inventory):
+        _check(fields, where)
+        return fields
+    if not isinstance(fields, Mapping) or not fields.get("nodes"):
+        raise InvalidInput(
+            f"{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, count: 8}}. Got {shown(fields, 60)}."
+        )
+    _check_names(fields, Inventory, where)
+    for key, form in (("nodes", NodeForm), ("spare", NodeForm), ("jobs", Job)):
+        listed = fields.get(key)
+        for number, each in enumerate(listed if isinstance(listed, list | tuple) else ()):
+            _check_names(each, form, f"{where}: {key}[{number}]")
+    try:
+        found = msgspec.convert(fields, Inventory)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InvalidInput(f"{where}: {error}") from None
+    _check(found, where)
+    return found
+
+
+def _decoded(text: str, where: Path) -> Any:
+    ending = where.suffix.lower()
+    try:
+        if ending == ".json":
+            return msgspec.json.decode(text)
+        if ending == ".toml":
+            return msgspec.toml.decode(text)
+        import yaml
+
+        return yaml.safe_load(text)
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("yaml", "msgspec", "tomllib") and not isinstance(
+            error, ValueError | RecursionError
+        ):
+            raise
+        raise InvalidInput(f"{where} is not {ending.removeprefix('.').upper()}: {str(error)[:300]}") from None
+
+
+def _check_names(fields: Any, form: type[Struct], where: str) -> None:
+    """A field that the form does not have, with the nearest that it has."""
+    if isinstance(fields, Mapping):
+        for name in fields:
+            if name not in form.__struct_fields__:
+                raise InvalidInput(f"{where}: {unknown('field', str(name), form.__struct_fields__)}")
+
+
+# ---- what must hold ----
+
+
+def _check(found: Inventory, where: str) -> None:
+    seen: set[str] = set()
+    for key, forms in (("nodes", found.nodes), ("spare", found.spare)):
+        for number, form in enumerate(forms):
+            _check_node(form, f"{where}: {key}[{number}] ({form.name})")
+            for name in node_names(form):
+                if name in seen:
+                    raise InvalidInput(
+                        f"{where}: {key}[{number}]: two nodes are called {shown(name)}: names must differ."
+                    )
+                seen.add(name)
+    if len(seen) > MOST_NODES:
+        raise InvalidInput(f"{where}: a pool has at most {MOST_NODES:,} nodes. Got {len(seen):,}.")
+    if len(found.jobs) > MOST_JOBS:
+        raise InvalidInput(f"{where}: at most {MOST_JOBS:,} jobs are placed at once. Got {len(found.jobs):,}.")
+    names = [job.name for job in found.jobs]
+    for number, job in enumerate(found.jobs):
+        at = f"{where}: jobs[{number}] ({job.name})"
+        if names.count(job.name) > 1:
+            raise InvalidInput(f"{at}: two jobs are called {shown(job.name)}: names must differ.")
+        _check_job(job, at, seen)
+
+
+def _check_node(form: NodeForm, where: str) -> None:
+    if not re.fullmatch(r"[\w.:+-]{1,80}", form.name):
+        raise InvalidInput(
+            f"{where}: name must be of letters, digits and . _ : + -, at most 80. Got {shown(form.name)}."
+        )
+    for name, most in (("count", MOST_EACH), ("nodes", MOST_NODES)):
+        if not 1 <= getattr(form, name) <= most:
+            raise InvalidInput(f"{where}.{name} must be from 1 to {most:,}. Got {shown(getattr(form, name))}.")
+    try:
+        chip = accelerator_named(form.accelerator)
+    except UnknownName as error:
+        raise InvalidInput(f"{where}.accelerator: {error}") from None
+    if form.price is not None and not 0 <= form.price <= 1e6:
+        raise InvalidInput(
+            f"{where}.price must be from 0 to 1,000,000 USD an accelerator and hour. Got {shown(form.price)}."
+        )
+    for name in ("inside", "outside"):
+        if getattr(form, name) is not None and not rate_of(getattr(form, name), f"{where}.{name}") > 0:
+            raise InvalidInput(f"{where}.{name} must be above 0, such as 25GB/s. Got {shown(getattr(form, name))}.")
+    if form.free_memory is not None:
+        free, whole = bytes_of(form.free_memory, f"{where}.free_memory"), chip.memory.usable_bytes
+        if not 0 < free <= whole:
+            raise InvalidInput(
+                f"{where}.free_memory must be above 0 and at most the {human(whole, 'bytes')} that {chip.name} has. Got {shown(form.free_memory)}."
+            )
+    if form.host_memory is not None:
+        bytes_of(form.host_memory, f"{where}.host_memory")
+    for number, held in enumerate(form.held):
+        _check_held(held, form, f"{where}.held[{number}]")
+
+
+def _check_held(held: Held, form: NodeForm, where: str) -> None:
+    if held.node is not None and held.node not in node_names(form):
+        raise InvalidInput(f"{where}.node: {unknown('node', held.node, node_names(form))}")
+    if not 1 <= held.accelerators <= form.count:
+        raise InvalidInput(
+            f"{where}.accelerators must be from 1 to the {counted(form.count, 'accelerators')} of the node. Got {held.accelerators}."
+        )
+    if held.memory is not None and bytes_of(held.memory, f"{where}.memory") <= 0:
+        raise InvalidInput(f"{where}.memory must be above 0. Got {shown(held.memory)}.")
+
+
+def _check_job(job: Job, where: str, nodes: set[str]) -> None:
+    if not 1 <= job.replicas <= MOST_NODES:
+        raise InvalidInput(f"{where}.replicas must be from 1 to {MOST_NODES:,}. Got {job.replicas}.")
+    if not 0 < job.priority <= 1e6:
+        raise InvalidInput(f"{where}.priority must be above 0 and at most 1,000,000. Got {shown(job.priority)}.")
+    for size in widths_of(job):
+        if not 1 <= size <= MOST_EACH * MOST_NODES:
+            raise InvalidInput(f"{where}.accelerators must be at least 1. Got {size}.")
+    for name in job.runs_on:
+        if name not in nodes:
+            raise InvalidInput(f"{where}.runs_on: {unknown('node', name, sorted(nodes))}")
+    if len(job.runs_on) > job.replicas:
+        raise InvalidInput(
+            f"{where}.runs_on names the node of each replica that runs: at most {job.replicas}. Got {len(job.runs_on)}."
+        )
+    if job.kind == "train" and job.replicas > 1:
+        raise InvalidInput(f"{where}.replicas is of serving: a training job is one. Got {job.replicas}.")
+    if job.kind == "train" and job.shares:
+        raise InvalidInput(f"{where}.shares is of serving: a training job has its accelerators to itself.")
+
+
+# ---- readings ----
+
+
+def widths_of(job: Job) -> tuple[int, ...]:
+    """Accelerators of a replica that the job names; nothing: all that there are."""
+    said = job.accelerators
+    return () if said is None else (said,) if isinstance(said, int) else tuple(said)
+
+
+def node_names(form: NodeForm) -> list[str]:
+    """The nodes of a group: its own name, or that with a number."""
+    return [form.name] if form.nodes == 1 else [f"{form.name}-{number}" for number in range(1, form.nodes + 1)]
+
+
+def bytes_of(value: int | str, where: str) -> int:
+    """Bytes as a number, or as people write them: 70GiB."""
+    if isinstance(value, str):
+        return parse_bytes(value, where)
+    if value < 0:
+        raise InvalidInput(f"{where} must be at least 0. Got {value}.")
+    return value
+
+
+def rate_of(value: int | str, where: str) -> int:
+    """Bytes a second, as a number or such as 25GB/s."""
+    return parse_rate(value, where) if isinstance(value, str) else value
+
+
+def all_nodes(found: Inventory) -> Iterator[str]:
+    for form in (*found.nodes, *found.spare):
+        yield from node_names(form)

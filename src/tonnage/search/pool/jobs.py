@@ -1,0 +1,292 @@
+"""What a job of an inventory can run on: of every kind of accelerators the fewest that hold it, as the estimator has it."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
+from tonnage.estimate._answer import Answer
+from tonnage.estimate._question import Question
+from tonnage.estimate._timed import today
+from tonnage.estimate.answers import serve, train
+from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.plans import training_plan
+from tonnage.estimate.run_options import RunOptions, deadline_seconds
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training import training_memory
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.models import read
+from tonnage.registry import unknown
+from tonnage.search.pool._offload import served_from_host, trained_with_host
+from tonnage.search.pool.inventory import Job, widths_of
+from tonnage.search.pool.parts import Kind, Pool
+from tonnage.spec import Cluster
+from tonnage.units import human, parse_bytes, parse_count, parse_length
+
+LENGTHS = ("context", "input_tokens", "output_tokens", "sequence_length", "max_num_batched_tokens")
+SIZES = ("weights_on_host",)
+WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+OF_PLACES = ("reserve_bytes",)  # what the inventory says of nodes, and no job does
+
+
+class Way(Struct, frozen=True, kw_only=True, eq=False):
+    """One way to run a replica of a job: `width` accelerators of each of `parts` parts of a kind. `bytes`: of each accelerator; `copied`: of its
+    weights or checkpoint where it moves; `host`: of each accelerator's in host memory."""
+
+    kind: Kind
+    width: int
+    needed: int
+    parts: int = 1
+    copied: float = 0.0
+    host: int = 0
+    offload: str = ""
+    tokens_per_second: float | None = None
+    seconds: float | None = None
+
+    @property
+    def size(self) -> int:
+        return self.width * self.parts
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.kind.price is None else self.kind.price * self.size
+
+
+class Ways(Struct, frozen=True, kw_only=True, eq=False):
+    """All ways of a job; `refused`: why others are none, the nearest miss first."""
+
+    job: Job
+    ways: list[Way]
+    refused: list[str]
+
+
+def ways_of(job: Job, pool: Pool) -> Ways:
+    """On every kind the fewest accelerators that hold it; an error names the job and the option."""
+    try:
+        model = read(job.model)
+        options = _options(job)
+    except TonnageError as error:
+        raise type(error)(f"job {job.name}: {error}") from None
+    found: list[Way] = []
+    refused: list[tuple[float, str]] = []
+    for kind in pool.kinds:
+        for parts, width in _sizes(job, kind):
+            made = _way(job, model, options, kind, parts, width, refused)
+            if made is not None:
+                found.append(made)
+                if not job.runs_on:  # more of the same kind only take room from others
+                    break
+    order = sorted(refused, key=lambda pair: pair[0])
+    return Ways(job=job, ways=found, refused=list(dict.fromkeys(text for _, text in order)))
+
+
+def _sizes(job: Job, kind: Kind) -> list[tuple[int, int]]:
+    """(nodes, accelerators of each) that may be tried, the fewest first."""
+    said = widths_of(job)
+    inside = sorted(size for size in said or [1 << bit for bit in range(kind.each.bit_length())] if size <= kind.each)
+    found = [(1, size) for size in inside]
+    if kind.each not in inside and not said:
+        found.append((1, kind.each))
+    if job.kind == "train":
+        several = (
+            sorted({size // kind.each for size in said if size > kind.each and size % kind.each == 0})
+            if said
+            else range(2, len(kind.parts) + 1)
+        )
+        found += [(parts, kind.each) for parts in several if parts <= len(kind.parts)]
+    return found
+
+
+def _way(
+    job: Job,
+    model: Model,
+    options: tuple[Any, Any],
+    kind: Kind,
+    parts: int,
+    width: int,
+    refused: list[tuple[float, str]],
+) -> Way | None:
+    cluster, what = kind.cluster(parts, width), f"{parts * width}x{kind.name}"
+    try:
+        if job.kind == "serve":
+            return _served(job, model, options, kind, width, refused, what)
+        return _trained(job, model, options, kind, cluster, refused, what)
+    except MissingDatum as error:
+        refused.append((float("inf"), f"{what}: {error}"))
+    except InvalidPlan as error:
+        refused.append((float("inf"), f"{what}: {error}"))
+    except TonnageError as error:
+        raise type(error)(f"job {job.name}: {error}") from None
+    return None
+
+
+def _served(
+    job: Job,
+    model: Model,
+    options: tuple[Any, Any],
+    kind: Kind,
+    width: int,
+    refused: list[tuple[float, str]],
+    what: str,
+) -> Way | None:
+    said, load = options
+    share = said.gpu_memory_utilization if job.shares else None
+    if share is not None:  # what the engine takes is what is held; the rest of the accelerator is not its own
+        said = replace(said, gpu_memory_utilization=None)
+    said = (
+        said
+        if said.tensor_parallel_size
+        else replace(said, tensor_parallel_size=width // (said.pipeline_parallel_size or 1) or 1)
+    )
+    answer = serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+    host, note = 0, ""
+    if answer.fits is False and job.offload:
+        helped = served_from_host(model, kind, width, said, load, answer)
+        if helped is not None:
+            answer, said, host = helped
+            note = (
+                f"{human(host, 'bytes')} of weights on the host"
+                if said.weights_on_host
+                else f"{said.layers_on_accelerator} layers on the GPU"
+            )
+    if answer.fits is False:
+        over = answer.needed_bytes - answer.usable_bytes
+        refused.append(
+            (
+                over * width,
+                f"{what}: needs {human(answer.needed_bytes, 'bytes')} of {human(answer.usable_bytes, 'bytes')} on each, short by {human(over, 'bytes')}",
+            )
+        )
+        return None
+    if answer.unserved:
+        refused.append((0.0, f"{what}: {answer.unserved}"))
+        return None
+    needed = answer.needed_bytes
+    if share is not None:
+        taken = ceil(share * kind.accelerator.memory.usable_bytes)
+        if needed > taken:
+            refused.append(
+                (
+                    needed - taken,
+                    f"{what}: needs {human(needed, 'bytes')}, and gpu_memory_utilization {share:g} is {human(taken, 'bytes')}",
+                )
+            )
+            return None
+        needed = taken
+    if needed > kind.free:
+        refused.append((needed - kind.free, f"{what}: takes {human(needed, 'bytes')} of {human(kind.free, 'bytes')}"))
+        return None
+    weights = next((part.value for part in answer.memory.children if part.name == "weights"), 0.0)
+    rate = answer.serving.get("tokens_per_second")
+    return Way(kind=kind, width=width, needed=needed, copied=weights * width, host=host, offload=note,
+               tokens_per_second=None if rate is None else float(rate.value))  # fmt: skip
+
+
+def _trained(
+    job: Job,
+    model: Model,
+    options: tuple[Any, Any],
+    kind: Kind,
+    cluster: Cluster,
+    refused: list[tuple[float, str]],
+    what: str,
+) -> Way | None:
+    said, run = options
+    if run.stray:
+        raise InvalidInput(
+            f"options.{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, or max_steps."
+        )
+    plan = training_plan(model, cluster, said, Question())
+    needed = float(training_memory(model, plan, cluster).needed)
+    tried = (
+        [(said, "")] if needed <= kind.free else trained_with_host(model, kind, cluster, said) if job.offload else []
+    )
+    miss = (needed - kind.free) * cluster.size, _lacks(what, needed, kind.free)
+    for each, note in tried:
+        answer = train(model, cluster, each, replace(run, deadline=None), reserve_bytes=kind.reserve)
+        why = _host_lacks(answer, kind, note) or _late(answer, run)
+        if not why:
+            step = answer.step_time.value if answer.step_time is not None else None
+            host = (
+                round(answer.host.memory.value / cluster.accelerators_per_node)
+                if answer.host is not None and note
+                else 0
+            )
+            return Way(kind=kind, width=cluster.accelerators_per_node, parts=cluster.num_nodes, needed=answer.needed_bytes, host=host, offload=note,
+                       copied=float(checkpoint_bytes(model, plan).value), seconds=step,
+                       tokens_per_second=plan.tokens_per_step / step if step else None)  # fmt: skip
+        miss = 0.0, f"{what}: {why}"
+    refused.append(miss)
+    return None
+
+
+def _lacks(what: str, needed: float, free: float) -> str:
+    return f"{what}: needs {human(needed, 'bytes')} of {human(free, 'bytes')} on each, short by {human(needed - free, 'bytes')}"
+
+
+def _host_lacks(answer: Answer, kind: Kind, note: str) -> str:
+    """Why host memory does not hold what is away; nothing where it does, or nobody says how much there is."""
+    room = kind.node.host_memory_bytes
+    if not note or answer.host is None or room is None or answer.host.memory.value <= room:
+        return ""
+    return f"{note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}"
+
+
+def _late(answer: Answer, run: RunOptions) -> str:
+    """Why the run is not done in time; nothing where it is, or has all the time."""
+    limit, lasts = deadline_seconds(run.deadline, today()), answer.run.get("seconds")
+    if limit is None or lasts is None or lasts.value <= limit:
+        return ""
+    return f"takes {human(lasts.value, 'seconds')}, and the deadline is {human(limit, 'seconds')}"
+
+
+# ---- options as people write them ----
+
+
+def _options(job: Job) -> tuple[Any, Any]:
+    """Options of the job, as the estimator takes them."""
+    forms: tuple[type[Struct], type[Struct]] = (
+        (ServingOptions, LoadOptions) if job.kind == "serve" else (TrainingOptions, RunOptions)
+    )
+    names = [name for form in forms for name in form.__struct_fields__ if name not in OF_PLACES]
+    for name in job.options:
+        if name.replace("-", "_") not in names:
+            raise InvalidInput(f"options.{name}: {unknown('option', name, names)}")
+    said = {name.replace("-", "_"): value for name, value in job.options.items()}
+    first, second = (_form(form, said) for form in forms)
+    return first, second
+
+
+def _form(form: type[Struct], said: Mapping[str, Any]) -> Any:
+    return form(**{name: _value(form, name, value) for name, value in said.items() if name in form.__struct_fields__})
+
+
+def _value(form: type[Struct], name: str, value: Any) -> Any:
+    """A value of the option's type; text where people write numbers: 8k, 20GiB."""
+    takes, where = form.__annotations__[name], f"options.{name}"
+    if isinstance(value, str) and str not in getattr(takes, "__args__", (takes,)):
+        if name in SIZES:
+            return parse_bytes(value, where)
+        if float in getattr(takes, "__args__", (takes,)):
+            try:
+                return float(value)
+            except ValueError:
+                raise InvalidInput(f"{where} must be a number. Got {shown(value)}.") from None
+        if bool in getattr(takes, "__args__", (takes,)):
+            raise InvalidInput(f"{where} must be true or false. Got {shown(value)}.")
+        return parse_length(value, where) if name in LENGTHS else parse_count(value, where)
+    allowed = getattr(takes, "__args__", (takes,))
+    if isinstance(value, bool) and bool not in allowed:
+        raise InvalidInput(f"{where} takes no true or false. Got {shown(value)}.")
+    if isinstance(value, int) and not isinstance(value, bool) and int not in allowed and float in allowed:
+        return float(value)
+    if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
+        raise InvalidInput(
+            f"{where} takes {' or '.join(WORDS[each] for each in allowed if each in WORDS)}. Got {shown(value)}."
+        )
+    return value

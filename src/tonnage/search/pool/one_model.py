@@ -1,0 +1,324 @@
+"""One model over a pool as one pipeline of unlike stages: for users, or for training."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.document_pool import SearchShown, StageRow
+from tonnage.errors import InvalidInput, InvalidPlan, TonnageError
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
+from tonnage.registry import unknown
+from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.parts import Kind, Pool
+from tonnage.search.pool.pipeline import Found, Search, Value, best_of
+from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
+from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width, check_load
+from tonnage.search.pool.training import SEQUENCES, Group
+from tonnage.search.pool.uneven import Pipe
+from tonnage.units import counted, human
+
+OBJECTIVES = ("throughput", "latency")
+NO_SERVING, NO_LOAD, NO_TRAINING = ServingOptions(), LoadOptions(), TrainingOptions()
+
+
+def serve_pipeline(
+    pool: Pool, model: Model, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD, *, effort: Effort,
+    objective: str = "throughput", offload: bool = False, stages: int | None = None,
+) -> Placement:  # fmt: skip
+    """The layers of one served model over all kinds of accelerators."""
+    if objective not in OBJECTIVES:
+        raise unknown("objective", objective, OBJECTIVES)
+    if load.request_rate is not None:
+        raise InvalidInput(
+            f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}."
+        )
+    check_load(load)
+    stages = _stages(stages, options.pipeline_parallel_size)
+    said = options.tensor_parallel_size
+    shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
+                              lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"))  # fmt: skip
+
+    def value(shape: Any, count: int) -> Value:
+        going_round = min(count, shape.users)
+        return lambda total, slowest: float(
+            unlike_round_seconds.evaluate(tau=total, tau_step=slowest, n_batches=going_round)
+        )
+
+    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages))
+    goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token of one user alone"
+    shown = searched(
+        effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
+    )
+    question = asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages)
+    if found is None:
+        return _nothing(pool, model, shapes, shown, question, refused, "serve")
+    rows, nodes, counts = _rows(found)
+    made = found.shape.answer(found.runs, list(found.checked), nodes)
+    figures = {
+        "tokens_per_second": made.output_tokens_per_second, "tpot_seconds": made.tpot_seconds, "ttft_seconds": _finite(made.ttft_seconds),
+        "token_alone_seconds" if objective == "latency" else "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
+    }  # fmt: skip
+    usd, words = hourly(counts)
+    missed = _unmet(figures, found.shape.limits)
+    text = _verdict(
+        pool,
+        model,
+        rows,
+        f"{_rate(made.output_tokens_per_second)} tokens/s to {counted(found.shape.wanted, 'users')}",
+        shown,
+    )
+    return document(
+        pool, shown, "pipeline", placed=not missed, text=f"the service level is not met: {missed}; {text}" if missed else text,
+        question=_with_settings(question, found.shape.question), stages=rows, figures=figures, usd=usd,
+        binding=f"{missed}; {_binding(found, rows)}" if missed else _binding(found, rows), nearest_miss=missed, warnings=[*words, *_widths(found, options), *_notes(found)],
+    )  # fmt: skip
+
+
+def train_pipeline(
+    pool: Pool, model: Model, options: TrainingOptions = NO_TRAINING, *, effort: Effort, offload: bool = False, stages: int | None = None,
+) -> Placement:  # fmt: skip
+    """The layers of one training run over all kinds of accelerators."""
+    stages = _stages(stages, options.pipeline_parallel_size)
+    options = replace(options, pipeline_parallel_size=None)
+    tensors = (
+        [options.tensor_parallel_size]
+        if options.tensor_parallel_size
+        else powers(max(kind.each for kind in pool.kinds))
+    )
+    datas = (
+        [options.data_parallel_size] if options.data_parallel_size else powers(max(kind.size for kind in pool.kinds))
+    )
+    variants = [options]
+    if offload:
+        variants += [
+            replace(options, offload_optimizer="cpu"),
+            replace(options, offload_optimizer="cpu", offload_activations="cpu"),
+        ]
+    sizes = [(tensor, data, variant) for variant in variants for tensor in tensors for data in datas]
+    shapes, refused = _shapes(sizes, lambda size: Group(pool, model, size[2], size[0], size[1]))
+
+    def value(shape: Any, count: int) -> Value:
+        return lambda total, slowest: float(
+            unlike_step_seconds.evaluate(tau=total, tau_step=slowest, m=shape.microbatches)
+        )
+
+    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages))
+    shown = searched(effort, "seconds of the micro-batches of a step", "seconds", considered, found.value if found else None,
+                     found.bound if found else None)  # fmt: skip
+    question = asked_of(pool, effort, model=model.name, kind="train", offload=offload, stages=stages)
+    if found is None:
+        return _nothing(pool, model, shapes, shown, question, refused, "train")
+    rows, _, counts = _rows(found)
+    step = found.shape.step_seconds(found.runs)
+    figures = {"step_seconds": step, "tokens_per_second": found.shape.tokens / step, "slowest_stage_seconds": max(row.seconds for row in rows),
+               "pipeline_seconds": found.value}  # fmt: skip
+    usd, words = hourly(counts)
+    text = _verdict(
+        pool, model, rows, f"{_rate(found.shape.tokens / step)} tokens/s, {human(step, 'seconds')} a step", shown
+    )
+    return document(
+        pool, shown, "pipeline", placed=True, text=text, question=_with_settings(question, found.shape.question), stages=rows, figures=figures,
+        usd=usd, binding=_binding(found, rows), warnings=[*words, *_notes(found)],
+    )  # fmt: skip
+
+
+def powers(most: int) -> list[int]:
+    """1, 2, 4, ... as far as there are so many."""
+    return [1 << bit for bit in range(most.bit_length())]
+
+
+def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], list[str]]:
+    """Those that the model and the engine allow; the words of the others. Where none is allowed for a reason that is the user's, it is said."""
+    found: list[Any] = []
+    refused: list[TonnageError] = []
+    for size in sizes:
+        try:
+            made = make(size)
+        except InvalidPlan as error:
+            refused.append(error)
+            continue
+        refused += made.why
+        if made.kinds:
+            found.append(made)
+    if not found and refused:
+        raise refused[0]
+    return found, list(dict.fromkeys(str(each) for each in refused))
+
+
+def _stages(said: int | None, also: int | None) -> int | None:
+    """--stages, or --pipeline-parallel-size, which is the same here."""
+    if said is not None and also is not None and said != also:
+        raise InvalidInput(f"stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.")
+    return also if said is None else said
+
+
+def _unmet(figures: dict[str, float | None], limits: dict[str, float]) -> str:
+    """The limit that the best pipeline does not keep; nothing where it keeps all."""
+    for name, limit in limits.items():
+        now = figures[f"{name}_seconds"]
+        if now is None or now > limit:
+            return f"{name} is {'without end' if now is None else human(now, 'seconds')}, and {human(limit, 'seconds')} is asked for"
+    return ""
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _finite(seconds: float | None) -> float | None:
+    return None if seconds is None or seconds == inf else float(seconds)
+
+
+def _rows(found: Found) -> tuple[list[StageRow], list[str], list[tuple[Kind, int]]]:
+    """A row for each stage, the node of each, and how many accelerators of which kind."""
+    shape, rows, nodes, counts = found.shape, [], [], []
+    seats = Seats(shape.kinds)
+    for number, (run, each) in enumerate(zip(found.runs, found.checked, strict=True)):
+        kind = shape.kinds[run.kind]
+        where = seats.take(kind, shape.width)
+        nodes.append("+".join(where))
+        counts.append((kind, shape.width))
+        rows.append(StageRow(stage=number, nodes=where, accelerator=kind.name, accelerators=shape.width, first_layer=run.start, layers=run.layers,
+                             needed_bytes=round(each.needed - each.on_host), usable_bytes=round(each.usable), on_host_bytes=round(each.on_host),
+                             seconds=each.seconds))  # fmt: skip
+    return rows, nodes, counts
+
+
+def _verdict(pool: Pool, model: Model, rows: list[StageRow], speed: str, shown: SearchShown) -> str:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.accelerator] = counts.get(row.accelerator, 0) + row.accelerators
+    of = f" of {pool.size}" if sum(counts.values()) < pool.size else ""
+    return f"{sum(counts.values())}{of} {_of(counts)} hold {model.name}: {counted(len(rows), 'stages')}, {speed}, {proof(shown)}"
+
+
+def _of(counts: dict[str, int]) -> str:
+    return of_types(counts).partition(" ")[2]
+
+
+def _binding(found: Found, rows: list[StageRow]) -> str:
+    """What keeps it from being faster: the slowest stage, and whether memory keeps layers away from faster ones."""
+    slowest = max(rows, key=lambda row: row.seconds)
+    full = [row for row in rows if row.needed_bytes + _layer_bytes(row) > row.usable_bytes]
+    said = f"stage {slowest.stage} ({slowest.accelerator}, {counted(slowest.layers, 'layers')}) is the slowest: {human(slowest.seconds, 'seconds')}"
+    if full:
+        names = ", ".join(dict.fromkeys(row.accelerator for row in full))
+        said += f"; memory binds on {counted(len(full), 'stages')} ({names}), without room for another layer"
+    return said
+
+
+def _layer_bytes(row: StageRow) -> float:
+    return row.needed_bytes / max(row.layers, 1)
+
+
+def _widths(found: Found, options: ServingOptions) -> list[str]:
+    plan = found.shape.plans[0]
+    if plan.engine != "vllm" or len(found.runs) < 2:
+        return []
+    partition = ",".join(str(run.layers) for run in found.runs)
+    said = (
+        f"vLLM takes these stages as VLLM_PP_LAYER_PARTITION={partition} with --tensor-parallel-size {found.shape.width} "
+        f"--pipeline-parallel-size {len(found.runs)}, its ranks in the order of the stages."
+    )
+    return [said]
+
+
+def _notes(found: Found) -> list[str]:
+    left_out = [f"not used: {each}" for each in found.shape.why]
+    return [*left_out, *found.shape.unlinked, *found.shape.question.warnings]
+
+
+def _with_settings(question: dict[str, Any], made: Any) -> dict[str, Any]:
+    """What the estimator took, without what the search decided."""
+    own = (
+        "on",
+        "pipeline_parallel_size",
+        "replicas",
+        "concurrency_per_replica",
+        "num_microbatches",
+        "model",
+        "reserve_bytes",
+    )
+    found = {name: entry for name, entry in made.to_dict().items() if name not in (*own, *question)}
+    if (users := found.get("concurrency")) is not None and users["value"] == USERS and users["from"] == "given":
+        found["concurrency"] = {"value": USERS, "from": "default", "why": SEARCHED_USERS}
+    if (batch := found.get("global_batch_size")) is not None and batch["value"] == SEQUENCES:
+        found["global_batch_size"] = batch | {"why": "sequences of a step, the same for all plans that are compared"}
+    return question | found
+
+
+def _nothing(
+    pool: Pool, model: Model, shapes: list[Any], shown: SearchShown, question: dict[str, Any], refused: list[str], what: str
+) -> Placement:  # fmt: skip
+    """Why it does not fit: of the shape that holds most layers how many, and how much memory the others need."""
+    binding, miss = _missed(pool, model, shapes, question.get("stages", {}).get("value"))
+    if what == "train":
+        hint = "recompute, fewer sequences in a micro-batch, or --offload need less"
+    else:
+        hint = "narrower --weights, a shorter --context, fewer users, or --offload need less"
+    text = (
+        f"does not fit: {counted(pool.size, 'accelerators')} of {pool.inventory.pool} do not hold {model.name}: {miss}"
+    )
+    return document(
+        pool,
+        shown,
+        "pipeline",
+        placed=False,
+        text=text,
+        question=question,
+        binding=binding,
+        nearest_miss=f"{miss}; {hint}",
+        warnings=refused,
+    )
+
+
+def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> tuple[str, str]:
+    """What binds, and how much was missing."""
+    rooms = [sum(cost.most for cost in shape.costs(1)) for shape in shapes]
+    if not shapes:
+        largest = max(pool.kinds, key=lambda kind: kind.each)
+        return (
+            f"no node has room for such a stage: the largest has {largest.each} free {largest.name}",
+            "a narrower stage is needed",
+        )
+    if stages is not None and stages > max(rooms):
+        return (
+            f"stages: the pool makes at most {max(rooms)} of these widths, and {stages} are asked for",
+            f"short by {stages - max(rooms)} stages",
+        )
+    best: tuple[int, float, Any] = (0, inf, None)
+    for shape, room in zip(shapes, rooms, strict=True):
+        most = min(room, model.num_layers)
+        for number in sorted({1, 2, min(4, most), most}) if stages is None else [stages]:
+            pipe = Pipe(shape.costs(number), number, lambda place, n=number, s=shape: s.in_flight(place, n))  # type: ignore[misc]
+            held, short = pipe.room()
+            if held > best[0] or (held == best[0] and short < best[1]):
+                best = held, short, shape
+    held, short, shape = best
+    if shape is None or held == 0:
+        over, needed, name = min(_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds)))
+        binding = f"no node is large enough for a stage of one layer: it needs {human(needed, 'bytes')} on each {name}"
+        return binding, f"short by {human(over, 'bytes')} an accelerator"
+    free = sum(kind.size * kind.free for kind in shape.kinds)
+    of = "the whole pool" if free == pool.free_bytes else ", ".join(dict.fromkeys(kind.name for kind in shape.kinds))
+    whole = f"the memory of {of if stages is None else f'{stages} stages'}: {human(free, 'bytes')}"
+    if held >= model.num_layers:
+        return f"{whole} hold the layers one by one, but not in any order of stages", "less than a layer is missing"
+    left = model.num_layers - held
+    return (
+        f"{whole} hold {held} of {counted(model.num_layers, 'layers')}",
+        f"short by {human(short * shape.width, 'bytes')} for the other {counted(left, 'layers')}",
+    )
+
+
+def _one_layer(shape: Any, number: int) -> tuple[float, float, str]:
+    """What one layer alone is short by, needs, and on what."""
+    cost = shape.costs(3)[number]
+    needed = cost.fixed_bytes + cost.bytes[-1] + (cost.kept[-1] if cost.kept else 0)
+    return max(needed - cost.usable, 0.0), needed, shape.kinds[number].name

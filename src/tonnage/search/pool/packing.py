@@ -1,0 +1,247 @@
+"""Jobs packed onto a pool, as an answer: where each replica is, what moves, and why a job has no place."""
+
+from collections import Counter
+
+from msgspec import Struct
+
+from tonnage.document_pool import JobRow, MoveRow
+from tonnage.errors import InvalidInput
+from tonnage.formulas.time import transfer_seconds
+from tonnage.search.pool._highs import Effort, Solved
+from tonnage.search.pool._packing import Packing
+from tonnage.search.pool.inventory import node_names
+from tonnage.search.pool.jobs import Way, Ways, ways_of
+from tonnage.search.pool.parts import Pool, node_of
+from tonnage.search.pool.placement import Placement, asked_of, document, proof, searched
+from tonnage.spec import Link
+from tonnage.units import counted, human
+
+
+def pack(pool: Pool, *, effort: Effort) -> Placement:
+    """All jobs of the inventory. Where nodes leave or join, what runs may move, and moves as little as can be."""
+    if not pool.inventory.jobs:
+        raise InvalidInput("the inventory has no jobs, and no MODEL is named: write jobs into it, or name one.")
+    jobs = [ways_of(job, pool) for job in pool.inventory.jobs]
+    packing = Packing(pool, jobs)
+    elastic = bool(pool.left or pool.joined)
+    first = packing.priority()
+    steps = [first, packing.running(), packing.bytes_kept()] if elastic else [packing.running(), first]
+    worth = proven = 0.0
+    solved: Solved | None = None
+    for gains in [*steps, packing.thrift()]:
+        if not gains and gains is not first:
+            continue
+        again = packing.most(gains, effort)
+        if again.values is None:
+            if solved is None:
+                raise effort.spent()
+            break
+        solved = again
+        if gains is first:
+            worth, proven = -again.objective, -again.bound
+    return _answer(pool, packing, solved, effort, worth, proven, elastic=elastic)
+
+
+class Spot(Struct, frozen=True, kw_only=True, eq=False):
+    """Where one replica is: a way, its nodes."""
+
+    way: Way
+    nodes: list[str]
+    shares: bool = False
+
+
+def _spots(packing: Packing, solved: Solved, number: int) -> list[Spot]:
+    found = []
+    beside = Counter[tuple[str, int]]()
+    for seat in packing.seats:
+        if seat.accelerator >= 0:
+            beside[seat.part, seat.accelerator] += solved.whole(seat.column)
+    for seat in packing.seats:
+        if seat.job == number:
+            spot = Spot(
+                way=seat.way,
+                nodes=[seat.node],
+                shares=seat.accelerator >= 0 and beside[seat.part, seat.accelerator] > 1,
+            )
+            found += [spot] * solved.whole(seat.column)
+    for job, way, taken, of in packing.several:
+        if job == number and solved.is_on(taken):
+            found.append(
+                Spot(way=way, nodes=[packing.parts[part][1] for part, column in of.items() if solved.is_on(column)])
+            )
+    return found
+
+
+def _used(packing: Packing, solved: Solved | None) -> int:
+    """Accelerators that something is on; one that is shared counts once."""
+    if solved is None or solved.values is None:
+        return 0
+    own = sum(seat.way.width * solved.whole(seat.column) for seat in packing.seats if seat.accelerator < 0)
+    shared = {
+        (seat.part, seat.accelerator) for seat in packing.seats if seat.accelerator >= 0 and solved.whole(seat.column)
+    }
+    return own + len(shared) + sum(way.size for _, way, taken, _ in packing.several if solved.is_on(taken))
+
+
+def _answer(
+    pool: Pool, packing: Packing, solved: Solved | None, effort: Effort, worth: float, proven: float, *, elastic: bool
+) -> Placement:
+    rows: list[JobRow] = []
+    moves: list[MoveRow] = []
+    warnings: list[str] = []
+    for number, each in enumerate(packing.jobs):
+        spots = _spots(packing, solved, number) if solved is not None and solved.values is not None else []
+        made, moved = _rows(pool, each, spots)
+        rows += made
+        moves += moved
+        warnings += _stranded(pool, each, packing, number)
+        if not made[0].nodes:
+            made[0].why = _why_not(each, packing)
+    unplaced = list(dict.fromkeys(row.job for row in rows if row.state == "unplaced"))
+    spent = [row.usd_per_hour for row in rows if row.nodes]
+    usd = (
+        None
+        if not spent or any(each is None for each in spent)
+        else float(sum(each for each in spent if each is not None))
+    )
+    search = searched(
+        effort, "priority of placed jobs", "priority", sum(len(each.ways) for each in packing.jobs), worth, proven
+    )
+    text = _text(pool, len(packing.jobs), _used(packing, solved), moves, unplaced, proof(search), elastic=elastic)
+    question = asked_of(pool, effort, jobs=len(packing.jobs), leave=sorted(pool.left), join=sorted(pool.joined))
+    if any(kind.price is None for kind in pool.kinds):
+        names = ", ".join(dict.fromkeys(kind.name for kind in pool.kinds if kind.price is None))
+        warnings.append(
+            f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, not the cheapest."
+        )
+    first = next((row for row in rows if row.why), None)
+    return document(pool, search, "jobs", placed=not unplaced, text=text, question=question, jobs=rows, moves=moves, usd=usd,
+                    binding=f"{first.job}: {first.why}" if first else "", nearest_miss=_miss(packing, unplaced),
+                    figures={"accelerators": float(_used(packing, solved))}, warnings=warnings)  # fmt: skip
+
+
+def _usd(packing: Packing, solved: Solved | None) -> float | None:
+    """US dollars an hour of the accelerators that something is on; None where a price is not known."""
+    if solved is None or solved.values is None:
+        return None
+    total = 0.0
+    shared = {
+        (seat.part, seat.accelerator): seat.way.kind
+        for seat in packing.seats
+        if seat.accelerator >= 0 and solved.whole(seat.column)
+    }
+    used = [(kind, 1) for kind in shared.values()]
+    used += [
+        (seat.way.kind, seat.way.width * solved.whole(seat.column)) for seat in packing.seats if seat.accelerator < 0
+    ]
+    used += [(way.kind, way.size) for _, way, taken, _ in packing.several if solved.is_on(taken)]
+    for kind, count in used:
+        if count and kind.price is None:
+            return None
+        total += (kind.price or 0.0) * count
+    return total
+
+
+def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
+    """A row for each replica, those that stay first; and what moves."""
+    job = each.job
+    now = Counter(job.runs_on)
+    stays, others = [], []
+    for spot in spots:
+        at = next((node for node in spot.nodes if now[node] > 0), None)
+        if at is None:
+            others.append(spot)
+        else:
+            now[at] -= 1
+            stays.append(spot)
+    left = list(now.elements())
+    rows = [_row(job.name, number, job.kind, "stays", spot) for number, spot in enumerate(stays, 1)]
+    moves = []
+    for number, spot in enumerate(others, len(stays) + 1):
+        source = left.pop(0) if left else ""
+        rows.append(_row(job.name, number, job.kind, "moves" if source else "new", spot))
+        if source:
+            moves.append(MoveRow(job=job.name, replica=number, leaves=source, goes_to=spot.nodes, copied_bytes=spot.way.copied,
+                                 seconds=_copy_seconds(pool, source, spot)))  # fmt: skip
+    if not spots:
+        rows = [
+            JobRow(job=job.name, replica=number, kind=job.kind, state="unplaced")
+            for number in range(1, job.replicas + 1)
+        ]
+    return rows, moves
+
+
+def _row(name: str, number: int, kind: str, state: str, spot: Spot) -> JobRow:
+    way = spot.way
+    return JobRow(
+        job=name, replica=number, kind=kind, state=state, nodes=spot.nodes, accelerator=way.kind.name, accelerators=way.size, shares=spot.shares,  # type: ignore[arg-type]
+        needed_bytes=way.needed, usable_bytes=way.kind.free, host_bytes=way.host * way.size, offload=way.offload, seconds=way.seconds,
+        tokens_per_second=way.tokens_per_second, usd_per_hour=way.cost if not spot.shares or way.cost is None else way.cost * way.needed / way.kind.free,
+    )  # fmt: skip
+
+
+def _copy_seconds(pool: Pool, source: str, spot: Spot) -> float | None:
+    """Over the slower of what leads out of both nodes, every accelerator of the replica with a link of its own."""
+    links = [spot.way.kind.node.outside, _outside(pool, source)]
+    if any(link is None for link in links):
+        return None
+    rate = min(link.bytes_per_second for link in links if link is not None)
+    return float(transfer_seconds.evaluate(M=spot.way.copied / spot.way.size, W=rate))
+
+
+def _outside(pool: Pool, node: str) -> Link | None:
+    for form in (*pool.inventory.nodes, *pool.inventory.spare):
+        if node in node_names(form):
+            return node_of(form).outside
+    return None
+
+
+def _stranded(pool: Pool, each: Ways, packing: Packing, number: int) -> list[str]:
+    """Nodes on which a job is said to run, and on which by the estimate it cannot."""
+    found = []
+    for node in dict.fromkeys(each.job.runs_on):
+        if node not in pool.left and (number, node) not in packing.kept:
+            found.append(
+                f"{each.job.name} is said to run on {node}, where by the estimate it does not fit: it is placed anew."
+            )
+    return found
+
+
+def _why_not(each: Ways, packing: Packing) -> str:
+    job = each.job
+    if not each.ways:
+        return "no node holds it: " + (each.refused[0] if each.refused else "no node has so many accelerators")
+    able = ", ".join(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in each.ways))
+    many = f"{counted(job.replicas, 'replicas')} of " if job.replicas > 1 else ""
+    alone = {
+        way.kind.name: sum(kind.size for kind in packing.pool.kinds if kind.name == way.kind.name) // way.size
+        for way in each.ways
+    }
+    if sum(alone.values()) < job.replicas:
+        return f"it needs {many}{able}, and the whole pool has room for {sum(alone.values())}"
+    return f"it needs {many}{able}, and jobs of as high a priority have them"
+
+
+def _miss(packing: Packing, unplaced: list[str]) -> str:
+    for each in packing.jobs:
+        if each.job.name in unplaced and not each.ways and each.refused:
+            return f"{each.job.name} on {each.refused[0]}"
+    return ""
+
+
+def _text(
+    pool: Pool, total: int, used: int, moves: list[MoveRow], unplaced: list[str], proven: str, *, elastic: bool
+) -> str:
+    on = (
+        f"{used} of {counted(pool.size, 'accelerators')} of {len(pool.types)} types"
+        if len(pool.types) > 1
+        else f"{used} of {pool.describe()}"
+    )
+    said = f"{'all ' if total > 1 else ''}{counted(total, 'jobs')} placed on {on}"
+    if unplaced:
+        said = f"{total - len(unplaced)} of {counted(total, 'jobs')} placed on {on}: {', '.join(unplaced)} not"
+    if not elastic and not moves:
+        return f"{said}, {proven}"
+    moved = f"{counted(len(moves), 'replicas')} {'moves' if len(moves) == 1 else 'move'}" if moves else "nothing moves"
+    size = f" ({human(sum(each.copied_bytes for each in moves), 'bytes')})" if moves else ""
+    return f"{said}, {moved}{size}, {proven}"

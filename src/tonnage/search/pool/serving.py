@@ -1,0 +1,387 @@
+"""A served model as one pipeline over unlike accelerators: what layers take on each kind, and how fast the whole answers."""
+
+from collections import Counter
+from functools import cached_property, lru_cache, partial
+from math import ceil, inf
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
+from tonnage.estimate._kept import Kept
+from tonnage.estimate._network import Network
+from tonnage.estimate._question import Question
+from tonnage.estimate.inference._pass import PassTime, Spent
+from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
+from tonnage.estimate.load import Policy
+from tonnage.estimate.load_options import Asked, Lengths, LoadOptions, asked, lengths
+from tonnage.estimate.serving import ServingRank, stage_memory
+from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.formula import Number, maximum, minimum
+from tonnage.formulas import serving as g
+from tonnage.formulas.pools import unlike_round_seconds
+from tonnage.formulas.time import memory_seconds
+from tonnage.runtimes import serving_runtime
+from tonnage.search.pool._costs import Costs, Run
+from tonnage.search.pool.parts import Kind, Pool
+from tonnage.search.pool.probe import Slopes, dealt_out, slopes
+from tonnage.spec import Cluster, ServingPlan
+
+ACTIVATION = 2  # bytes, as estimate.inference._pass has them
+STREAMS = ("vllm", "sglang")  # engines that leave weights in host memory and read them in every pass
+USERS = 32  # of a pool where nobody says how many
+SEARCHED_USERS = "assumed: users at the same time"
+
+
+OF_ONE_PLAN = ("simulate", "trace", "prefill_replicas", "num_requests", "seed")
+
+
+def check_load(load: LoadOptions) -> None:
+    """What a placement does not answer."""
+    for name in OF_ONE_PLAN:
+        if getattr(load, name) is not None:
+            raise InvalidInput(
+                f"{name} is of one plan, which `tonnage serve` answers: leave it out. Got {getattr(load, name)}."
+            )
+    if load.percentile not in (None, "mean"):
+        raise InvalidInput(f"percentile must be mean: others are simulated, by `tonnage serve`. Got {load.percentile}.")
+    if load.price_per_accelerator_hour is not None:
+        raise InvalidInput(
+            f"price_per_accelerator_hour is said of each node, in the inventory: price. Got {load.price_per_accelerator_hour:g}."
+        )
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """One stage as the estimator has it: bytes of an accelerator, of its weights in host memory, and seconds of its part of a round."""
+
+    needed: float
+    usable: float
+    on_host: float
+    seconds: float
+    pool_tokens: float = inf
+
+    @property
+    def fits(self) -> bool:
+        return self.needed - self.on_host <= self.usable
+
+
+class Width:
+    """Pipelines whose stages are `width` accelerators each, on every kind that has so many in a node.
+
+    `alone`: seconds are of one user, though there is room for all.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        model: Model,
+        options: ServingOptions,
+        load: LoadOptions,
+        width: int,
+        *,
+        offload: bool,
+        alone: bool = False,
+    ):
+        self.alone = alone
+        self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
+        self.model, self.width, self.pool = model, width, pool
+        self.why: list[TonnageError] = []  # why kinds are left out
+        said = lengths(model, options, load)
+        context = options.context if said.context is None else said.context
+        self.options = replace(options, context=context, tensor_parallel_size=width, pipeline_parallel_size=None,
+                               concurrency=options.concurrency or USERS)  # fmt: skip
+        self.question = Question()
+        self.kinds: list[Kind] = []
+        self.plans: list[ServingPlan] = []
+        self.load: Asked | None = None
+        for kind in pool.kinds:
+            if kind.each >= width:
+                self._add(kind, load, said)
+        self._one_engine()
+        self.offload = offload and all(plan.engine in STREAMS for plan in self.plans)
+
+    def _add(self, kind: Kind, load: LoadOptions, said: Lengths) -> None:
+        """The kind, where a stage can be on it and its time is known."""
+        question = Question()
+        try:
+            cluster = kind.cluster(1, self.width)
+            plan = serving_plan(self.model, cluster, replace(self.options, reserve_bytes=kind.reserve), question)
+            wanted = asked(plan, self.options, load, said, question)
+            if plan.draft_tokens:
+                raise InvalidInput(
+                    f"draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {plan.draft_tokens}."
+                )
+            if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
+                raise MissingDatum(
+                    f"no source gives a 16-bit peak of {kind.name}: how long prompts take on it is not known."
+                )
+        except (InvalidPlan, MissingDatum) as error:
+            self.why.append(error)
+            return
+        self.kinds.append(kind)
+        self.plans.append(plan)
+        self.load, self.question = wanted, question
+
+    def _one_engine(self) -> None:
+        """Stages of one pipeline run one engine: the one that most accelerators would have."""
+        sizes: Counter[str] = Counter()
+        for kind, plan in zip(self.kinds, self.plans, strict=True):
+            sizes[plan.engine] += kind.size
+        for number in reversed(range(len(self.kinds))):
+            engine, (first, _) = self.plans[number].engine, sizes.most_common(1)[0]
+            if engine != first:
+                self.why.append(
+                    InvalidPlan(f"{self.kinds[number].name} would run {engine}, and the others {first}: say --engine.")
+                )
+                del self.kinds[number], self.plans[number]
+
+    @property
+    def unlinked(self) -> list[str]:
+        """Kinds that are in no pipeline of several stages: nobody says what leads out of their nodes."""
+        return [f"not used in several stages: {no_link(kind)}" for kind in self.kinds if kind.node.outside is None]
+
+    @property
+    def users(self) -> float:
+        return 1.0 if self.alone else self.wanted
+
+    @property
+    def wanted(self) -> float:
+        """Users that there is room for."""
+        return float(self._load.wanted)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Seconds that users wait at most."""
+        return {name: limit for name in ("ttft", "tpot") if (limit := getattr(self._load, name)) is not None}
+
+    def in_flight(self, place: int, stages: int) -> float:
+        """Micro-batches that keep something for later: none."""
+        return 0.0
+
+    # ---- costs of layers ----
+
+    def costs(self, stages: int) -> list[Costs]:
+        """Of each kind, in a pipeline of so many stages."""
+        return [self._costs(number, stages) for number in range(len(self.kinds))]
+
+    def _costs(self, number: int, stages: int) -> Costs:
+        kind, held = self.kinds[number], self._bytes[number]
+        timed = slopes(self.model, lambda chunks, place: self._probe(number, chunks).at(place, stages))
+        sent = self._hand_on(number, stages)
+        host = kind.node.host_memory_bytes if self.offload and kind.accelerator.host_link else None
+        return Costs(
+            seconds=timed.layers, fixed_seconds=timed.fixed + sent, first_seconds=timed.first, last_seconds=timed.last,
+            bytes=held.layers, fixed_bytes=held.fixed - self.loose.get(kind.parts[0], 0.0), first_bytes=held.first, last_bytes=held.last,
+            weights=self._weights[number].layers if host else (), host_bytes=host / kind.node.accelerators if host else 0.0,
+            host_rate=kind.accelerator.host_link.bytes_per_second if kind.accelerator.host_link else inf,
+            usable=kind.free, most=len(kind.parts) * (kind.each // self.width) if stages == 1 or kind.node.outside else 0,
+        )  # fmt: skip
+
+    @cached_property
+    def _bytes(self) -> list[Slopes]:
+        return [slopes(self.model, partial(self._needed, number)) for number in range(len(self.kinds))]
+
+    @cached_property
+    def _weights(self) -> list[Slopes]:
+        return [slopes(self.model, partial(self._of_weights, number)) for number in range(len(self.kinds))]
+
+    def _needed(self, number: int, chunks: tuple[int, ...], place: int) -> float:
+        return float(self._rank(number, chunks, place).memory.value)
+
+    def _of_weights(self, number: int, chunks: tuple[int, ...], place: int) -> float:
+        return float(
+            sum(part.value for part in self._rank(number, chunks, place).memory.children if part.name == "weights")
+        )
+
+    def plan_of(self, number: int, chunks: tuple[int, ...], on_host: float = 0.0) -> ServingPlan:
+        """The whole pipeline as if all of it were on this kind."""
+        return replace(
+            self.plans[number],
+            pipeline_parallel_size=len(chunks),
+            chunk_layers=chunks,
+            weights_on_host_bytes=ceil(on_host),
+        )
+
+    def _rank(self, number: int, chunks: tuple[int, ...], place: int, on_host: float = 0.0) -> ServingRank:
+        return stage_memory(self.model, self.plan_of(number, chunks, on_host), self.kinds[number].accelerator, place)
+
+    def clock(self, number: int, chunks: tuple[int, ...]) -> PassTime:
+        """Passes of that pipeline."""
+        kind = self.kinds[number]
+        made = pass_time(
+            self.model, replace(self.plan_of(number, chunks), concurrency=1), kind.cluster(len(kind.parts), kind.each)
+        )
+        assert isinstance(made, PassTime)
+        return made
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - lives as long as one question
+    def _probe(self, number: int, chunks: tuple[int, ...]) -> "Probe":
+        assert self.load is not None
+        clock = self.clock(number, chunks)
+        return Probe(clock, self.load, self.users)
+
+    def _hand_on(self, number: int, stages: int) -> float:
+        """Seconds of sending a part of the requests on to the next stage, over what leads out of a node."""
+        if stages == 1 or self.kinds[number].node.outside is None:  # alone it has no stage before or after it
+            return 0.0
+        return float(
+            self.network(number).send(
+                self.users / min(stages, max(self.users, 1.0)) * self.model.hidden_size * ACTIVATION,
+                self.kinds[number].each,
+            )
+        )
+
+    @lru_cache(maxsize=64)  # noqa: B019
+    def network(self, number: int) -> Network:
+        """Of a kind, with what leads out of a node."""
+        return outward(self.kinds[number])
+
+    # ---- what the estimator says of a pipeline ----
+
+    def check(self, runs: list[Run]) -> list[Checked]:
+        """Every stage of it, estimated again as the stage that it is."""
+        chunks = dealt_out(runs)
+        clocks = {run.kind: self.clock(run.kind, chunks) for run in runs}
+        found = []
+        for place, run in enumerate(runs):
+            rank, kind = self._rank(run.kind, chunks, place), self.kinds[run.kind]
+            needed, on_host = rank.memory.value, 0.0
+            if needed > kind.free and self.offload:
+                on_host = min(needed - kind.free, self._room_on_host(run.kind))
+            seconds = Probe(clocks[run.kind], self._load, self.users).at(place, len(runs)) + self._streamed(
+                run.kind, on_host
+            )
+            pool = inf
+            if rank.per_request.value:
+                context = self.plans[run.kind].context
+                free = g.cache_pool_bytes.evaluate(U=kind.free, M=rank.besides_cache.value - on_host)
+                pool = g.pool_tokens.evaluate(U=free, M=rank.per_request.value, s=context)
+            found.append(Checked(needed=needed, usable=kind.free, on_host=on_host, seconds=seconds, pool_tokens=pool))
+        return found
+
+    @property
+    def _load(self) -> Asked:
+        assert self.load is not None
+        return self.load
+
+    def _room_on_host(self, number: int) -> float:
+        kind = self.kinds[number]
+        return (kind.node.host_memory_bytes or 0) / kind.node.accelerators if kind.accelerator.host_link else 0.0
+
+    def _streamed(self, number: int, on_host: float) -> float:
+        link = self.kinds[number].accelerator.host_link
+        return float(memory_seconds.evaluate(M=on_host, W=link.bytes_per_second, u=1)) if on_host and link else 0.0
+
+    def answer(self, runs: list[Run], checked: list[Checked], nodes: list[str]) -> ServingTimes:
+        """How fast it answers its load. `nodes`: on which each stage is."""
+        made = Unlike(
+            self, runs, [self._streamed(run.kind, each.on_host) for run, each in zip(runs, checked, strict=True)], nodes
+        )
+        return times(made, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
+
+    def _policy(self, runs: list[Run], checked: list[Checked]) -> Policy:
+        """What all stages can follow."""
+        number = runs[0].kind
+        engine = serving_runtime(self.plans[number].engine)
+        pool = min(each.pool_tokens for each in checked)
+        rules = [policy(self.plans[run.kind], self.kinds[run.kind].accelerator, None) for run in runs]
+        least = min(rules, key=lambda rule: (rule.max_num_seqs, rule.max_num_batched_tokens))
+        return replace(least, pool_tokens=None if pool == inf or not engine.queues else int(pool))
+
+
+class Probe:
+    """Seconds of one stage's part of a round: every request decodes a token, and prompts come as often as answers end."""
+
+    def __init__(self, clock: PassTime, wanted: Asked, users: float):
+        self.clock, load = clock, wanted.load
+        half = 1 - load.spread / 2
+        prompt, self.answer = load.input_tokens * half, max(load.output_tokens * half, 1)
+        self.users = users
+        self.context, p = prompt + self.answer / 2, clock.plan.pipeline_parallel_size
+        fresh = max(prompt - load.cached_tokens, 1)
+        self.prompts = [each.seconds for each in clock.stages(fresh * p, fresh * (prompt - fresh / 2) * p, 0, 0)]
+        self._known: dict[int, list[float]] = {}
+
+    def at(self, place: int, stages: int) -> float:
+        """In a pipeline of `stages` stages, of which each has as large a part of the requests."""
+        if stages not in self._known:
+            part = self.users / min(stages, max(self.users, 1.0))  # no stage has less than one request
+            here = part * self.clock.plan.pipeline_parallel_size
+            decode = self.clock.stages(0, 0, here, here * self.context)
+            self._known[stages] = [
+                float(each.seconds + part / self.answer * prompt)
+                for each, prompt in zip(decode, self.prompts, strict=True)
+            ]
+        return self._known[stages][place]
+
+
+class Unlike:
+    """Passes of a pipeline of unlike stages: the clock of estimate.load, as PassTime is of equal ones."""
+
+    tokens_each: Number = 1
+    knows_prompts = True
+
+    def __init__(self, width: Width, runs: list[Run], streamed: list[float], nodes: list[str]):
+        chunks = dealt_out(runs)
+        self.runs, self.streamed, self.width, self.nodes = runs, streamed, width, nodes
+        self.clocks = {run.kind: width.clock(run.kind, chunks) for run in runs}
+        first = self.clocks[runs[0].kind]
+        self.plan, self.engine, self.hidden = first.plan, first.engine, first.hidden_size
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """See estimate.load.PassTime."""
+        return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
+
+    def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Parts of the requests go round: the slowest stage has them all one after the other."""
+        whole = len(self.runs) / minimum(maximum(requests, 1), len(self.runs))  # no stage has less than one request
+        of = {
+            kind: clock.stages(prompt_tokens, prompt_keys, requests * whole, keys * whole)
+            for kind, clock in self.clocks.items()
+        }
+        waits = [clock.spent(prompt_tokens, prompt_keys, requests, keys).engine for clock in self.clocks.values()]
+        parts = [of[run.kind][place] for place, run in enumerate(self.runs)]
+        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
+        p = len(self.runs)
+        size = (prompt_tokens + requests) / p * self.hidden * ACTIVATION
+        total = total._replace(
+            exchanges=total.exchanges + sum((self._send(place, size) for place in range(p - 1)), 0.0)
+        )
+        alone = total.seconds + sum(self.streamed)
+        slowest: Number = 0.0
+        for part, streamed in zip(parts, self.streamed, strict=True):
+            slowest = maximum(slowest, part.seconds + streamed)
+        batches = minimum(maximum(requests + prompt_tokens, 1), p) * 1.0
+        round_trip = unlike_round_seconds.evaluate(tau=alone, tau_step=slowest, n_batches=batches)
+        engine: Number = 0.0
+        for each in waits:
+            engine = maximum(engine, each * 1.0)
+        return total._replace(engine=engine + round_trip - total.seconds)
+
+    def _send(self, place: int, size: Number) -> Number:
+        """To the next stage: inside a node, or over the slower of what leads out of the two."""
+        here, there = self.runs[place].kind, self.runs[place + 1].kind
+        if self.nodes[place] == self.nodes[place + 1]:
+            return self.clocks[here].network.send(size, self.width.width)
+        ways = [self.width.network(kind).send(size, self.width.kinds[kind].each) for kind in (here, there)]
+        return maximum(*ways)
+
+
+def outward(kind: Kind) -> Network:
+    """The links of a kind with what leads out of a node; where nobody says it, the inventory must."""
+    if kind.node.outside is None:
+        raise MissingDatum(no_link(kind))
+    return _outward(Kept(kind.cluster(max(len(kind.parts), 2), kind.each)))
+
+
+def no_link(kind: Kind) -> str:
+    """What the inventory must say of a kind."""
+    return f"no source gives the link between nodes of {kind.name}: say `outside` of {kind.group} in the inventory, such as outside: 25GB/s."
+
+
+@lru_cache(maxsize=256)
+def _outward(cluster: Kept) -> Network:
+    machine: Cluster = cluster.thing
+    return Network(machine)

@@ -1,0 +1,132 @@
+"""Replicas on unlike nodes: the cheapest that hold a demand, or the most that a pool answers."""
+
+from itertools import product
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tonnage
+from tonnage.catalogue import accelerator
+from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.parts import Kind
+from tonnage.search.pool.placement import Seats
+from tonnage.search.pool.replicas import Candidate, Demand, _cost, _solve
+from tonnage.spec import Node
+
+POOL = {
+    "nodes": [
+        {"name": "a", "accelerator": "A100-SXM-80GB", "count": 4, "price": 1.6},
+        {"name": "h", "accelerator": "H100-SXM-80GB", "count": 2, "price": 2.4},
+        {"name": "l", "accelerator": "L40S", "count": 4, "nodes": 2, "price": 0.9},
+    ]
+}
+SERVED = {"context": 4096, "input_tokens": 1024, "output_tokens": 256}
+
+
+@st.composite
+def candidates(draw) -> list[Candidate]:
+    found = []
+    for number in range(draw(st.integers(1, 2))):
+        each, nodes = draw(st.integers(1, 6)), tuple(f"{number}-{at}" for at in range(draw(st.integers(1, 2))))
+        kind = Kind(group="g", accelerator=accelerator("L40S"), each=each, free=1, node=Node(name="n", accelerator="L40S", accelerators=each),
+                    price=float(draw(st.integers(1, 5))), parts=nodes, nodes=nodes)  # fmt: skip
+        for width in (1, 2, 4):
+            if width <= each and draw(st.booleans()):
+                found.append(
+                    Candidate(
+                        kind=kind,
+                        width=width,
+                        options=None,
+                        capacity=float(draw(st.integers(1, 9))),
+                        answer=None,
+                        model=None,
+                    )
+                )
+    return found
+
+
+def sits(found: list[Candidate], counts: list[int]) -> bool:
+    """Whether replicas, the widest first, find a place on the nodes."""
+    seats = Seats({id(each.kind): each.kind for each in found}.values())
+    for each, count in sorted(zip(found, counts, strict=True), key=lambda pair: -pair[0].width):
+        for _ in range(count):
+            if not any(seats.free[part] >= each.width for part in each.kind.parts):
+                return False
+            seats.take(each.kind, each.width)
+    return True
+
+
+def every_count(found: list[Candidate]):
+    for counts in product(*(range(len(each.kind.parts) * (each.kind.each // each.width) + 1) for each in found)):
+        if sits(found, list(counts)):
+            yield counts
+
+
+@given(found=candidates(), amount=st.integers(1, 30))
+@settings(max_examples=40, deadline=None)
+def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, amount):
+    assume(found)
+    costs = [sum(_cost(found, each) * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
+             if sum(each.capacity * count for each, count in zip(found, counts, strict=True)) >= amount]  # fmt: skip
+    counts, (value, bound) = _solve(found, Demand(is_open=True, amount=float(amount)), Effort())
+    assert (counts is None) == (not costs)
+    if counts is not None:
+        assert value == pytest.approx(min(costs)) and bound == pytest.approx(value) and sits(found, counts)
+
+
+@given(found=candidates())
+@settings(max_examples=40, deadline=None)
+def test_without_a_demand_the_pool_answers_the_most_that_it_can(found):
+    assume(found)
+    best = max(
+        sum(each.capacity * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
+    )
+    counts, (value, _) = _solve(found, Demand(is_open=True, amount=None), Effort())
+    assert value == pytest.approx(best) and sits(found, counts)
+    assert sum(each.capacity * count for each, count in zip(found, counts, strict=True)) == pytest.approx(
+        best, rel=1e-5
+    )
+
+
+def test_the_replicas_of_a_demand_answer_it_within_the_service_level():
+    found = tonnage.place(POOL, "llama-3.1-8b", request_rate=12.0, ttft="500ms", tpot="40ms", **SERVED).document
+    assert found.verdict.placed and found.placed_as == "replicas" and found.verdict.optimal
+    assert found.figures["requests_per_second"] >= 12
+    for row in found.replicas:
+        answer = tonnage.serve("llama-3.1-8b", on=f"{row.accelerators}x{row.accelerator}", request_rate=row.capacity * 0.999, ttft="500ms", tpot="40ms",
+                               tensor_parallel_size=row.accelerators, **SERVED)  # fmt: skip
+        assert answer.status == 0 and answer.needed_bytes == row.needed_bytes
+
+
+def test_more_than_the_pool_answers_says_the_most_and_what_would_do():
+    found = tonnage.place(POOL, "llama-3.1-8b", request_rate=5000.0, **SERVED).document
+    assert not found.verdict.placed and "at most" in found.verdict.text
+    assert "would do" in found.nearest_miss and "accelerators of the pool" in found.binding
+
+
+def test_a_service_level_that_nothing_meets_binds():
+    found = tonnage.place(POOL, "llama-3.1-8b", split="replicas", request_rate=1.0, tpot="0.1ms", **SERVED).document
+    assert not found.verdict.placed and found.binding == "the service level"
+
+
+def test_more_nodes_never_cost_more():
+    small = tonnage.place(POOL, "llama-3.1-8b", request_rate=12.0, **SERVED).document
+    more = POOL | {"nodes": [*POOL["nodes"], {"name": "b", "accelerator": "H200-SXM-141GB", "count": 2, "price": 2.0}]}
+    assert tonnage.place(more, "llama-3.1-8b", request_rate=12.0, **SERVED).document.usd_per_hour <= small.usd_per_hour
+
+
+def test_without_a_price_accelerators_are_counted_and_it_is_said():
+    nodes = [
+        {"name": "v", "accelerator": "V100-SXM2-32GB", "count": 4},
+        {"name": "w", "accelerator": "A100-SXM-80GB", "count": 4, "price": 1.6},
+    ]
+    found = tonnage.place({"nodes": nodes}, "llama-3.1-8b", request_rate=1.0, **SERVED).document
+    assert found.verdict.placed
+    if found.usd_per_hour is None:
+        assert any("no price" in each for each in found.warnings)
+
+
+def test_users_may_be_the_demand():
+    found = tonnage.place(POOL, "llama-3.1-8b", concurrency=100, tpot="40ms", **SERVED).document
+    assert found.verdict.placed and found.figures["users"] >= 100
