@@ -10,6 +10,7 @@ from msgspec import Struct
 from tonnage.document_prices import PricesDocument
 from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
+from tonnage.document_sweep import SweepDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -374,7 +375,7 @@ def json_schema() -> dict[str, Any]:
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
              NodeDocument, PricesDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
-             MachineDocument, ErrorDocument)  # fmt: skip
+             MachineDocument, SweepDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

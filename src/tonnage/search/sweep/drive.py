@@ -26,6 +26,7 @@ class Done(Struct, frozen=True, kw_only=True):
     chunks: int
     lay: int
     made: int
+    plans_made: int
     failed: dict[int, str]
     seconds: float
     first_seconds: float
@@ -58,7 +59,8 @@ def _run(
     folder = directory / dataset.FOLDER
     job = Job(spec=spec, folder=str(folder.absolute()), digest=spec.digest(), estimator=estimator())
     run = _executor(job, workers, ray)
-    made, failed, first, rss, lay, inside = 0, {}, 0.0, 0, -1, 0.0
+    made, plans_made, first, rss, lay, inside = 0, 0, 0.0, 0, -1, 0.0
+    failed: dict[int, str] = {}
     start = time.perf_counter()
     for _ in range(ROUNDS):
         there = dataset.done(folder, tasks, job.digest)
@@ -72,7 +74,7 @@ def _run(
                 if report.failed:
                     failed[report.number] = report.failed
                 else:
-                    made += 1
+                    made, plans_made = made + 1, plans_made + report.plans
                     failed.pop(report.number, None)
                 rss, inside = max(rss, report.peak_rss), inside + report.seconds
                 shown(tasks.plans_of(report.number))
@@ -82,7 +84,7 @@ def _run(
             break
         for number in found.damaged:
             (folder / dataset.part_name(number)).unlink(missing_ok=True)
-    return Done(chunks=tasks.count, lay=lay, made=made, failed=failed, seconds=seconds, first_seconds=first, worker_rss=rss,
+    return Done(chunks=tasks.count, lay=lay, made=made, plans_made=plans_made, failed=failed, seconds=seconds, first_seconds=first, worker_rss=rss,
                 driver_rss=peak_rss(), summary=found, seconds_in_chunks=inside)  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Tasks
 
 BEST = "best.parquet"
-SHOWN = 20  # best rows of all that a summary quotes
+SHOWN = 20  # workloads whose best row a summary quotes, those of most tokens a second
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -112,14 +112,14 @@ class _Best:
             self._open(found.schema)
         self.writer.write_table(found)
         self.rows += found.num_rows
-        rows = found.to_pylist()
+        rows = self._best_of(found, 1).to_pylist()
         self.top = sorted((*self.top, *rows), key=lambda row: (-(row[RATE[self.spec.kind]] or 0), row["plan"]))[:SHOWN]
 
-    def _best_of(self, found: Any) -> Any:
+    def _best_of(self, found: Any, count: int = 0) -> Any:
         spec = self.spec
         names = {*workload(spec), RATE[spec.kind], "plan", *({"fits", "needed_bytes"} & set(found.column_names))}
         columns = {name: _numbers(found[name]) for name in names}
-        return found.filter(dataset.arrow().array(best(spec, columns, spec.best)))
+        return found.filter(dataset.arrow().array(best(spec, columns, count or spec.best)))
 
 
 def _plain(found: Any) -> Any:
