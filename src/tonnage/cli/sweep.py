@@ -1,9 +1,11 @@
 """tonnage sweep: every combination of a file's models, machines and options, into a Parquet dataset."""
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from tonnage.cli import _options as o
@@ -46,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     from tonnage.search.sweep.spec import read
 
     spec = read(Path(arguments.spec))
-    _end_politely()
     try:
-        done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
+        with _end_politely():
+            done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
         print(f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} --resume", file=sys.stderr)
         return INTERRUPTED
@@ -64,10 +66,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 4 if done.failed else 0
 
 
-def _end_politely() -> None:
+@contextlib.contextmanager
+def _end_politely() -> Iterator[None]:
     """What a scheduler sends before it kills is taken as Ctrl-C is."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ pipe and leaves: the pools of the standard library know the one no better than "
 
 import multiprocessing
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -14,13 +14,16 @@ from tonnage.errors import MissingDatum
 from tonnage.search.sweep.work import Job, Report, attempt
 
 TRIES = 3  # workers that may die of one chunk
+Work = Callable[[Job, int], Report]
 NONE_LIVES = 8  # workers that may die one after the other without a chunk between: then it is not the chunks
 
 
-def reports(job: Job, numbers: Iterable[int], workers: int) -> Iterator[Report]:
+def reports(job: Job, numbers: Iterable[int], workers: int, do: Work = attempt) -> Iterator[Report]:
     """One report for each chunk, as they come. At most one chunk is with each worker: what waits is a number."""
-    waiting, again, died, fell = iter(numbers), [], {}, 0
-    pool = [_Worker(job) for _ in range(workers)]
+    waiting, fell = iter(numbers), 0
+    again: list[int] = []
+    died: dict[int, int] = {}
+    pool = [_Worker(job, do) for _ in range(workers)]
     try:
         for worker in pool:
             worker.give(next(waiting, None))
@@ -29,10 +32,10 @@ def reports(job: Job, numbers: Iterable[int], workers: int) -> Iterator[Report]:
                 worker = busy[pipe]  # type: ignore[index]
                 report = worker.take()
                 if report is None:
-                    number, fell = worker.number, fell + 1
+                    number, fell = worker.number or 0, fell + 1
                     died[number] = died.get(number, 0) + 1
                     ended = worker.ended()
-                    pool[pool.index(worker)] = worker = _Worker(job)
+                    pool[pool.index(worker)] = worker = _Worker(job, do)
                     if fell >= NONE_LIVES:
                         raise MissingDatum(f"no worker stays alive: {fell} died one after the other, the last {ended}.")
                     if died[number] < TRIES:
@@ -54,10 +57,10 @@ def reports(job: Job, numbers: Iterable[int], workers: int) -> Iterator[Report]:
 class _Worker:
     """A process, this end of its pipe, and the chunk that it has."""
 
-    def __init__(self, job: Job):
+    def __init__(self, job: Job, do: Work):
         context = multiprocessing.get_context("spawn")  # no threads or locks of the driver are copied
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, job), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, job, do), daemon=True)
         self.process.start()
         theirs.close()
         self.number: int | None = None
@@ -89,12 +92,12 @@ class _Worker:
         self.process.join()
 
 
-def _serve(pipe: Connection, job: Job) -> None:
+def _serve(pipe: Connection, job: Job, do: Work) -> None:
     """A worker's life: numbers in, reports out. Ctrl-C is for the driver, which ends us."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
             number: Any = pipe.recv()
-            pipe.send(attempt(job, number))
+            pipe.send(do(job, number))
         except (EOFError, OSError):
             return
