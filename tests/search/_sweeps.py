@@ -34,14 +34,21 @@ def small(**changes):
 
 def digests(directory):
     """Name and bytes of every part."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted((Path(directory) / "plans").iterdir())}
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((Path(directory) / "plans").iterdir())
+    }
 
 
 def plans_in(directory):
     """The numbers of all plans of a dataset, in the order of its files."""
     import pyarrow.dataset
 
-    return pyarrow.dataset.dataset(Path(directory) / "plans", format="parquet").to_table(columns=["plan"])["plan"].to_pylist()
+    return (
+        pyarrow.dataset.dataset(Path(directory) / "plans", format="parquet")
+        .to_table(columns=["plan"])["plan"]
+        .to_pylist()
+    )
 
 
 def holds_every_plan_once(directory, spec):

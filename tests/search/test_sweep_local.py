@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
+
 from search import _sweeps
 from search._sweeps import ROWS, TEXT, digests, holds_every_plan_once, small, when
-
 from tonnage.cli import main
 from tonnage.errors import MissingDatum
 from tonnage.search.sweep import dataset, local
@@ -60,7 +60,9 @@ if __name__ == "__main__":
 """  # noqa: PTH120
     (tmp_path / "driver.py").write_text(program)
     out = tmp_path / "out"
-    with subprocess.Popen([sys.executable, tmp_path / "driver.py", out], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "driver.py", out], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as driver:
         assert driver.stdout.readline() == b"three are back\n"  # it waits for us
         driver.kill()
         assert driver.stdout.read() == b""  # closed by the last worker: they leave when their driver is gone

@@ -1,8 +1,8 @@
 """A sweep on a real Ray cluster of three nodes on this machine, one of which is lost in the midst of it."""
 
 import pytest
-from search._sweeps import digests, holds_every_plan_once, small, when
 
+from search._sweeps import digests, holds_every_plan_once, small, when
 from tonnage.search.sweep.drive import sweep
 
 ray = pytest.importorskip("ray")
@@ -16,7 +16,10 @@ def cluster(monkeypatch):
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20})
+    made = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20},
+    )
     yield made
     ray.shutdown()
     made.shutdown()

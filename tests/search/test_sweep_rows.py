@@ -46,7 +46,12 @@ def every_plan(spec):
     """(number, model, cluster, options) of every combination, by nothing but nested loops."""
     axes = [spec.models, spec.clusters, *(axis.values for axis in spec.axes)]
     for number, (model, on, *values) in enumerate(product(*axes)):
-        yield number, model, on, spec.options | {axis.name: value for axis, value in zip(spec.axes, values, strict=True)}
+        yield (
+            number,
+            model,
+            on,
+            spec.options | {axis.name: value for axis, value in zip(spec.axes, values, strict=True)},
+        )
 
 
 def one_by_one(model, machine, said):
@@ -104,7 +109,9 @@ def test_a_sweep_has_a_row_for_each_plan_that_is_no_error_alone_and_the_same_fig
         assert {size: row[size] for size in SIZES} == {size: getattr(plan, size) for size in SIZES}
         assert (row["runtime"], row["zero_stage"], row["precision"]) == (plan.runtime, plan.zero_stage, plan.precision)
         assert row["needed_bytes"] == pytest.approx(ceil(needed), rel=1e-9, abs=1)
-        assert isnan(row["step_seconds"]) if seconds is None else row["step_seconds"] == pytest.approx(seconds, rel=1e-9)
+        assert (
+            isnan(row["step_seconds"]) if seconds is None else row["step_seconds"] == pytest.approx(seconds, rel=1e-9)
+        )
     assert set(rows) == expected
     assert tally.considered == Tasks(spec).plans and tally.left == len(rows)
 
@@ -129,11 +136,19 @@ def test_a_price_or_a_time_that_nobody_knows_is_no_number():
     spec = parse({"models": ["llama-3.1-8b"], "on": ["8xascend-910a", "8xh100"], "options": {"objective": "dpo"}, "vary": {"micro_batch_size": [1]}})  # fmt: skip
     rows, _ = rows_of(spec)
     assert {row["cluster"] for row in rows.values()} == {0, 1}
-    assert all(isnan(row["step_seconds"]) and isnan(row["step_usd"]) and row["needed_bytes"] > 0 for row in rows.values())
+    assert all(
+        isnan(row["step_seconds"]) and isnan(row["step_usd"]) and row["needed_bytes"] > 0 for row in rows.values()
+    )
 
 
 def test_plans_that_are_left_out_are_counted_by_what_they_break():
-    spec = parse({"models": ["llama-3.1-8b"], "on": ["8xh100"], "vary": {"tensor_parallel_size": [1, 3, 8], "global_batch_size": [8, 12]}})
+    spec = parse(
+        {
+            "models": ["llama-3.1-8b"],
+            "on": ["8xh100"],
+            "vary": {"tensor_parallel_size": [1, 3, 8], "global_batch_size": [8, 12]},
+        }
+    )
     rows, tally = rows_of(spec)
     removed = {each.constraint: each.plans for each in tally if each.plans}
     assert removed == {

@@ -108,7 +108,9 @@ def _run_verb(verb: str, rest: list[str]) -> int:
 
 def statuses(verb: str = "") -> str:
     """The exit statuses, a line each: all of them, or those of one verb."""
-    of_verdicts = (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NEVER_TIGHT else (2, 3) if verb in NEVER_FITS else ()
+    of_verdicts = (
+        (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NEVER_TIGHT else (2, 3) if verb in NEVER_FITS else ()
+    )
     return "\n".join(f"  {status:<5} {meaning}" for status, meaning in STATUSES.items() if status not in of_verdicts)
 
 

@@ -38,7 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     given = o.values(arguments, OPTIONS)
     if arguments.spec is None:
-        raise InvalidInput("SPEC is needed: a YAML file that says what is swept, as in `tonnage sweep SPEC.yaml --out DIR`.")
+        raise InvalidInput(
+            "SPEC is needed: a YAML file that says what is swept, as in `tonnage sweep SPEC.yaml --out DIR`."
+        )
     out, workers = Path(o.required(given, OPTIONS[0])), given.get("workers")
     if workers is not None and not 1 <= workers <= 10_000:
         raise InvalidInput(f"--workers must be from 1 to 10,000. Got {workers:,}.")
@@ -52,7 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
         with _end_politely():
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
-        print(f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} --resume", file=sys.stderr)
+        print(
+            f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} --resume",
+            file=sys.stderr,
+        )
         return INTERRUPTED
     except FullDisk as error:
         raise Unwritable(str(error.strerror or error)) from None
@@ -85,7 +90,13 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
     from tonnage.search.sweep.tasks import Tasks
 
     tasks, found = Tasks(spec), done.summary
-    where = f"Ray at {ray}" if ray else "Ray on this machine" if ray is not None else f"{workers or processors()} processes of this machine"
+    where = (
+        f"Ray at {ray}"
+        if ray
+        else "Ray on this machine"
+        if ray is not None
+        else f"{workers or processors()} processes of this machine"
+    )
     warnings = [f"no such cluster is known: {', '.join(spec.left_out)}."] if spec.left_out else []
     return {
         "schema": SCHEMA, "kind": spec.kind, "directory": out, "sweep": spec.digest(), "plans": tasks.plans, "chunks": tasks.count,

@@ -19,19 +19,37 @@ UNITS = {"step_seconds": "seconds", "ttft_seconds": "seconds", "needed_bytes": "
 def sweep_lines(document: dict[str, Any]) -> list[str]:
     """What was done, what was left out, and the best rows."""
     what = "plans" if document["kind"] == "train" else "questions"
-    first = "done" if not document["failed"] else f"{len(document['failed']):,} of {document['chunks']:,} chunks could not be computed"
-    lines = [f"{first}: {document['considered']:,} {what}, {document['valid']:,} valid, {document['fitting']:,} {'fit' if what == 'plans' else 'points'}", ""]
-    lines += [f"  {'rows':<10} {document['rows']:,} in {document['directory']}/plans, {human(document['bytes'], 'bytes')} of Parquet"]
-    lines += [f"  {'chunks':<10} {document['chunks_made']:,} made, {document['chunks_before']:,} were there, of {document['chunks']:,}"]
+    first = (
+        "done"
+        if not document["failed"]
+        else f"{len(document['failed']):,} of {document['chunks']:,} chunks could not be computed"
+    )
+    lines = [
+        f"{first}: {document['considered']:,} {what}, {document['valid']:,} valid, {document['fitting']:,} {'fit' if what == 'plans' else 'points'}",
+        "",
+    ]
+    lines += [
+        f"  {'rows':<10} {document['rows']:,} in {document['directory']}/plans, {human(document['bytes'], 'bytes')} of Parquet"
+    ]
+    lines += [
+        f"  {'chunks':<10} {document['chunks_made']:,} made, {document['chunks_before']:,} were there, of {document['chunks']:,}"
+    ]
     if document["chunks_made"]:
         rate = f"{document['plans_per_second']:,.0f} {what}/s"
         lines += [f"  {'time':<10} {human(document['seconds'], 'seconds')} on {document['workers']}, {rate}"]
     lines += [f"  chunk {each['chunk']}: {each['why']}" for each in document["failed"][:SHOWN]]
     if document["left_out"]:
         rows = [(f"{each['plans']:,}", each["constraint"][:150]) for each in document["left_out"][:SHOWN]]
-        lines += ["", "left out, by what they break:", *table_lines(rows, (what, "what must hold, or why it is not known"))]
+        lines += [
+            "",
+            "left out, by what they break:",
+            *table_lines(rows, (what, "what must hold, or why it is not known")),
+        ]
     if document["best"]:
-        lines += ["", f"best of each workload by tokens a second; {document['directory']}/best.parquet has {document['best_rows']:,} rows:"]
+        lines += [
+            "",
+            f"best of each workload by tokens a second; {document['directory']}/best.parquet has {document['best_rows']:,} rows:",
+        ]
         lines += table_lines(*_best(document))
     return [*lines, *(f"warning: {each}" for each in document["warnings"])]
 

@@ -1,6 +1,6 @@
 """Values of options in a sweep's file: a value, a list of them, or a range."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -53,12 +53,10 @@ def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any
         raise InvalidInput(f"vary: {name} takes a list of values, or from, to and step or times. Got {shown(said)}.")
     if len(said) > MOST_VALUES:
         raise InvalidInput(f"vary: {name} takes at most {MOST_VALUES:,} values.")
-    values = tuple(option(forms, name, value, "vary") for value in said)
-    seen = set()
-    for value in values:
-        if value in seen:
-            raise InvalidInput(f"vary: {name} has {shown(value)} twice.")
-        seen.add(value)
+    values = tuple(options(forms, name, said, "vary"))
+    if len(set(values)) < len(values):
+        twice = next(value for number, value in enumerate(values) if value in values[:number])
+        raise InvalidInput(f"vary: {name} has {shown(twice)} twice.")
     return values
 
 
@@ -82,18 +80,23 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
 
 def option(forms: tuple[type[Struct], ...], name: str, value: Any, where: str) -> Any:
     """A value as its option takes it."""
+    return next(iter(options(forms, name, [value], where)))
+
+
+def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], where: str) -> Iterator[Any]:
+    """Values of one option, as it takes them."""
     kind = "train" if len(forms) == 1 else "serve"
     known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
     if name not in known:
         if any(name in names for names in NOT_SWEPT.values()):
             raise InvalidInput(f"{where}: {name} cannot be swept: leave it out.")
         raise unknown(f"option of a sweep of kind {kind} ({where})", name, known)
-    form = next(form for form in forms if name in form.__struct_fields__)
-    if value is None:
-        raise InvalidInput(f"{where}: {name} has no value: give it one, or leave it out.")
-    if name in LENGTHS and isinstance(value, str):
-        value = parse_length(value, f"{where}: {name}")
-    try:
-        return msgspec.convert(value, form.__annotations__[name])
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"{where}: {name}: {error}. Got {shown(value)}.") from None
+    takes = next(form for form in forms if name in form.__struct_fields__).__annotations__[name]
+    for value in values:
+        if value is None:
+            raise InvalidInput(f"{where}: {name} has no value: give it one, or leave it out.")
+        said = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
+        try:
+            yield msgspec.convert(said, takes)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"{where}: {name}: {error}. Got {shown(value)}.") from None

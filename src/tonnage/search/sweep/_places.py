@@ -18,7 +18,7 @@ def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
         return tuple(model_names())
     found: dict[str, None] = {}
     for text in _texts("models", said):
-        names = sorted(glob.glob(text)) if "*" in text else [text]  # noqa: PTH207: the pattern may be absolute
+        names = sorted(glob.glob(text)) if "*" in text else [text]  # noqa: PTH207 (the pattern may be absolute)
         if not names:
             raise InvalidInput(f"models: no file matches {shown(text)}.")
         found |= dict.fromkeys(names)
@@ -30,10 +30,14 @@ def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
 def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Clusters as --on takes them, or accelerators times counts; and the accelerators of `all` of which there is no such cluster."""
     if ("on" in fields) == ("accelerators" in fields):
-        raise InvalidInput("a sweep names its machines by `on`, or by `accelerators` and `counts`: give one of the two.")
+        raise InvalidInput(
+            "a sweep names its machines by `on`, or by `accelerators` and `counts`: give one of the two."
+        )
     if "on" in fields:
         if "counts" in fields:
-            raise InvalidInput("counts are of accelerators: leave them out beside `on`, whose clusters have their sizes.")
+            raise InvalidInput(
+                "counts are of accelerators: leave them out beside `on`, whose clusters have their sizes."
+            )
         names = tuple(dict.fromkeys(_texts("on", fields["on"])))
         for name in names:
             cluster(name)

@@ -68,8 +68,18 @@ def schema_of(spec: Spec) -> Any:
         made = {"global_batch_size": large, "needed_bytes": large, "usable_bytes": large, "fits": pa.bool_(), "step_seconds": real,
                 "tokens_per_second": real, "step_usd": real, "usd_per_million_tokens": real}  # fmt: skip
     else:
-        columns = {"plan": large, "point": size, "model": words, "cluster": words, "accelerators": size, "engine": words, "weights": words}
-        columns |= dict.fromkeys(("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "concurrency"), large)
+        columns = {
+            "plan": large,
+            "point": size,
+            "model": words,
+            "cluster": words,
+            "accelerators": size,
+            "engine": words,
+            "weights": words,
+        }
+        columns |= dict.fromkeys(
+            ("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "concurrency"), large
+        )
         made = dict.fromkeys(("tokens_per_second_per_user", "tokens_per_second_per_accelerator", "ttft_seconds", "tpot_seconds",
                               "usd_per_million_output_tokens"), real) | {"pareto": pa.bool_()}  # fmt: skip
     for axis in spec.outer:
@@ -90,17 +100,29 @@ def _column(spec: Spec, field: Any, values: np.ndarray) -> Any:
     pa = arrow()
     names = {"model": spec.models, "cluster": spec.clusters}.get(field.name)
     if names is not None:  # digits
-        used, digit = np.unique(values, return_inverse=True)
-        return pa.DictionaryArray.from_arrays(pa.array(digit.reshape(-1), pa.int32()), pa.array([names[each] for each in used], pa.string()))
+        used, digit = _told_apart(values)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(digit, pa.int32()), pa.array([names[each] for each in used], pa.string())
+        )
     if field.name == "fits":  # 1 it fits, 0 it does not, -1 the error band says neither
         return pa.array(values == 1, mask=values < 0)
     if pa.types.is_dictionary(field.type):
-        used, digit = np.unique(values.astype(str), return_inverse=True)
-        return pa.DictionaryArray.from_arrays(pa.array(digit.reshape(-1), pa.int32()), pa.array(used.tolist(), pa.string()))
+        used, digit = _told_apart(values)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(digit, pa.int32()), pa.array([str(each) for each in used], pa.string())
+        )
     if pa.types.is_floating(field.type):
         real = values.astype(np.float64)
         return pa.array(real, mask=~np.isfinite(real))
     return pa.array(values.astype(field.type.to_pandas_dtype()), field.type)
+
+
+def _told_apart(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The values that there are, and for each row which; mostly there is one alone, and sorting words is slow."""
+    if (values == values[0]).all():
+        return [values[0]], np.zeros(len(values), dtype=np.int32)
+    used, digit = np.unique(values, return_inverse=True)
+    return list(used), digit.reshape(-1).astype(np.int32)
 
 
 def write_part(folder: Path, number: int, made: Any) -> int:

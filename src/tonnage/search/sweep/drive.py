@@ -20,8 +20,9 @@ ROUNDS = 2  # a part that was damaged where it lay is made once more
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """`lay`: chunks that were there; `failed`: chunks that could not be computed, and why. `seconds`: of making chunks, `began` before the
-    first of them came back; `peak_rss`: most bytes that a worker, and the driver, held."""
+    """`lay`: chunks that were there; `failed`: chunks that could not be computed, and why. `seconds`: of making chunks, `first_seconds` of
+    them until the first was back, which took its worker `first_chunk_seconds`; all workers spent `seconds_in_chunks` in chunks;
+    `worker_rss`, `driver_rss`: the most bytes that one held."""
 
     chunks: int
     lay: int
@@ -30,6 +31,7 @@ class Done(Struct, frozen=True, kw_only=True):
     failed: dict[int, str]
     seconds: float
     first_seconds: float
+    first_chunk_seconds: float
     worker_rss: int
     driver_rss: int
     summary: Summary
@@ -54,12 +56,17 @@ def sweep(
 
 
 def _run(
-    spec: Spec, directory: Path, tasks: Tasks, workers: int | None, ray: str | None, progress: Callable[[int, int], Progress]
+    spec: Spec,
+    directory: Path,
+    tasks: Tasks,
+    workers: int | None,
+    ray: str | None,
+    progress: Callable[[int, int], Progress],
 ) -> Done:
     folder = directory / dataset.FOLDER
     job = Job(spec=spec, folder=str(folder.absolute()), digest=spec.digest(), estimator=estimator())
     run = _executor(job, workers, ray)
-    made, plans_made, first, rss, lay, inside = 0, 0, 0.0, 0, -1, 0.0
+    made, plans_made, first, rss, lay, inside = 0, 0, (0.0, 0.0), 0, -1, 0.0
     failed: dict[int, str] = {}
     start = time.perf_counter()
     for _ in range(ROUNDS):
@@ -69,7 +76,7 @@ def _run(
         plans = sum(tasks.plans_of(number) for number in range(tasks.count) if there[number]) if count else 0
         with progress(tasks.plans, plans) as shown:
             for report in run(number for number in range(tasks.count) if not there[number]):
-                first = first or time.perf_counter() - start
+                first = first if made else (time.perf_counter() - start, report.seconds)
                 _check(report, directory)
                 if report.failed:
                     failed[report.number] = report.failed
@@ -84,7 +91,7 @@ def _run(
             break
         for number in found.damaged:
             (folder / dataset.part_name(number)).unlink(missing_ok=True)
-    return Done(chunks=tasks.count, lay=lay, made=made, plans_made=plans_made, failed=failed, seconds=seconds, first_seconds=first, worker_rss=rss,
+    return Done(chunks=tasks.count, lay=lay, made=made, plans_made=plans_made, failed=failed, seconds=seconds, first_seconds=first[0], first_chunk_seconds=first[1], worker_rss=rss,
                 driver_rss=peak_rss(), summary=found, seconds_in_chunks=inside)  # fmt: skip
 
 
@@ -102,4 +109,6 @@ def _executor(job: Job, workers: int | None, address: str | None) -> Callable[[I
 def _check(report: Report, directory: Path) -> None:
     """A disk that takes no more ends the sweep: every other chunk would end the same."""
     if report.unwritable:
-        raise dataset.Unwritable(None, f"{report.unwritable}. What is in {directory} is whole: make room and run again with --resume")
+        raise dataset.Unwritable(
+            None, f"{report.unwritable}. What is in {directory} is whole: make room and run again with --resume"
+        )

@@ -7,6 +7,7 @@ pipe and leaves: the pools of the standard library know the one no better than "
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -68,10 +69,8 @@ class _Worker:
     def give(self, number: int | None) -> None:
         self.number = number
         if number is not None:
-            try:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it is dead: take() says so
                 self.pipe.send(number)
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # it is dead: take() says so
 
     def take(self) -> Report | None:
         """What it says; None: it is dead."""

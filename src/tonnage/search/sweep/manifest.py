@@ -48,7 +48,9 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
     if path.exists():
         _check(path, now)
         if not resume:
-            raise InvalidInput(f"{directory} holds this sweep already, as far as it came: add --resume to go on with it. {AGAIN}")
+            raise InvalidInput(
+                f"{directory} holds this sweep already, as far as it came: add --resume to go on with it. {AGAIN}"
+            )
     elif directory.is_dir() and any(entry.name != LOCK for entry in directory.iterdir()):
         raise InvalidInput(f"{directory} is not empty and holds no sweep. {AGAIN}")
     try:
@@ -66,7 +68,9 @@ def _check(path: Path, now: dict[str, Any]) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}. {AGAIN}") from None
     if not same["sweep"]:
-        raise InvalidInput(f"{path.parent} holds another sweep ({was['plans']:,} plans; this one has {now['plans']:,}{_first(was, now)}). {AGAIN}")
+        raise InvalidInput(
+            f"{path.parent} holds another sweep ({was['plans']:,} plans; this one has {now['plans']:,}{_first(was, now)}). {AGAIN}"
+        )
     if not same["estimator"]:
         raise InvalidInput(f"{path.parent} was begun with another tonnage ({was['versions']['tonnage']}, or its code or catalogue have changed): "
                            f"its rows and new ones would not be alike. {AGAIN}")  # fmt: skip

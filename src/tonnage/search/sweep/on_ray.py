@@ -1,5 +1,6 @@
 """The same chunks on Ray: tasks without state, a bounded number of them at a time, retried by Ray when a worker or its node is lost."""
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ def connect(address: str | None, workers: int | None) -> Any:
         return ray
     here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
     try:
-        ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level="ERROR")
+        ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"--ray {address or ''}: no Ray answers: {' '.join(str(error).split())[:300]}") from None
     return ray

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 EVERY = 10.0  # seconds between lines
 
@@ -17,14 +17,14 @@ class Progress:
         self.began = self.said = clock()
         self.bar: Any = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         if self.stream is not None and self.stream.isatty():
             self._draw()
         elif self.lay:
             self._line()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.stop()
         elif self.made:
@@ -58,7 +58,9 @@ class Progress:
             return
         done = self.lay + self.made
         share = 100 * done / self.plans if self.plans else 100
-        self.stream.write(f"{done:,} of {self.plans:,} plans ({share:.1f} %), {self.words if self.made else 'were there'}\n")
+        self.stream.write(
+            f"{done:,} of {self.plans:,} plans ({share:.1f} %), {self.words if self.made else 'were there'}\n"
+        )
         self.stream.flush()
 
     def _draw(self) -> None:

@@ -33,7 +33,14 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     options = {name: value for name, value in asked.items() if name not in load}
     try:
         model = model_of(spec.models[part.digits[0]])
-        found = frontier(model, place.cluster, ServingOptions(**options), LoadOptions(**load), BillOptions(**spec.money), points=spec.points)
+        found = frontier(
+            model,
+            place.cluster,
+            ServingOptions(**options),
+            LoadOptions(**load),
+            BillOptions(**spec.money),
+            points=spec.points,
+        )
     except TonnageError as error:
         tally.remove(str(error).partition(" Got ")[0].rstrip("."), 1)
         return {}
@@ -43,7 +50,12 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     made = [_points(curve, found.usd_per_hour) for curve in found.curves]
     joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
     count = len(joined["concurrency"])
-    facts: Mapping[str, Any] = {"plan": part.block, "model": part.digits[0], "cluster": part.digits[1], "accelerators": place.cluster.size}
+    facts: Mapping[str, Any] = {
+        "plan": part.block,
+        "model": part.digits[0],
+        "cluster": part.digits[1],
+        "accelerators": place.cluster.size,
+    }
     varied = {name: value for name, value in choices.items() if name not in joined}
     return {name: np.full(count, value) for name, value in facts.items()} | {"point": np.arange(count)} | {
         name: np.full(count, value) for name, value in varied.items()} | joined  # fmt: skip

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.estimate.bill import BillOptions
+from tonnage.registry import unknown
 from tonnage.search.sweep._choices import check_words, option, sizes_of
 from tonnage.search.sweep._places import clusters_of, models_of
 from tonnage.search.sweep._settings import BLOCK_AXES, FORMS, INNER
-from tonnage.registry import unknown
 from tonnage.yaml_files import load
 
 CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes
@@ -48,7 +48,7 @@ class Spec(Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
     keep: str = "all"
     best: int = BEST
-    money: dict[str, str] = {}
+    money: dict[str, Any] = {}
     points: int = 24
     chunk_plans: int = CHUNK
     left_out: tuple[str, ...] = ()  # accelerators of `all` of which no such cluster is known
@@ -68,7 +68,9 @@ def read(path: Path) -> Spec:
     found = load(path)
     if not isinstance(found, dict):
         raise InvalidInput(f"{path} must hold fields, such as kind and models. Got {shown(found)}.")
-    fields = {"on" if name is True else name: value for name, value in found.items()}  # YAML reads `on` as a truth value
+    fields = {
+        "on" if name is True else name: value for name, value in found.items()
+    }  # YAML reads `on` as a truth value
     try:
         return parse(fields)
     except TonnageError as error:
@@ -136,7 +138,7 @@ def _keep(said: Any, kind: Kind) -> tuple[str, int]:
     raise InvalidInput(f"keep of a sweep of kind {kind} must be {words} or {{best: N}}. Got {shown(said)}.")
 
 
-def _money(fields: Mapping[Any, Any]) -> dict[str, str]:
+def _money(fields: Mapping[Any, Any]) -> dict[str, Any]:
     found = _table(fields, "money")
     for name, value in found.items():
         if name not in MONEY:

@@ -33,7 +33,8 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 def summarise(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
     """Goes over all parts; memory is that of one part and of the best rows of one model and cluster."""
-    folder, totals, removed = directory / dataset.FOLDER, dict.fromkeys(("considered", "valid", "fitting"), 0), {}
+    folder, totals = directory / dataset.FOLDER, dict.fromkeys(("considered", "valid", "fitting"), 0)
+    removed: dict[str, int] = {}
     rows = size = missing = 0
     damaged: list[int] = []
     chosen = _Best(spec, directory / BEST)
@@ -125,7 +126,9 @@ class _Best:
 def _plain(found: Any) -> Any:
     """Words as strings: the dictionaries of parts differ."""
     pa = dataset.arrow()
-    schema = pa.schema([(each.name, pa.string() if pa.types.is_dictionary(each.type) else each.type) for each in found.schema])
+    schema = pa.schema(
+        [(each.name, pa.string() if pa.types.is_dictionary(each.type) else each.type) for each in found.schema]
+    )
     return found.replace_schema_metadata(None).cast(schema)
 
 
@@ -142,5 +145,3 @@ def _numbers(column: Any) -> np.ndarray:
 def _places(found: Any) -> np.ndarray:
     """Which model and cluster each row is of."""
     return _numbers(found["model"]) * (len(found) + 1) + _numbers(found["cluster"])
-
-

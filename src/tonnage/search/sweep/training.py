@@ -1,6 +1,6 @@
 """Rows of training: a part of a block as columns of arrays, from the sizes that were asked for to bytes, seconds and dollars."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +30,13 @@ from tonnage.search.sweep.valid import valid
 from tonnage.spec import Cluster, TrainingPlan
 
 # Sizes that decide how a plan is laid out: the rules of a runtime are asked once for each combination of them.
-LAYOUT = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size")
+LAYOUT = (
+    "tensor_parallel_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "data_parallel_size",
+)
 BATCH = ("sequence_length", "micro_batch_size", "num_microbatches")
 CHOSEN = ("runtime", "precision", "optimizer", "recompute", "zero_stage")
 HELD = 16  # models and clusters that a worker keeps: chunks come in their order
@@ -54,7 +60,7 @@ def model_of(name: str) -> Model:
 
 
 @lru_cache(HELD)
-def place_of(name: str, money: tuple[tuple[str, str], ...]) -> Place:
+def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> Place:
     """Read once in each worker, with its price."""
     found = cluster_named(name)
     return Place(name, found, found.accelerator.memory.usable_bytes, usd_per_hour(found, BillOptions(**dict(money))))
@@ -88,13 +94,15 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     if not made:
         return {}
     joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
-    order = np.argsort(joined["plan"])
+    order = np.argsort(joined["plan"], kind="stable")  # runs that are in order are merged
     ends = {"model": np.full(len(order), part.digits[0]), "cluster": np.full(len(order), part.digits[1]),
             "accelerators": np.full(len(order), place.cluster.size)}  # fmt: skip
     return ends | {name: values[order] for name, values in joined.items()}
 
 
-def complete(model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Mapping[str, np.ndarray], count: int) -> Columns:
+def complete(
+    model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Mapping[str, np.ndarray], count: int
+) -> Columns:
     """All sizes of `count` plans, with the defaults of estimate.plans where nobody said any."""
 
     def size(name: str, default: Any) -> np.ndarray:
@@ -168,13 +176,19 @@ def _told_apart(model: Model, cluster: Cluster, given: Mapping[str, Any], column
         yield columns["num_microbatches"]
 
 
-def _grouped(rows: np.ndarray, columns: list[np.ndarray]) -> Iterator[np.ndarray]:
+def _grouped(rows: np.ndarray, columns: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """The rows that agree in all columns, together."""
-    keys = np.zeros(len(rows), dtype=np.int64)
+    keys, most = np.zeros(len(rows), dtype=np.int64), 1
     for column in columns:
-        values, digit = np.unique(column[rows], return_inverse=True)
-        _, keys = np.unique(keys * len(values) + digit.reshape(-1), return_inverse=True)
-        keys = keys.reshape(-1)
+        values = column[rows]
+        least, span = int(values.min()), int(values.max() - values.min()) + 1
+        if most * span >= 2**62:  # what was met so far as numbers from 0 on
+            met, keys = np.unique(keys, return_inverse=True)
+            keys, most = keys.reshape(-1), len(met)
+            met, values = np.unique(values, return_inverse=True)
+            values, least, span = values.reshape(-1), 0, len(met)
+        if span > 1:
+            keys, most = keys * span + (values - least), most * span
     order = np.argsort(keys, kind="stable")
     edges = np.flatnonzero(np.diff(keys[order])) + 1
     yield from np.split(rows[order], edges)
@@ -199,7 +213,8 @@ def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, A
         tally.remove(_why(error), count)
         return None
     low, high = np.floor(needed), np.ceil(needed)
-    plan = TrainingPlan(**{name: 1 for name in COLUMNS}, **names)
+    ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
+    plan = TrainingPlan(**ones, **names)
     if band := training_band(plan, place.cluster):
         low, high = np.floor(needed * band.low), np.ceil(needed * band.high)
     tokens = tokens_per_step.evaluate(s=arrays["sequence_length"], b=arrays["micro_batch_size"], m=arrays["num_microbatches"],

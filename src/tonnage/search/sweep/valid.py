@@ -19,15 +19,23 @@ def valid(model: Model, cluster: Cluster, columns: Columns, tally: Tally) -> np.
     world, (t, p, c, d, e, q) = cluster.size, (columns[f"{name}_parallel_size"] for name in
                                                ("tensor", "pipeline", "context", "data", "expert", "expert_tensor"))  # fmt: skip
     left = np.ones(t.shape, dtype=bool)
-    left = tally.hold("tensor x pipeline x context x data parallel sizes are the accelerators of the cluster", left, t * p * c * d == world)
+    left = tally.hold(
+        "tensor x pipeline x context x data parallel sizes are the accelerators of the cluster",
+        left,
+        t * p * c * d == world,
+    )
     left = tally.hold("there is a layer for each pipeline stage", left, p <= model.num_layers)
     left = tally.hold("tensor_parallel_size divides the heads of the model", left, _heads_divide(model, t))
-    left = tally.hold("experts are dealt out evenly, to the ranks of a stage", left, _experts_divide(model, e, q, d * c * t))
+    left = tally.hold(
+        "experts are dealt out evenly, to the ranks of a stage", left, _experts_divide(model, e, q, d * c * t)
+    )
     left = tally.hold("context_parallel_size divides sequence_length", left, columns["sequence_length"] % c == 0)
     if "global_batch_size" in columns:
         batch = columns["micro_batch_size"] * d
         even = columns["global_batch_size"] % np.maximum(batch, 1) == 0
-        left = tally.hold("global_batch_size is a multiple of micro_batch_size x data_parallel_size", left, even & (batch > 0))
+        left = tally.hold(
+            "global_batch_size is a multiple of micro_batch_size x data_parallel_size", left, even & (batch > 0)
+        )
     return left
 
 

@@ -43,7 +43,9 @@ def attempt(job: Job, number: int) -> Report:
     start = time.perf_counter()
     try:
         if estimator() != job.estimator:
-            return Report(number=number, failed="this worker runs another tonnage, catalogue or estimator than the driver does")
+            return Report(
+                number=number, failed="this worker runs another tonnage, catalogue or estimator than the driver does"
+            )
         tasks = Tasks(job.spec)
         made = chunk(job, tasks, number)
         size = dataset.write_part(Path(job.folder), number, made)
@@ -51,7 +53,7 @@ def attempt(job: Job, number: int) -> Report:
                       seconds=time.perf_counter() - start, peak_rss=peak_rss())  # fmt: skip
     except dataset.Unwritable as error:
         return Report(number=number, unwritable=str(error.strerror or error))
-    except Exception as error:  # noqa: BLE001: a worker goes on with the next chunk, and the driver names this one
+    except Exception as error:  # noqa: BLE001 (a worker goes on with the next chunk, and the driver names this one)
         return Report(number=number, failed=f"{type(error).__name__}: {error}"[:500])
 
 
