@@ -43,7 +43,8 @@ def case(name: str, plans: float, directory: Path) -> dict[str, float]:
         raise SystemExit(f"{name}: {done.failed or 'parts are missing'}")
     start = done.first_seconds - done.first_chunk_seconds
     return {"plans": done.plans_made, "rows": done.summary.rows, "bytes": done.summary.size, "start": start, "seconds": done.seconds - start,
-            "inside": done.seconds_in_chunks, "worker_rss": done.worker_rss, "driver_rss": done.driver_rss, "chunks": done.chunks}  # fmt: skip
+            "inside": done.seconds_in_chunks, "processor": done.processor_seconds,
+            "worker_rss": done.worker_rss, "driver_rss": done.driver_rss, "chunks": done.chunks}  # fmt: skip
 
 
 def measured(name: str, plans: float, repeats: int) -> dict[str, float]:
@@ -74,6 +75,7 @@ def main(plans: float, repeats: int) -> None:
     note("chunks of a sweep", one["chunks"], "chunks")
     for name, run in runs.items():
         note(f"{name}: plans a second", run["plans"] / run["seconds"], "plans/s")
+        note(f"{name}: plans a second of processor time in chunks", run["plans"] / run["processor"], "plans/s")
         note(f"{name}: start of workers", run["start"], "s")
         note(
             f"{name}: time outside of chunks, of all workers' time",

@@ -60,9 +60,12 @@ def cost_lines(plans: int = PLANS, node: Node = NODE, path: Path = RESULTS) -> l
     rates = measured(path)
     chunks = ceil(plans / 65_536)
     one = cost(plans, 1, node, rates)
-    lines = [
+    head = (
         f"At {rates['Ray, two workers: plans a second'] / 2:,.0f} plans a second and core: {counted(round(one.core_hours), 'core-hours')}, "
-        f"{human(one.bytes, 'bytes')} of Parquet in {chunks:,} parts if every plan is kept (`keep: {{best: N}}` keeps a small share).",
+        f"{human(one.bytes, 'bytes')} of Parquet in {chunks:,} parts if every plan is kept (`keep: {{best: N}}` keeps a small share)."
+    )
+    lines = [
+        head,
         f"The node: {node.name}, {node.cores} cores, {node.usd_per_hour:g} USD an hour ({node.source}).",
         "",
         "| nodes | wall time | USD | written by all nodes |",

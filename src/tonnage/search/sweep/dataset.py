@@ -154,21 +154,26 @@ def write_whole(path: Path, data: Any) -> None:
 
 def done(folder: Path, tasks: Tasks, digest: str) -> bytearray:
     """For each chunk 1 if its part is there and whole, by its footer. What is not whole is taken away, and so are files half written."""
+    tidy(folder)
     found = bytearray(tasks.count)
     if not folder.is_dir():
         return found
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries]
     for name in names:
-        if name.endswith(WRITING):
-            (folder / name).unlink(missing_ok=True)
-        elif (number := _number(name)) is not None and number < tasks.count:
+        if (number := _number(name)) is not None and number < tasks.count:
             found_facts = facts(folder / name)
             if found_facts is None or found_facts.get("sweep") != digest:
                 (folder / name).unlink(missing_ok=True)
             else:
                 found[number] = 1
     return found
+
+
+def tidy(folder: Path) -> None:
+    """Files that a worker which was killed did not come to rename. One that still lives and loses its file writes no part, and nobody waits for it."""
+    for path in folder.glob(f".*{WRITING}"):
+        path.unlink(missing_ok=True)
 
 
 def _number(name: str) -> int | None:

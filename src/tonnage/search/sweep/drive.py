@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ ROUNDS = 2  # a part that was damaged where it lay is made once more
 
 class Done(Struct, frozen=True, kw_only=True):
     """`lay`: chunks that were there; `failed`: chunks that could not be computed, and why. `seconds`: of making chunks, `first_seconds` of
-    them until the first was back, which took its worker `first_chunk_seconds`; all workers spent `seconds_in_chunks` in chunks;
+    them until the first was back, which took its worker `first_chunk_seconds`; all workers spent `seconds_in_chunks` in chunks, `processor_seconds` at work;
     `worker_rss`, `driver_rss`: the most bytes that one held."""
 
     chunks: int
@@ -36,6 +37,7 @@ class Done(Struct, frozen=True, kw_only=True):
     driver_rss: int
     summary: Summary
     seconds_in_chunks: float
+    processor_seconds: float
 
 
 def processors() -> int:
@@ -55,47 +57,72 @@ def sweep(
         return _run(spec, directory, tasks, workers, ray, progress)
 
 
+class _Counts:
+    """What has come back."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+        self.made = self.plans = self.worker_rss = 0
+        self.failed: dict[int, str] = {}
+        self.first: tuple[float, float] | None = None
+        self.inside = self.processor = 0.0
+
+    def add(self, report: Report) -> None:
+        self.first = self.first or (time.perf_counter() - self.start, report.seconds)
+        if report.failed:
+            self.failed[report.number] = report.failed
+            return
+        self.failed.pop(report.number, None)
+        self.made, self.plans = self.made + 1, self.plans + report.plans
+        self.inside, self.processor = self.inside + report.seconds, self.processor + report.processor_seconds
+        self.worker_rss = max(self.worker_rss, report.peak_rss)
+
+
 def _run(
-    spec: Spec,
-    directory: Path,
-    tasks: Tasks,
-    workers: int | None,
-    ray: str | None,
-    progress: Callable[[int, int], Progress],
-) -> Done:
-    folder = directory / dataset.FOLDER
-    job = Job(spec=spec, folder=str(folder.absolute()), digest=spec.digest(), estimator=estimator())
-    run = _executor(job, workers, ray)
-    made, plans_made, first, rss, lay, inside = 0, 0, (0.0, 0.0), 0, -1, 0.0
-    failed: dict[int, str] = {}
-    start = time.perf_counter()
+    spec: Spec, directory: Path, tasks: Tasks, workers: int | None, ray: str | None, progress: Callable[[int, int], Progress]
+) -> Done:  # fmt: skip
+    folder, digest = directory / dataset.FOLDER, spec.digest()
+    run = _executor(Job(spec=spec, folder=str(folder.absolute()), digest=digest, estimator=estimator()), workers, ray)
+    counts, lay = _Counts(), -1
     for _ in range(ROUNDS):
-        there = dataset.done(folder, tasks, job.digest)
-        count = sum(there)
-        lay = count if lay < 0 else lay
-        plans = sum(tasks.plans_of(number) for number in range(tasks.count) if there[number]) if count else 0
-        with progress(tasks.plans, plans) as shown:
-            for report in run(number for number in range(tasks.count) if not there[number]):
-                first = first if made else (time.perf_counter() - start, report.seconds)
+        there = dataset.done(folder, tasks, digest)
+        lay = sum(there) if lay < 0 else lay
+        with (
+            progress(tasks.plans, sum(map(tasks.plans_of, _numbers(there, 1)))) as shown,
+            closing(run(_numbers(there, 0))) as reports,
+        ):
+            for report in reports:
                 _check(report, directory)
-                if report.failed:
-                    failed[report.number] = report.failed
-                else:
-                    made, plans_made = made + 1, plans_made + report.plans
-                    failed.pop(report.number, None)
-                rss, inside = max(rss, report.peak_rss), inside + report.seconds
+                counts.add(report)
                 shown(tasks.plans_of(report.number))
-        seconds = time.perf_counter() - start
-        found = summarise(directory, spec, tasks)
+        seconds = time.perf_counter() - counts.start
+        dataset.tidy(folder)
+        found = _summarised(directory, spec, tasks)
         if not found.damaged:
             break
         for number in found.damaged:
             (folder / dataset.part_name(number)).unlink(missing_ok=True)
-    return Done(chunks=tasks.count, lay=lay, made=made, plans_made=plans_made, failed=failed, seconds=seconds, first_seconds=first[0], first_chunk_seconds=first[1], worker_rss=rss,
-                driver_rss=peak_rss(), summary=found, seconds_in_chunks=inside)  # fmt: skip
+    first = counts.first or (0.0, 0.0)
+    return Done(
+        chunks=tasks.count, lay=lay, made=counts.made, plans_made=counts.plans, failed=counts.failed, seconds=seconds, first_seconds=first[0],
+        first_chunk_seconds=first[1], seconds_in_chunks=counts.inside, processor_seconds=counts.processor, worker_rss=counts.worker_rss,
+        driver_rss=peak_rss(), summary=found,
+    )  # fmt: skip
 
 
-def _executor(job: Job, workers: int | None, address: str | None) -> Callable[[Iterator[int]], Iterator[Report]]:
+def _numbers(there: bytearray, wanted: int) -> Iterator[int]:
+    """The chunks that are there, or are not."""
+    return (number for number, is_there in enumerate(there) if is_there == wanted)
+
+
+def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
+    try:
+        return summarise(directory, spec, tasks)
+    except OSError as error:
+        raise dataset.Unwritable(None, f"cannot write the best rows to {directory}: {error.strerror or error}. All parts are there: make room and run again with --resume") from None  # fmt: skip
+
+
+def _executor(job: Job, workers: int | None, address: str | None) -> Callable[[Iterator[int]], Generator[Report]]:
     if address is not None:
         from tonnage.search.sweep import on_ray
 

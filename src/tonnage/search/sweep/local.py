@@ -6,7 +6,7 @@ pipe and leaves: the pools of the standard library know the one no better than "
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -19,7 +19,7 @@ Work = Callable[[Job, int], Report]
 NONE_LIVES = 8  # workers that may die one after the other without a chunk between: then it is not the chunks
 
 
-def reports(job: Job, numbers: Iterable[int], workers: int, do: Work = attempt) -> Iterator[Report]:
+def reports(job: Job, numbers: Iterable[int], workers: int, do: Work = attempt) -> Generator[Report]:
     """One report for each chunk, as they come. At most one chunk is with each worker: what waits is a number."""
     waiting, fell = iter(numbers), 0
     again: list[int] = []

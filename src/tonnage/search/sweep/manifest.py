@@ -92,7 +92,11 @@ def locked(directory: Path) -> Iterator[None]:
     except ImportError:  # Windows: no lock
         yield
         return
-    with (directory / LOCK).open("a") as file:
+    try:
+        opened = (directory / LOCK).open("a")
+    except OSError as error:
+        raise InvalidInput(f"--out {directory} cannot be written to: {error.strerror or error}.") from None
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

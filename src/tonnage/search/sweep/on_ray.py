@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from itertools import islice
 from typing import Any
 
@@ -34,7 +34,7 @@ def connect(address: str | None, workers: int | None) -> Any:
     return ray
 
 
-def reports(ray: Any, job: Job, numbers: Iterable[int], workers: int | None) -> Iterator[Report]:
+def reports(ray: Any, job: Job, numbers: Iterable[int], workers: int | None) -> Generator[Report]:
     """One report for each chunk, as they come; as many are in flight as there are processors, and as many wait."""
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(attempt)
     shared = ray.put(job)

@@ -1,7 +1,9 @@
 """One chunk: from its number to its part of the dataset. Everything that a worker needs is in the Job, and fits in a message."""
 
+import gc
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ class Report(Struct, frozen=True, kw_only=True):
     rows: int = 0
     size: int = 0
     seconds: float = 0
+    processor_seconds: float = 0
     peak_rss: int = 0
     failed: str = ""
     unwritable: str = ""
@@ -40,7 +43,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def attempt(job: Job, number: int) -> Report:
     """Compute a chunk and write its part. What goes wrong is in the report, so that one chunk does not end a sweep."""
-    start = time.perf_counter()
+    start, processor = time.perf_counter(), time.process_time()
     try:
         if estimator() != job.estimator:
             return Report(
@@ -49,8 +52,9 @@ def attempt(job: Job, number: int) -> Report:
         tasks = Tasks(job.spec)
         made = chunk(job, tasks, number)
         size = dataset.write_part(Path(job.folder), number, made)
+        _tidy()
         return Report(number=number, plans=tasks.plans_of(number), rows=made.num_rows, size=size,
-                      seconds=time.perf_counter() - start, peak_rss=peak_rss())  # fmt: skip
+                      seconds=time.perf_counter() - start, processor_seconds=time.process_time() - processor, peak_rss=peak_rss())  # fmt: skip
     except dataset.Unwritable as error:
         return Report(number=number, unwritable=str(error.strerror or error))
     except Exception as error:  # noqa: BLE001 (a worker goes on with the next chunk, and the driver names this one)
@@ -73,6 +77,18 @@ def chunk(job: Job, tasks: Tasks, number: int) -> Any:
     facts = {"chunk": number, "sweep": job.digest, "considered": tally.considered, "valid": tally.left, "fitting": fitting,
              "removed": {each.constraint: each.plans for each in tally}}  # fmt: skip
     return dataset.table(job.spec, kept(job.spec, joined), facts)
+
+
+@cache
+def _settled() -> None:
+    """What the first chunk has imported and read stays: it is not looked through again."""
+    gc.freeze()
+
+
+def _tidy() -> None:
+    """The walks of plans refer to themselves and hold arrays: few objects, so Python would wait for long, and much memory."""
+    gc.collect()
+    _settled()
 
 
 def peak_rss() -> int:
