@@ -226,6 +226,14 @@ def test_ray_is_named_with_its_extra_where_it_lacks(monkeypatch):
         on_ray.connect(None, None)
 
 
+def test_a_ray_that_does_not_answer_is_said_at_once(monkeypatch):
+    from tonnage.search.sweep import on_ray
+
+    monkeypatch.setitem(__import__("sys").modules, "ray", SimpleNamespace(is_initialized=lambda: False))
+    with pytest.raises(InvalidInput, match="--ray 127.0.0.1:1: nothing answers there"):
+        on_ray.connect("127.0.0.1:1", None)
+
+
 # ---- progress ----
 
 

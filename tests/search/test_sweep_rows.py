@@ -158,6 +158,14 @@ def test_plans_that_are_left_out_are_counted_by_what_they_break():
     assert len(rows) == 3 and tally.considered == 6
 
 
+def test_plans_that_break_the_same_rule_are_counted_together_whatever_the_model():
+    spec = parse({"models": ["gpt2", "bert-base-uncased"], "on": ["8xh100"], "vary": {"sequence_length": [4096, 8192]}})
+    assert {each.constraint: each.plans for each in rows_of(spec)[1] if each.plans} == {
+        "sequence_length may be at most N for the model: its learned table wpe has no more positions": 2,
+        "sequence_length may be at most N for the model: its learned table embeddings.position_embeddings has no more positions": 2,
+    }
+
+
 def test_rows_of_serving_are_the_points_of_frontiers():
     spec = parse({"kind": "serve", "models": ["llama-3.1-8b", "deepseek-v3"], "on": ["8xh100"], "points": 5,
                   "vary": {"input_tokens": [1000, "4k"], "engine": ["vllm", "sglang"]}})  # fmt: skip

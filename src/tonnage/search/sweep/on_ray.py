@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import time
 from collections.abc import Generator, Iterable
 from itertools import islice
@@ -12,6 +13,7 @@ from tonnage.search.sweep.work import Job, Report, attempt
 
 RETRIES = 2  # after the first try, as local.TRIES has it
 AHEAD = 2  # chunks submitted for each processor: one runs, one waits
+PATIENCE = 10  # seconds until a cluster must have answered
 LOOK = 5  # seconds after which processors that joined or left are counted again
 STORE = 128 * 2**20  # bytes of a started Ray's object store: reports are small
 
@@ -26,12 +28,26 @@ def connect(address: str | None, workers: int | None) -> Any:
         raise MissingDatum("--ray needs Ray: pip install 'tonnage[cluster]'. Without --ray the sweep runs on processes of this machine.") from None  # fmt: skip
     if ray.is_initialized():
         return ray
+    _check_answers(address)
     here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
     try:
         ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"--ray {address or ''}: no Ray answers: {' '.join(str(error).split())[:300]}") from None
     return ray
+
+
+def _check_answers(address: str | None) -> None:
+    """Ray itself waits for minutes where nothing answers."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise InvalidInput(
+            f"--ray {address}: nothing answers there: {error}. `ray start --head` prints its address."
+        ) from None
 
 
 def reports(ray: Any, job: Job, numbers: Iterable[int], workers: int | None) -> Generator[Report]:

@@ -14,7 +14,7 @@ from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.search.removed import Tally
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
-from tonnage.search.sweep.training import model_of, place_of
+from tonnage.search.sweep.training import model_of, place_of, why
 
 Columns = dict[str, np.ndarray]
 POINTS = {"concurrency": "concurrency", "tokens_per_second_per_user": "tokens_per_second_per_user",
@@ -31,8 +31,8 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     asked = spec.options | choices
     load = {name: asked[name] for name in LoadOptions.__struct_fields__ if name in asked}
     options = {name: value for name, value in asked.items() if name not in load}
+    model = model_of(spec.models[part.digits[0]])
     try:
-        model = model_of(spec.models[part.digits[0]])
         found = frontier(
             model,
             place.cluster,
@@ -42,7 +42,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
             points=spec.points,
         )
     except TonnageError as error:
-        tally.remove(str(error).partition(" Got ")[0].rstrip("."), 1)
+        tally.remove(why(error, model, place.cluster), 1)
         return {}
     if not found.curves:
         tally.remove("some tensor size and precision leaves room for the cache of one request", 1)

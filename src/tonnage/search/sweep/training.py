@@ -1,5 +1,6 @@
 """Rows of training: a part of a block as columns of arrays, from the sizes that were asked for to bytes, seconds and dollars."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -39,6 +40,7 @@ LAYOUT = (
 )
 BATCH = ("sequence_length", "micro_batch_size", "num_microbatches")
 CHOSEN = ("runtime", "precision", "optimizer", "recompute", "zero_stage")
+NUMBER = re.compile(r"(?<![\w.-])\d[\d,.]*(?![\w-])")  # one that stands alone
 HELD = 16  # models and clusters that a worker keeps: chunks come in their order
 
 Columns = dict[str, np.ndarray]
@@ -79,7 +81,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     try:
         columns = complete(model, place.cluster, given, columns, count)
     except TonnageError as error:
-        tally.remove(_why(error), count)
+        tally.remove(why(error, model, place.cluster), count)
         return {}
     left = valid(model, place.cluster, columns, tally)
     numbers = tasks.numbers(part)
@@ -157,7 +159,7 @@ def _laid_out(
         try:
             plan = training_plan(model, cluster, options, Question())
         except TonnageError as error:
-            tally.remove(_why(error), len(chosen))
+            tally.remove(why(error, model, cluster), len(chosen))
             continue
         alike.setdefault(_without_sizes(plan), []).append(chosen)
     for plan, parts in alike.items():
@@ -210,7 +212,7 @@ def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, A
         except MissingDatum:  # of the time, or of the memory too
             needed, seconds = needed_bytes(model, arrays, place.cluster, **names), np.full(count, np.nan)
     except MissingDatum as error:
-        tally.remove(_why(error), count)
+        tally.remove(why(error, model, place.cluster), count)
         return None
     low, high = np.floor(needed), np.ceil(needed)
     ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
@@ -231,6 +233,9 @@ def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, A
     }  # fmt: skip
 
 
-def _why(error: TonnageError) -> str:
-    """The rule that was broken, without the values that broke it: so plans that break the same are counted together."""
-    return str(error).partition(" Got ")[0].rstrip(".")
+def why(error: TonnageError, model: Model, cluster: Cluster) -> str:
+    """The rule that was broken, without the names and numbers that broke it: so plans that break the same are counted together."""
+    rule = str(error).partition(" Got ")[0].rstrip(".")
+    for name, kind in ((model.name, "the model"), (cluster.accelerator.name, "the accelerator")):
+        rule = rule.replace(name, kind)
+    return NUMBER.sub("N", rule)
