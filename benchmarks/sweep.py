@@ -3,7 +3,8 @@
     make bench-sweep PLANS=1e7
 
 Each case runs in a process of its own, so that its memory is its own. Time is that of all chunks; what it takes to start workers (their
-imports, a Ray) is apart: the time until the first chunk is back, less the chunk's own.
+imports, a Ray) is apart: the time until the first chunk is back, less the chunk's own. Where others use the machine, workers get less than a core each, and only
+processor time and shares of time travel.
 """
 
 import argparse
@@ -76,6 +77,7 @@ def main(plans: float, repeats: int) -> None:
     for name, run in runs.items():
         note(f"{name}: plans a second", run["plans"] / run["seconds"], "plans/s")
         note(f"{name}: plans a second of processor time in chunks", run["plans"] / run["processor"], "plans/s")
+        note(f"{name}: of a core, what a worker got in chunks", run["processor"] / run["inside"], "share")
         note(f"{name}: start of workers", run["start"], "s")
         note(
             f"{name}: time outside of chunks, of all workers' time",

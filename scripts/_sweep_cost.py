@@ -10,7 +10,7 @@ from tonnage.formulas.cost import rent_usd
 from tonnage.units import HOUR, counted, human
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results_sweep.json"
-PLANS = 10**10
+PLANS, CHUNK = 10**10, 65_536
 NODES = (1, 10, 100)
 
 
@@ -35,12 +35,17 @@ class Cost(NamedTuple):
 
 
 def cost(plans: float, nodes: int, node: Node, rates: Mapping[str, float]) -> Cost:
-    """Of so many plans on so many nodes, at the rate of two workers on Ray, which is that of one core with all that Ray adds."""
-    each = rates["Ray, two workers: plans a second"] / 2
-    core_seconds = plans / each
+    """Of so many plans on so many nodes, at the rate of a worker on Ray."""
+    core_seconds = plans / rate(rates)
     wall = core_seconds / (nodes * node.cores)
     usd = float(rent_usd.evaluate(nodes=nodes, tau=wall, USD_hour=node.usd_per_hour))
     return Cost(core_seconds / HOUR, wall, usd, plans * rates["Parquet of a plan"])
+
+
+def rate(rates: Mapping[str, float]) -> float:
+    """Plans a second of one core: those of its processor time in chunks, for the share of the time that it is in one."""
+    outside = rates["Ray, two workers: time outside of chunks, of all workers' time"]
+    return rates["Ray, two workers: plans a second of processor time in chunks"] * (1 - outside)
 
 
 def measured(path: Path = RESULTS) -> dict[str, float]:
@@ -58,10 +63,10 @@ def measured_lines(path: Path = RESULTS) -> list[str]:
 def cost_lines(plans: int = PLANS, node: Node = NODE, path: Path = RESULTS) -> list[str]:
     """The cost of a large sweep on a few numbers of nodes."""
     rates = measured(path)
-    chunks = ceil(plans / 65_536)
+    chunks = ceil(plans / CHUNK)
     one = cost(plans, 1, node, rates)
     head = (
-        f"At {rates['Ray, two workers: plans a second'] / 2:,.0f} plans a second and core: {counted(round(one.core_hours), 'core-hours')}, "
+        f"At {rate(rates):,.0f} plans a second and core: {counted(round(one.core_hours), 'core-hours')}, "
         f"{human(one.bytes, 'bytes')} of Parquet in {chunks:,} parts if every plan is kept (`keep: {{best: N}}` keeps a small share)."
     )
     lines = [

@@ -42,9 +42,10 @@ PRINTED = {
     ("prices",): "PricesDocument", ("prices", "h100"): "PricesDocument", ("accelerators", "dgx-h100"): "NodeDocument", ("accelerators", "tpu-v4"): "AcceleratorDocument",
     ("trace", "e5"): "TraceDocument", ("trace", "e5", "--capacity", "100MiB"): "TraceDocument",
     ("validate", "validation/params.yaml"): "ValidationDocument",
+    ("sweep", "no-such-file.yaml", "--out", "nowhere"): "ErrorDocument",
     ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip
-WITH_TORCH = ("MeasureDocument",)  # tests/trace/test_measure.py
+ELSEWHERE = ("MeasureDocument", "SweepDocument")  # tests/trace/test_measure.py, tests/search/test_sweep_local.py
 
 
 def _described_by(definition):
@@ -64,7 +65,7 @@ def test_what_a_verb_prints_is_described_by_its_own_definition(arguments, capsys
 
 def test_every_verb_and_every_definition_of_a_document_is_tried():
     assert {arguments[0] for arguments in PRINTED} == set(VERBS)
-    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *WITH_TORCH}} == {
+    assert {f"#/$defs/{name}" for name in {*PRINTED.values(), *ELSEWHERE}} == {
         entry["$ref"] for entry in json_schema()["anyOf"]
     }
 

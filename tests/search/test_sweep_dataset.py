@@ -230,7 +230,7 @@ def test_a_ray_that_does_not_answer_is_said_at_once(monkeypatch):
     from tonnage.search.sweep import on_ray
 
     monkeypatch.setitem(__import__("sys").modules, "ray", SimpleNamespace(is_initialized=lambda: False))
-    with pytest.raises(InvalidInput, match="--ray 127.0.0.1:1: nothing answers there"):
+    with pytest.raises(InvalidInput, match=r"--ray 127\.0\.0\.1:1: nothing answers there"):
         on_ray.connect("127.0.0.1:1", None)
 
 

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 
+import jsonschema
 import pytest
 
 from search import _sweeps
 from search._sweeps import ROWS, TEXT, digests, holds_every_plan_once, small, when
 from tonnage.cli import main
+from tonnage.document import json_schema
 from tonnage.errors import MissingDatum
 from tonnage.search.sweep import dataset, local
 from tonnage.search.sweep.drive import sweep
@@ -46,6 +48,24 @@ def test_a_worker_that_is_killed_loses_nothing_and_nothing_comes_twice(undisturb
     done = sweep(small(), tmp_path / "out", workers=2, progress=when(3, kill))
     assert killed and done.made == 32 and not done.failed
     assert digests(tmp_path / "out") == digests(undisturbed[0])
+
+
+def test_the_document_says_what_became_of_it(undisturbed, tmp_path, capsys):
+    (tmp_path / "sweep.yaml").write_text(TEXT)
+    assert main(["sweep", str(tmp_path / "sweep.yaml"), "--out", str(undisturbed[0]), "--resume", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    whole = json_schema()
+    jsonschema.validate(document, {"$ref": "#/$defs/SweepDocument", "$defs": whole["$defs"]})
+    assert (document["rows"], document["plans"], document["chunks_made"], document["chunks_before"]) == (
+        ROWS,
+        ROWS,
+        0,
+        32,
+    )
+    assert document["best"][0]["tokens_per_second"] == max(row["tokens_per_second"] for row in document["best"])
+    assert main(["sweep", str(tmp_path / "sweep.yaml"), "--out", str(undisturbed[0]), "--resume"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"done: {ROWS:,} plans, {ROWS:,} valid, ") and "0 made, 32 were there, of 32" in said
 
 
 def test_a_driver_that_is_killed_is_gone_on_with_and_makes_the_same_dataset(undisturbed, tmp_path):

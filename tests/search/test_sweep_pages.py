@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-import _sweep_cost
 import pytest
 import yaml
 
+import _sweep_cost
 from tonnage.search.sweep.spec import FIELDS, parse
 from tonnage.search.sweep.tasks import Tasks
 
@@ -25,7 +25,8 @@ def test_every_field_of_the_file_is_on_the_page():
 
 
 def test_a_large_sweep_costs_its_plans_over_the_measured_rate():
-    rates = {"Ray, two workers: plans a second": 400_000, "Parquet of a plan": 50}
+    rates = {"Ray, two workers: plans a second of processor time in chunks": 250_000, "Parquet of a plan": 50,
+             "Ray, two workers: time outside of chunks, of all workers' time": 0.2}  # fmt: skip
     node = _sweep_cost.Node("n", 10, 3.0, "somebody")
     found = _sweep_cost.cost(10**10, 5, node, rates)
     assert found.core_hours == pytest.approx(10**10 / 200_000 / 3600)
