@@ -223,7 +223,7 @@ def test_ray_is_named_with_its_extra_where_it_lacks(monkeypatch):
 
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingDatum, match=r"--ray needs Ray: pip install 'tonnage\[cluster\]'"):
-        on_ray.connect(None, None)
+        on_ray.connected(None, None).__enter__()
 
 
 def test_a_ray_that_does_not_answer_is_said_at_once(monkeypatch):
@@ -231,7 +231,7 @@ def test_a_ray_that_does_not_answer_is_said_at_once(monkeypatch):
 
     monkeypatch.setitem(__import__("sys").modules, "ray", SimpleNamespace(is_initialized=lambda: False))
     with pytest.raises(InvalidInput, match=r"--ray 127\.0\.0\.1:1: nothing answers there"):
-        on_ray.connect("127.0.0.1:1", None)
+        on_ray.connected("127.0.0.1:1", None).__enter__()
 
 
 # ---- progress ----

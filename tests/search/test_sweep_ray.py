@@ -21,7 +21,6 @@ def cluster(monkeypatch):
         head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 100 * 2**20},
     )
     yield made
-    ray.shutdown()
     made.shutdown()
 
 

@@ -3,9 +3,8 @@
 import os
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -17,6 +16,7 @@ from tonnage.search.sweep.summary import Summary, summarise
 from tonnage.search.sweep.tasks import Tasks
 from tonnage.search.sweep.work import Job, Report, peak_rss
 
+Run = Callable[[Iterator[int]], Generator[Report]]
 ROUNDS = 2  # a part that was damaged where it lay is made once more
 
 
@@ -82,32 +82,36 @@ def _run(
     spec: Spec, directory: Path, tasks: Tasks, workers: int | None, ray: str | None, progress: Callable[[int, int], Progress]
 ) -> Done:  # fmt: skip
     folder, digest = directory / dataset.FOLDER, spec.digest()
-    run = _executor(Job(spec=spec, folder=str(folder.absolute()), digest=digest, estimator=estimator()), workers, ray)
+    job = Job(spec=spec, folder=str(folder.absolute()), digest=digest, estimator=estimator())
     counts, lay = _Counts(), -1
-    for _ in range(ROUNDS):
-        there = dataset.done(folder, tasks, digest)
-        lay = sum(there) if lay < 0 else lay
-        with (
-            progress(tasks.plans, sum(map(tasks.plans_of, _numbers(there, 1)))) as shown,
-            closing(run(_numbers(there, 0))) as reports,
-        ):
-            for report in reports:
-                _check(report, directory)
-                counts.add(report)
-                shown(tasks.plans_of(report.number))
-        seconds = time.perf_counter() - counts.start
-        dataset.tidy(folder)
-        found = _summarised(directory, spec, tasks)
-        if not found.damaged:
-            break
-        for number in found.damaged:
-            (folder / dataset.part_name(number)).unlink(missing_ok=True)
+    with _executor(job, workers, ray) as run:
+        for _ in range(ROUNDS):
+            there = dataset.done(folder, tasks, digest)
+            lay = sum(there) if lay < 0 else lay
+            with progress(tasks.plans, sum(map(tasks.plans_of, _numbers(there, 1)))) as shown:
+                _make(run, there, directory, counts, lambda number: shown(tasks.plans_of(number)))
+            seconds = time.perf_counter() - counts.start
+            dataset.tidy(folder)
+            found = _summarised(directory, spec, tasks)
+            if not found.damaged:
+                break
+            for number in found.damaged:
+                (folder / dataset.part_name(number)).unlink(missing_ok=True)
     first = counts.first or (0.0, 0.0)
     return Done(
         chunks=tasks.count, lay=lay, made=counts.made, plans_made=counts.plans, failed=counts.failed, seconds=seconds, first_seconds=first[0],
         first_chunk_seconds=first[1], seconds_in_chunks=counts.inside, processor_seconds=counts.processor, worker_rss=counts.worker_rss,
         driver_rss=peak_rss(), summary=found,
     )  # fmt: skip
+
+
+def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]) -> None:
+    """The chunks that are not there."""
+    with closing(run(_numbers(there, 0))) as reports:
+        for report in reports:
+            _check(report, directory)
+            counts.add(report)
+            shown(report.number)
 
 
 def _numbers(there: bytearray, wanted: int) -> Iterator[int]:
@@ -122,15 +126,18 @@ def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
         raise dataset.Unwritable(None, f"cannot write the best rows to {directory}: {error.strerror or error}. All parts are there: make room and run again with --resume") from None  # fmt: skip
 
 
-def _executor(job: Job, workers: int | None, address: str | None) -> Callable[[Iterator[int]], Generator[Report]]:
+@contextmanager
+def _executor(job: Job, workers: int | None, address: str | None) -> Iterator[Run]:
+    """What makes chunks, as long as it is needed."""
     if address is not None:
         from tonnage.search.sweep import on_ray
 
-        ray: Any = on_ray.connect(address or None, workers)
-        return lambda numbers: on_ray.reports(ray, job, numbers, workers)
+        with on_ray.connected(address or None, workers) as ray:
+            yield lambda numbers: on_ray.reports(ray, job, numbers, workers)
+        return
     from tonnage.search.sweep import local
 
-    return lambda numbers: local.reports(job, numbers, workers or processors())
+    yield lambda numbers: local.reports(job, numbers, workers or processors())
 
 
 def _check(report: Report, directory: Path) -> None:

@@ -4,7 +4,8 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,8 @@ LOOK = 5  # seconds after which processors that joined or left are counted again
 STORE = 128 * 2**20  # bytes of a started Ray's object store: reports are small
 
 
-def connect(address: str | None, workers: int | None) -> Any:
+@contextmanager
+def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """Ray, joined at this address, or started here; no page of its own, and nothing is reported to anyone."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # as Ray will have it: it warns otherwise
@@ -26,15 +28,19 @@ def connect(address: str | None, workers: int | None) -> Any:
         import ray
     except ImportError:
         raise MissingDatum("--ray needs Ray: pip install 'tonnage[cluster]'. Without --ray the sweep runs on processes of this machine.") from None  # fmt: skip
-    if ray.is_initialized():
-        return ray
+    if ray.is_initialized():  # the caller's own, which stays
+        yield ray
+        return
     _check_answers(address)
     here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
     try:
         ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"--ray {address or ''}: no Ray answers: {' '.join(str(error).split())[:300]}") from None
-    return ray
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
 
 
 def _check_answers(address: str | None) -> None:
