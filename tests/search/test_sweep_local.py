@@ -1,5 +1,6 @@
 """A sweep on processes of this machine: whoever dies, every plan is there once."""
 
+import gc
 import json
 import multiprocessing
 import os
@@ -15,10 +16,12 @@ from search._sweeps import ROWS, TEXT, digests, holds_every_plan_once, small, wh
 from tonnage.cli import main
 from tonnage.document import json_schema
 from tonnage.errors import MissingDatum
+from tonnage.estimate.training import Step
 from tonnage.search.sweep import dataset, local
 from tonnage.search.sweep.drive import sweep
+from tonnage.search.sweep.manifest import estimator
 from tonnage.search.sweep.tasks import Tasks
-from tonnage.search.sweep.work import Job
+from tonnage.search.sweep.work import Job, attempt, chunk
 
 pytest.importorskip("pyarrow")
 
@@ -148,3 +151,20 @@ def test_a_full_disk_is_said_with_its_status_and_what_is_there_stays(tmp_path):
     assert not [name for name in os.listdir(tmp_path / "out" / "plans") if name.endswith(dataset.WRITING)]  # noqa: PTH208
     assert main([*words, "--resume"]) == 0
     assert holds_every_plan_once(tmp_path / "out", small())
+
+
+def test_a_chunk_leaves_no_walk_in_memory(tmp_path):
+    """Walks refer to themselves and hold arrays: a worker that did not look for them would grow with every chunk."""
+    spec, made = small(), tmp_path / "plans"
+    made.mkdir()
+    job = Job(spec=spec, folder=str(made), digest=spec.digest(), estimator=estimator())
+    gc.collect()
+    gc.disable()
+    try:
+        chunk(job, Tasks(spec), 0)
+        assert any(isinstance(each, Step) for each in gc.get_objects())
+        assert not attempt(job, 0).failed
+        assert not any(isinstance(each, Step) for each in gc.get_objects())
+    finally:
+        gc.enable()
+        gc.unfreeze()

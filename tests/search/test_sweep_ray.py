@@ -3,6 +3,7 @@
 import pytest
 
 from search._sweeps import digests, holds_every_plan_once, small, when
+from tonnage.cli import main
 from tonnage.search.sweep.drive import sweep
 
 ray = pytest.importorskip("ray")
@@ -41,15 +42,17 @@ def test_a_node_that_is_lost_loses_nothing_and_nothing_comes_twice(cluster, tmp_
     assert digests(tmp_path / "ray") == digests(tmp_path / "local")
 
 
-def test_a_driver_that_stops_is_gone_on_with_on_ray(cluster, tmp_path):
+def test_a_driver_that_is_told_to_end_is_gone_on_with_on_ray(cluster, tmp_path, capsys, monkeypatch):
     cluster.add_node(num_cpus=2, object_store_memory=100 * 2**20)
     cluster.wait_for_nodes()
 
-    def stop():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        sweep(small(), tmp_path / "out", ray=cluster.address, progress=when(4, stop))
+    (tmp_path / "sweep.yaml").write_text(TEXT)
+    words = ["sweep", str(tmp_path / "sweep.yaml"), "--out", str(tmp_path / "out"), "--ray", cluster.address]
+    stop = when(4, lambda: os.kill(os.getpid(), signal.SIGTERM))  # as a scheduler does; Ray itself would abort
+    monkeypatch.setattr(sweep, "__kwdefaults__", {**sweep.__kwdefaults__, "progress": stop})
+    assert main(words) == 130
+    assert "--resume" in capsys.readouterr().err
+    monkeypatch.undo()
     done = sweep(small(), tmp_path / "out", ray=cluster.address, resume=True)
     assert done.lay >= 4 and done.made == 32 - done.lay
     assert holds_every_plan_once(tmp_path / "out", small())

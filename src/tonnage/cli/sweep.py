@@ -54,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         with _end_politely():
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
+        again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
         print(
-            f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} --resume",
+            f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} {again}",
             file=sys.stderr,
         )
         return INTERRUPTED

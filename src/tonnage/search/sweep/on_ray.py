@@ -2,9 +2,11 @@
 
 import logging
 import os
+import signal
 import socket
+import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -33,14 +35,23 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
         return
     _check_answers(address)
     here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"--ray {address or ''}: no Ray answers: {' '.join(str(error).split())[:300]}") from None
+    _give_back(before)
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _give_back(handlers: Mapping[Any, Any]) -> None:
+    """Ray takes signals for itself, and aborts on SIGTERM: here a sweep ends as it does without Ray."""
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _check_answers(address: str | None) -> None:
