@@ -1,8 +1,11 @@
 """A sweep on a real Ray cluster of three nodes on this machine, one of which is lost in the midst of it."""
 
+import os
+import signal
+
 import pytest
 
-from search._sweeps import digests, holds_every_plan_once, small, when
+from search._sweeps import TEXT, digests, holds_every_plan_once, small, when
 from tonnage.cli import main
 from tonnage.search.sweep.drive import sweep
 
