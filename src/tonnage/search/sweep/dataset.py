@@ -21,6 +21,7 @@ FOLDER = "plans"
 MAGIC = b"PAR1"
 FACTS = b"tonnage"  # key of a file's own facts in its footer
 WRITING = ".writing"
+MANY = ("plan", "needed_bytes")  # whole numbers of which most rows have one of their own
 
 
 class Unwritable(OSError):
@@ -129,7 +130,13 @@ def write_part(folder: Path, number: int, made: Any) -> int:
     """Bytes of the file, which is there whole or not at all: written under another name, then renamed."""
     pa = arrow()
     sink = pa.BufferOutputStream()
-    pa.parquet.write_table(made, sink, compression="zstd", write_page_checksum=True, store_schema=True)
+    real = [field.name for field in made.schema if pa.types.is_floating(field.type)]
+    few = [
+        name for name in made.column_names if name not in (*MANY, *real)
+    ]  # the others are all unlike: a dictionary of them is wasted
+    pa.parquet.write_table(
+        made, sink, compression="zstd", write_page_checksum=True, use_dictionary=few, use_byte_stream_split=real
+    )
     data = sink.getvalue()
     write_whole(folder / part_name(number), data)
     return len(data)
