@@ -44,7 +44,7 @@ def case(name: str, plans: float, directory: Path) -> dict[str, float]:
         raise SystemExit(f"{name}: {done.failed or 'parts are missing'}")
     start = done.first_seconds - done.first_chunk_seconds
     return {"plans": done.plans_made, "rows": done.summary.rows, "bytes": done.summary.size, "start": start, "seconds": done.seconds - start,
-            "inside": done.seconds_in_chunks, "processor": done.processor_seconds,
+            "inside": done.seconds_in_chunks, "processor": done.processor_seconds, "summary": done.summary_seconds,
             "worker_rss": done.worker_rss, "driver_rss": done.driver_rss, "chunks": done.chunks}  # fmt: skip
 
 
@@ -86,6 +86,7 @@ def main(plans: float, repeats: int) -> None:
         )
     note("two processes over one", one["seconds"] / two["seconds"], "ratio")
     note("Ray over two processes, time", ray["seconds"] / two["seconds"] - 1, "share")
+    note("summary of a chunk, by the driver", min(run["summary"] for run in runs.values()) / one["chunks"], "s")
     note("Parquet of a plan", one["bytes"] / one["rows"], "bytes")
     for who in ("worker", "driver"):
         note(f"memory of the {who} at a tenth of the plans", small[f"{who}_rss"], "bytes")

@@ -69,8 +69,10 @@ def cost_lines(plans: int = PLANS, node: Node = NODE, path: Path = RESULTS) -> l
         f"At {rate(rates):,.0f} plans a second and core: {counted(round(one.core_hours), 'core-hours')}, "
         f"{human(one.bytes, 'bytes')} of Parquet in {chunks:,} parts if every plan is kept (`keep: {{best: N}}` keeps a small share)."
     )
+    summary = chunks * rates["summary of a chunk, by the driver"]
     lines = [
         head,
+        f"Then the driver alone goes over all parts for counts and best rows: {human(summary, 'seconds')}, whatever the number of nodes; less where `keep` leaves few rows.",
         f"The node: {node.name}, {node.cores} cores, {node.usd_per_hour:g} USD an hour ({node.source}).",
         "",
         "| nodes | wall time | USD | written by all nodes |",

@@ -22,7 +22,8 @@ ROUNDS = 2  # a part that was damaged where it lay is made once more
 
 class Done(Struct, frozen=True, kw_only=True):
     """`lay`: chunks that were there; `failed`: chunks that could not be computed, and why. `seconds`: of making chunks, `first_seconds` of
-    them until the first was back, which took its worker `first_chunk_seconds`; all workers spent `seconds_in_chunks` in chunks, `processor_seconds` at work;
+    them until the first was back, which took its worker `first_chunk_seconds`; all workers spent `seconds_in_chunks` in chunks, `processor_seconds` at work; the driver
+    took `summary_seconds` to go over the parts;
     `worker_rss`, `driver_rss`: the most bytes that one held."""
 
     chunks: int
@@ -38,6 +39,7 @@ class Done(Struct, frozen=True, kw_only=True):
     summary: Summary
     seconds_in_chunks: float
     processor_seconds: float
+    summary_seconds: float
 
 
 def processors() -> int:
@@ -93,6 +95,7 @@ def _run(
             seconds = time.perf_counter() - counts.start
             dataset.tidy(folder)
             found = _summarised(directory, spec, tasks)
+            summed = time.perf_counter() - counts.start - seconds
             if not found.damaged:
                 break
             for number in found.damaged:
@@ -100,7 +103,7 @@ def _run(
     first = counts.first or (0.0, 0.0)
     return Done(
         chunks=tasks.count, lay=lay, made=counts.made, plans_made=counts.plans, failed=counts.failed, seconds=seconds, first_seconds=first[0],
-        first_chunk_seconds=first[1], seconds_in_chunks=counts.inside, processor_seconds=counts.processor, worker_rss=counts.worker_rss,
+        first_chunk_seconds=first[1], seconds_in_chunks=counts.inside, processor_seconds=counts.processor, summary_seconds=summed, worker_rss=counts.worker_rss,
         driver_rss=peak_rss(), summary=found,
     )  # fmt: skip
 
