@@ -4,8 +4,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 JOBS ?= 2
+PLANS ?= 1e6
 
-.PHONY: demo test quick check lint types bench bench-trace validate bands rates accuracy all soak docs schema clean peers
+.PHONY: demo test quick check lint types bench bench-sweep bench-trace validate bands rates accuracy all soak docs schema clean peers
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192 --recompute full
@@ -33,6 +34,10 @@ bench: .venv/quick.done  ## writes benchmarks/results.json
 bench-trace: .venv/test.done  ## what traces cost: writes benchmarks/results_trace.json
 	$(BIN)/python benchmarks/trace.py
 
+bench-sweep: .venv/soak.done  ## what sweeps cost on processes and on Ray: writes benchmarks/results_sweep.json (10^7 plans: PLANS=1e7)
+	$(BIN)/python benchmarks/sweep.py --plans $(PLANS)
+	$(BIN)/python scripts/write_docs.py
+
 peers: .venv/core.done  ## other tools on the same questions: installs them into .venv-peers and writes docs/peers.md
 	$(BIN)/python benchmarks/peers.py
 
@@ -51,8 +56,8 @@ rates: .venv/quick.done  ## rates of kernels, links and hosts, from published sp
 accuracy: .venv/core.done  ## docs/accuracy.md
 	$(BIN)/python scripts/accuracy.py
 
-soak: .venv/test.done  ## the long tier: more examples of every property
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS)
+soak: .venv/soak.done  ## the long tier: more examples of every property, and a Ray cluster
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) -m "soak or not soak"
 
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.document
@@ -75,6 +80,10 @@ all: check test bench validate
 .venv/test.done: .venv/quick.done
 	$(PIP) '$(TORCH)'
 	$(PIP) -e '.[test,dev,trace]' '$(TORCH)'
+	touch $@
+
+.venv/soak.done: .venv/test.done
+	$(PIP) -e '.[test,dev,trace,cluster]' '$(TORCH)'
 	touch $@
 
 clean:

@@ -12,6 +12,7 @@ import shlex
 from importlib import import_module
 from pathlib import Path
 
+from _sweep_cost import cost_lines, measured_lines
 from tonnage.cli import STATUSES, main
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._compare import TABLE_OPTIONS
@@ -28,8 +29,9 @@ from tonnage.search.maximum.whats import WHATS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "formulas.md"
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "docs" / "sweeps.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
 ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
+WRITES = "# writes a dataset"  # and reads a file that the reader writes
 NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
 TABLES = {
     "model": MODEL_OPTIONS,
@@ -131,7 +133,10 @@ def _abridged(lines: list[str], shown: list[str]) -> list[str]:
 
 def _table(mark: re.Match[str]) -> str:
     start, kind, name, end = mark.groups()
-    lines = {"options": lambda: _options(name), "statuses": _statuses, "quantities": _quantities}[kind]()
+    if kind == "sweep":
+        lines = measured_lines() if name == "measured" else cost_lines()
+    else:
+        lines = {"options": lambda: _options(name), "statuses": _statuses, "quantities": _quantities}[kind]()
     return "\n".join([start.rstrip("\n"), *lines, end])
 
 

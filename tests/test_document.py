@@ -55,9 +55,11 @@ PRINTED = {
     ("plan", "--inventory", "docs/examples/pool.yaml"): "PoolDocument", ("plan", "--inventory", "docs/examples/pool.yaml", "--leave", "a100"): "PoolDocument",
     ("plan", "--inventory", "docs/examples/pool.yaml", "llama-3.1-405b", "--users", "64", "--context", "8k"): "PoolDocument",
     ("plan", "--inventory", "docs/examples/pool.yaml", "llama-3.1-8b", "--rate", "40"): "PoolDocument",
+    ("sweep", "no-such-file.yaml", "--out", "nowhere"): "ErrorDocument",
     ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip
-ELSEWHERE = ("MeasureDocument", "RefreshDocument")  # tests/trace/test_measure.py, tests/test_prices_refresh.py
+# tests/trace/test_measure.py, tests/test_prices_refresh.py, tests/search/test_sweep_local.py
+ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument")
 
 
 def _described_by(definition):

@@ -13,7 +13,7 @@ import tonnage
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("units", "errors"), ("registry",), ("glossary",), ("formula",), ("formulas",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document",),
+    ("units", "errors"), ("registry", "yaml_files"), ("glossary",), ("formula",), ("formulas",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document",),
     ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
     ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from tonnage.document_pool import PoolDocument
 from tonnage.document_prices import ApiPricesDocument, PricesDocument, RefreshDocument
 from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, StorageDocument
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
+from tonnage.document_sweep import SweepDocument
 from tonnage.document_term import TermDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
@@ -361,7 +362,7 @@ def json_schema() -> dict[str, Any]:
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
              NodeDocument, PoolDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
-             MachineDocument, CompareDocument, MaxDocument, PlansDocument, ServingPlansDocument, ErrorDocument)  # fmt: skip
+             MachineDocument, CompareDocument, MaxDocument, PlansDocument, ServingPlansDocument, SweepDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -13,6 +13,7 @@ VERBS = {
     "max": "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits",
     "plan": "the best plans and machines for a training run, for users, or for a pool of unlike machines",
     "compare": "one table of machines, precisions, contexts and prices: does it fit, how fast, at what price?",
+    "sweep": "every combination of a file's models, machines and options, as a Parquet dataset",
     "trace": "what PyTorch would allocate, without a GPU",
     "measure": "what does this training program take on the GPU of this machine?",
     "rules": "the rules of thumb, each worked, with its source, its erratum and the exact figure",
@@ -50,6 +51,7 @@ STATUSES = {
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
+NEVER_FITS = frozenset({"sweep"})  # its rows have verdicts; it is done, or a part of it is not
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,7 +110,9 @@ def _run_verb(verb: str, rest: list[str]) -> int:
 
 def statuses(verb: str = "") -> str:
     """The exit statuses, a line each: all of them, or those of one verb."""
-    of_verdicts = (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NEVER_TIGHT else ()
+    of_verdicts = (
+        (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NEVER_TIGHT else (2, 3) if verb in NEVER_FITS else ()
+    )
     return "\n".join(f"  {status:<5} {meaning}" for status, meaning in STATUSES.items() if status not in of_verdicts)
 
 

@@ -69,9 +69,9 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read_file(path: Path) -> list[Row]:
-    from tonnage.validation import _yaml
+    from tonnage.yaml_files import load
 
-    listed = _yaml.load(path)
+    listed = load(path)
     if not isinstance(listed, list):
         raise InvalidInput(f"{path} must hold a list of rows. Got {type(listed).__name__}.")
     if not listed:

@@ -1,0 +1,109 @@
+"""tonnage sweep: every combination of a file's models, machines and options, into a Parquet dataset."""
+
+import argparse
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option, ranged, whole, word
+from tonnage.errors import InvalidInput
+
+HELP = "every combination of the models, machines and options of a file, estimated into a Parquet dataset"
+OPTIONS = (
+    Option("out", "directory of the dataset: new, or that of the same sweep with --resume; with --ray all nodes must reach it", word, unit="directory"),
+    Option("workers", "processes at a time; of a Ray that is joined, at most as many processors", ranged(whole, "from 1 to 10,000"), unit="processes", default="processors of this machine; with --ray those of the cluster"),
+    Option("resume", "go on with what lies in --out", default="--out must be new"),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", nargs="?", metavar="SPEC", help="a YAML file: what is swept (docs/commands/sweep.md)")
+    o.add(parser, OPTIONS, "sweep")
+    parser.add_argument(
+        "--ray", nargs="?", const="", metavar="ADDRESS",
+        help="run on Ray: join the cluster at ADDRESS (HOST:PORT, or auto), or start one here (default: processes of this machine)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tonnage.cli import INTERRUPTED
+    from tonnage.cli._print import Unwritable, print_json, print_lines
+
+    given = o.values(arguments, OPTIONS)
+    if arguments.spec is None:
+        raise InvalidInput(
+            "SPEC is needed: a YAML file that says what is swept, as in `tonnage sweep SPEC.yaml --out DIR`."
+        )
+    out, workers = Path(o.required(given, OPTIONS[0])), given.get("workers")
+    if workers is not None and not 1 <= workers <= 10_000:
+        raise InvalidInput(f"--workers must be from 1 to 10,000. Got {workers:,}.")
+
+    from tonnage.search.sweep.dataset import Unwritable as FullDisk
+    from tonnage.search.sweep.drive import sweep
+    from tonnage.search.sweep.spec import read
+
+    spec = read(Path(arguments.spec))
+    try:
+        with _end_politely():
+            done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
+    except KeyboardInterrupt:
+        again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
+        print(
+            f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} {again}",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except FullDisk as error:
+        raise Unwritable(str(error.strerror or error)) from None
+    document = _document(spec, str(out), workers, arguments.ray, done)
+    if arguments.json:
+        print_json(document)
+    else:
+        from tonnage.render.sweep import sweep_lines
+
+        print_lines(sweep_lines(document))
+    return 4 if done.failed else 0
+
+
+@contextlib.contextmanager
+def _end_politely() -> Iterator[None]:
+    """What a scheduler sends before it kills is taken as Ctrl-C is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: Any) -> dict[str, Any]:
+    from tonnage.document import SCHEMA
+    from tonnage.search.sweep.drive import processors
+    from tonnage.search.sweep.tasks import Tasks
+
+    tasks, found = Tasks(spec), done.summary
+    where = (
+        f"Ray at {ray}"
+        if ray
+        else "Ray on this machine"
+        if ray is not None
+        else f"{workers or processors()} processes of this machine"
+    )
+    warnings = [f"no such cluster is known: {', '.join(spec.left_out)}."] if spec.left_out else []
+    return {
+        "schema": SCHEMA, "kind": spec.kind, "directory": out, "sweep": spec.digest(), "plans": tasks.plans, "chunks": tasks.count,
+        "chunks_before": done.lay, "chunks_made": done.made, "failed": [{"chunk": number, "why": why} for number, why in sorted(done.failed.items())],
+        "considered": found.considered, "valid": found.valid, "fitting": found.fitting, "rows": found.rows, "bytes": found.size,
+        "left_out": [{"constraint": name, "plans": plans} for name, plans in sorted(found.removed.items(), key=lambda each: -each[1]) if plans],
+        "seconds": done.seconds, "plans_per_second": done.plans_made / done.seconds, "workers": where, "best_rows": found.best_rows, "best": found.best,
+        "warnings": warnings,
+    }  # fmt: skip

@@ -1,0 +1,102 @@
+"""Values of options in a sweep's file: a value, a list of them, or a range."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.estimate._checks import check_size
+from tonnage.estimate._schedule import schedule_named
+from tonnage.estimate.plans import ATTENTION, IMPLEMENTATIONS, LOSS, MODEL_CODES, RECOMPUTE
+from tonnage.optimizers import optimizer
+from tonnage.precisions import TRAINING_RECIPES
+from tonnage.registry import unknown
+from tonnage.runtimes import training_runtime
+from tonnage.search.sweep._settings import NOT_SWEPT
+from tonnage.units import parse_length
+
+MOST_VALUES = 100_000  # of an axis
+SIZES = ("_size", "_length", "_batches", "num_microbatches")
+LENGTHS = ("sequence_length", "context", "input_tokens", "output_tokens", "cached_tokens")
+RANGE = ("from", "to", "step", "times")
+
+WORDS: dict[str, Callable[[str], Any]] = {
+    "runtime": training_runtime,
+    "optimizer": optimizer,
+    "precision": TRAINING_RECIPES.__getitem__,
+    "pipeline_schedule": schedule_named,
+}
+CHOICES: dict[str, Iterable[str]] = {
+    "recompute": RECOMPUTE, "attention": tuple(ATTENTION), "loss": (*LOSS, "tiled"), "model_code": MODEL_CODES,
+    "optimizer_implementation": IMPLEMENTATIONS,
+}  # fmt: skip
+
+
+def check_words(name: str, value: Any) -> None:
+    """A name that no registry knows is said at once, and not by every chunk."""
+    if name in WORDS and isinstance(value, str):
+        WORDS[name](value)
+    if name in CHOICES and value not in CHOICES[name]:
+        raise unknown(name, str(value), CHOICES[name])
+    if name.endswith(SIZES) and isinstance(value, int):
+        check_size(name, value)
+
+
+def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any, ...]:
+    """The values of an axis, in the order in which they were given."""
+    if isinstance(said, dict):
+        said = list(islice(_range(name, said), MOST_VALUES + 1))
+    if not isinstance(said, list) or not said:
+        raise InvalidInput(f"vary: {name} takes a list of values, or from, to and step or times. Got {shown(said)}.")
+    if len(said) > MOST_VALUES:
+        raise InvalidInput(f"vary: {name} takes at most {MOST_VALUES:,} values.")
+    values = tuple(options(forms, name, said, "vary"))
+    if len(set(values)) < len(values):
+        twice = next(value for number, value in enumerate(values) if value in values[:number])
+        raise InvalidInput(f"vary: {name} has {shown(twice)} twice.")
+    return values
+
+
+def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
+    for key in said:
+        if key not in RANGE:
+            raise unknown(f"field of a range (vary: {name})", str(key), RANGE)
+    start, stop, step, times = (said.get(key) for key in RANGE)
+    for key, value in said.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InvalidInput(f"vary: {name}: {key} must be a whole number from 1 on. Got {shown(value)}.")
+    if start is None or stop is None or (step is not None and times is not None) or times == 1:
+        raise InvalidInput(f"vary: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {shown(said)}.")  # fmt: skip
+    if stop < start:
+        raise InvalidInput(f"vary: {name}: to must be at least from. Got from {start}, to {stop}.")
+    value = start
+    while value <= stop:
+        yield value
+        value = value * times if times is not None else value + (step or 1)
+
+
+def option(forms: tuple[type[Struct], ...], name: str, value: Any, where: str) -> Any:
+    """A value as its option takes it."""
+    return next(iter(options(forms, name, [value], where)))
+
+
+def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], where: str) -> Iterator[Any]:
+    """Values of one option, as it takes them."""
+    kind = "train" if len(forms) == 1 else "serve"
+    known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
+    if name not in known:
+        if any(name in names for names in NOT_SWEPT.values()):
+            raise InvalidInput(f"{where}: {name} cannot be swept: leave it out.")
+        raise unknown(f"option of a sweep of kind {kind} ({where})", name, known)
+    takes = next(form for form in forms if name in form.__struct_fields__).__annotations__[name]
+    for value in values:
+        if value is None:
+            raise InvalidInput(f"{where}: {name} has no value: give it one, or leave it out.")
+        said = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
+        try:
+            yield msgspec.convert(said, takes)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"{where}: {name}: {error}. Got {shown(value)}.") from None

@@ -1,0 +1,104 @@
+"""What a directory holds: the sweep's own file, checked before anything is added to it, and a lock, so that one driver adds at a time."""
+
+import contextlib
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import tonnage
+from tonnage.errors import InvalidInput
+from tonnage.search.sweep import dataset
+from tonnage.search.sweep.spec import Spec
+from tonnage.search.sweep.tasks import Tasks
+
+NAME, LOCK = "manifest.json", ".lock"
+AGAIN = "Give another --out, or remove it."
+
+
+@cache
+def estimator() -> str:
+    """A digest of the package's code and data: rows of one dataset come from one estimator."""
+    root, made = Path(tonnage.__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".py", ".toml") and path.is_file():
+            made.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return made.hexdigest()
+
+
+def manifest(spec: Spec, tasks: Tasks) -> dict[str, Any]:
+    """The document of a directory."""
+    import numpy as np
+
+    versions = {"tonnage": tonnage.__version__, "python": sys.version.split()[0], "numpy": np.__version__,
+                "pyarrow": dataset.arrow().__version__}  # fmt: skip
+    return {"schema": "tonnage/sweep/1", "sweep": spec.digest(), "estimator": estimator(), "plans": tasks.plans, "chunks": tasks.count,
+            "versions": versions, "spec": msgspec.to_builtins(spec)}  # fmt: skip
+
+
+def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -> None:
+    """The directory as this sweep needs it: new, or its own and to be gone on with. InvalidInput says what else it holds."""
+    path = directory / NAME
+    now = manifest(spec, tasks)
+    if path.exists():
+        _check(path, now)
+        if not resume:
+            raise InvalidInput(
+                f"{directory} holds this sweep already, as far as it came: add --resume to go on with it. {AGAIN}"
+            )
+    elif directory.is_dir() and any(entry.name != LOCK for entry in directory.iterdir()):
+        raise InvalidInput(f"{directory} is not empty and holds no sweep. {AGAIN}")
+    try:
+        (directory / dataset.FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--out {directory} cannot be made: {error.strerror or error}.") from None
+    if not path.exists():
+        dataset.write_whole(path, json.dumps(now, indent=1, ensure_ascii=False).encode())
+
+
+def _check(path: Path, now: dict[str, Any]) -> None:
+    try:
+        was = json.loads(path.read_text(encoding="utf-8"))
+        same = {name: was[name] == now[name] for name in ("sweep", "estimator")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}. {AGAIN}") from None
+    if not same["sweep"]:
+        raise InvalidInput(
+            f"{path.parent} holds another sweep ({was['plans']:,} plans; this one has {now['plans']:,}{_first(was, now)}). {AGAIN}"
+        )
+    if not same["estimator"]:
+        raise InvalidInput(f"{path.parent} was begun with another tonnage ({was['versions']['tonnage']}, or its code or catalogue have changed): "
+                           f"its rows and new ones would not be alike. {AGAIN}")  # fmt: skip
+
+
+def _first(was: dict[str, Any], now: dict[str, Any]) -> str:
+    """The first field that differs, in words."""
+    for name, value in now["spec"].items():
+        if json.loads(json.dumps(value)) != was["spec"].get(name):
+            return f"; {name} differs"
+    return ""
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """One driver at a time; the lock goes with its process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: no lock
+        yield
+        return
+    try:
+        opened = (directory / LOCK).open("a")
+    except OSError as error:
+        raise InvalidInput(f"--out {directory} cannot be written to: {error.strerror or error}.") from None
+    with opened as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InvalidInput(f"another process is at work on {directory}: wait for it, or end it.") from None
+        yield

@@ -1,0 +1,73 @@
+"""Rows of serving: each question is a frontier, over tensor sizes, precisions and numbers of users; each of its points is a row."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tonnage.errors import TonnageError
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.frontier import Curve, frontier
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.formulas.service import usd_per_million_tokens
+from tonnage.search.removed import Tally
+from tonnage.search.sweep.spec import Spec
+from tonnage.search.sweep.tasks import Part, Tasks
+from tonnage.search.sweep.training import model_of, place_of, why
+
+Columns = dict[str, np.ndarray]
+POINTS = {"concurrency": "concurrency", "tokens_per_second_per_user": "tokens_per_second_per_user",
+          "tokens_per_second_per_accelerator": "tokens_per_second_per_gpu", "ttft_seconds": "ttft_seconds", "tpot_seconds": "tpot_seconds",
+          "pareto": "pareto"}  # fmt: skip
+OF_PLAN = ("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "engine")
+
+
+def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
+    """The points of one question; `tally` counts questions that have none by what they break."""
+    tally.consider(1)
+    place = place_of(spec.clusters[part.digits[1]], tuple(sorted(spec.money.items())))
+    choices = {axis.name: axis.values[digit] for axis, digit in zip(spec.outer, part.digits[2:], strict=True)}
+    asked = spec.options | choices
+    load = {name: asked[name] for name in LoadOptions.__struct_fields__ if name in asked}
+    options = {name: value for name, value in asked.items() if name not in load}
+    model = model_of(spec.models[part.digits[0]])
+    try:
+        found = frontier(
+            model,
+            place.cluster,
+            ServingOptions(**options),
+            LoadOptions(**load),
+            BillOptions(**spec.money),
+            points=spec.points,
+        )
+    except TonnageError as error:
+        tally.remove(why(error, model, place.cluster), 1)
+        return {}
+    if not found.curves:
+        tally.remove("some tensor size and precision leaves room for the cache of one request", 1)
+        return {}
+    made = [_points(curve, found.usd_per_hour) for curve in found.curves]
+    joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
+    count = len(joined["concurrency"])
+    facts: Mapping[str, Any] = {
+        "plan": part.block,
+        "model": part.digits[0],
+        "cluster": part.digits[1],
+        "accelerators": place.cluster.size,
+    }
+    varied = {name: value for name, value in choices.items() if name not in joined}
+    return {name: np.full(count, value) for name, value in facts.items()} | {"point": np.arange(count)} | {
+        name: np.full(count, value) for name, value in varied.items()} | joined  # fmt: skip
+
+
+def _points(curve: Curve, usd: float | None) -> Columns:
+    count = len(curve.concurrency)
+    made = {name: np.asarray(getattr(curve, field)) for name, field in POINTS.items()}
+    made |= {name: np.full(count, getattr(curve.plan, name)) for name in OF_PLAN}
+    price = np.nan if usd is None else usd
+    rate = made["tokens_per_second_per_accelerator"]
+    return made | {
+        "weights": np.full(count, curve.weights),
+        "usd_per_million_output_tokens": usd_per_million_tokens.evaluate(USD_all=price, tps=rate),
+    }

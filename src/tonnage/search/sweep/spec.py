@@ -1,0 +1,173 @@
+"""What a sweep goes over: a YAML file, read and checked before anything runs. Every choice is an axis; the sweep is their product."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, TonnageError, shown
+from tonnage.estimate.bill import BillOptions
+from tonnage.registry import unknown
+from tonnage.search.sweep._choices import check_words, option, sizes_of
+from tonnage.search.sweep._places import clusters_of, models_of
+from tonnage.search.sweep._settings import BLOCK_AXES, FORMS, INNER
+from tonnage.yaml_files import load
+
+CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes
+LARGEST_CHUNK = 4_194_304
+MOST = 2**62  # plans: their numbers stay whole in 64 bits
+BEST = 10
+MONEY = ("provider", "price_kind", "region", "exchange_rate")
+FIELDS = ("kind", "models", "on", "accelerators", "counts", "options", "vary", "keep", "money", "points", "chunk_plans")
+KEEPS = {"train": ("all", "fitting"), "serve": ("all", "pareto")}
+
+Kind = Literal["train", "serve"]
+
+
+class Axis(Struct, frozen=True):
+    """An option and the values that it takes."""
+
+    name: str
+    values: tuple[Any, ...]
+
+
+class Spec(Struct, frozen=True, kw_only=True):
+    """A checked sweep. `outer`: options of which all plans of an array share one value; `inner`: sizes that vary within an array.
+
+    `keep`: all, fitting, pareto or best; `best`: how many of each model, cluster and workload; `points`: of each frontier.
+    """
+
+    kind: Kind
+    models: tuple[str, ...]
+    clusters: tuple[str, ...]
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    options: dict[str, Any]
+    keep: str = "all"
+    best: int = BEST
+    money: dict[str, Any] = {}
+    points: int = 24
+    chunk_plans: int = CHUNK
+    left_out: tuple[str, ...] = ()  # accelerators of `all` of which no such cluster is known
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Options that take several values, or sizes that were given: the columns that tell plans apart."""
+        return (*self.outer, *self.inner)
+
+    def digest(self) -> str:
+        """The same for the same sweep, however its file was written."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+
+def read(path: Path) -> Spec:
+    """The sweep of a file; InvalidInput or UnknownName with the field, the value and the nearest valid choice."""
+    found = load(path)
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{path} must hold fields, such as kind and models. Got {shown(found)}.")
+    fields = {
+        "on" if name is True else name: value for name, value in found.items()
+    }  # YAML reads `on` as a truth value
+    try:
+        return parse(fields)
+    except TonnageError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def parse(fields: Mapping[Any, Any]) -> Spec:
+    """The sweep of these fields."""
+    for name in fields:
+        if name not in FIELDS:
+            raise unknown("field of a sweep", str(name), FIELDS)
+    kind = _kind(fields.get("kind", "train"))
+    clusters, left_out = clusters_of(fields)
+    fixed, varied = _table(fields, "options"), _table(fields, "vary")
+    form = FORMS[kind]
+    axes: dict[str, tuple[Any, ...]] = {}
+    for name, said in fixed.items():
+        axes[name] = (option(form, name, said, "options"),)
+    for name, said in varied.items():
+        if name in fixed:
+            raise InvalidInput(f"{name} is in both options and vary: leave it out of one of them.")
+        axes[name] = sizes_of(form, name, said)
+    for name, values in axes.items():
+        for value in values:
+            check_words(name, value)
+    _check_batch(axes)
+    inner = tuple(Axis(name, axes[name]) for name in INNER[kind] if name in axes)
+    ordered = sorted((name for name in axes if name not in INNER[kind]), key=lambda name: (name in BLOCK_AXES, name))
+    outer = tuple(Axis(name, axes[name]) for name in ordered if len(axes[name]) > 1 or name in BLOCK_AXES)
+    options = {name: values[0] for name, values in axes.items() if name in ordered and len(values) == 1 and name not in BLOCK_AXES}  # fmt: skip
+    keep, best = _keep(fields.get("keep", "all"), kind)
+    spec = Spec(
+        kind=kind, models=models_of(fields), clusters=clusters, outer=outer, inner=inner, options=options, keep=keep, best=best,
+        money=_money(fields), points=_whole(fields, "points", 24, 2, 100_000), left_out=left_out,
+        chunk_plans=_whole(fields, "chunk_plans", CHUNK if kind == "train" else 32, 1, LARGEST_CHUNK),
+    )  # fmt: skip
+    _check_size(spec)
+    return spec
+
+
+def _kind(said: Any) -> Kind:
+    if said not in KEEPS:
+        raise unknown("kind of sweep", str(said), KEEPS)
+    return "serve" if said == "serve" else "train"
+
+
+def _table(fields: Mapping[Any, Any], name: str) -> dict[str, Any]:
+    found = fields.get(name) or {}
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise InvalidInput(f"{name} must hold options by their names. Got {shown(found)}.")
+    return found
+
+
+def _check_batch(axes: Mapping[str, Any]) -> None:
+    if "global_batch_size" in axes and "num_microbatches" in axes:
+        raise InvalidInput("global_batch_size and num_microbatches say the same: give one of them.")
+
+
+def _keep(said: Any, kind: Kind) -> tuple[str, int]:
+    if isinstance(said, dict) and set(said) == {"best"}:
+        return "best", _whole(said, "best", BEST, 1, 100_000)
+    if said in KEEPS[kind]:
+        return said, BEST
+    words = ", ".join(KEEPS[kind])
+    raise InvalidInput(f"keep of a sweep of kind {kind} must be {words} or {{best: N}}. Got {shown(said)}.")
+
+
+def _money(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    found = _table(fields, "money")
+    for name, value in found.items():
+        if name not in MONEY:
+            raise unknown("field of money", name, MONEY)
+        if not isinstance(value, str):
+            raise InvalidInput(f"money: {name} must be a text. Got {shown(value)}.")
+    from tonnage.catalogue.offers import parse_rates, provider_named, region_named
+    from tonnage.catalogue.prices import KINDS
+
+    options = BillOptions(**found)
+    if options.price_kind is not None and options.price_kind not in KINDS:
+        raise unknown("price_kind", options.price_kind, KINDS)
+    provider_named(options.provider or "")
+    region_named(options.region or "")
+    if options.exchange_rate:
+        parse_rates(options.exchange_rate, "exchange_rate")
+    return found
+
+
+def _whole(fields: Mapping[Any, Any], name: str, default: int, least: int, most: int) -> int:
+    said = fields.get(name, default)
+    if isinstance(said, bool) or not isinstance(said, int) or not least <= said <= most:
+        raise InvalidInput(f"{name} must be a whole number from {least:,} to {most:,}. Got {shown(said)}.")
+    return said
+
+
+def _check_size(spec: Spec) -> None:
+    count = len(spec.models) * len(spec.clusters)
+    for axis in spec.axes:
+        count *= len(axis.values)
+    if count > MOST:
+        raise InvalidInput(f"a sweep has at most 2^62 plans. Got {count:.3g}: take values from the longest axis.")

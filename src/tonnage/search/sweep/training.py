@@ -1,0 +1,241 @@
+"""Rows of training: a part of a block as columns of arrays, from the sizes that were asked for to bytes, seconds and dollars."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.catalogue import cluster as cluster_named
+from tonnage.errors import MissingDatum, TonnageError
+from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._question import Question
+from tonnage.estimate.bands import training_band
+from tonnage.estimate.batch import COLUMNS, bytes_and_seconds, needed_bytes
+from tonnage.estimate.bill import BillOptions, usd_per_hour
+from tonnage.estimate.plans import training_plan
+from tonnage.estimate.training_options import TrainingOptions
+from tonnage.formulas.cost import rent_usd
+from tonnage.formulas.run import tokens_per_step
+from tonnage.formulas.service import usd_per_million_tokens
+from tonnage.formulas.time import tokens_per_second
+from tonnage.models import read
+from tonnage.runtimes import training_runtime
+from tonnage.search.removed import Tally
+from tonnage.search.sweep.spec import Spec
+from tonnage.search.sweep.tasks import Part, Tasks
+from tonnage.search.sweep.valid import valid
+from tonnage.spec import Cluster, TrainingPlan
+
+# Sizes that decide how a plan is laid out: the rules of a runtime are asked once for each combination of them.
+LAYOUT = (
+    "tensor_parallel_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "data_parallel_size",
+)
+BATCH = ("sequence_length", "micro_batch_size", "num_microbatches")
+CHOSEN = ("runtime", "precision", "optimizer", "recompute", "zero_stage")
+NUMBER = re.compile(r"(?<![\w.-])\d[\d,.]*(?![\w-])")  # one that stands alone
+HELD = 16  # models and clusters that a worker keeps: chunks come in their order
+
+Columns = dict[str, np.ndarray]
+
+
+class Place(Struct, frozen=True, eq=False):
+    """A cluster, what its memory holds, and its price: dollars of an accelerator and hour, None where nobody knows."""
+
+    name: str
+    cluster: Cluster
+    usable: int
+    usd: float | None
+
+
+@lru_cache(HELD)
+def model_of(name: str) -> Model:
+    """Read once in each worker."""
+    return read(name)
+
+
+@lru_cache(HELD)
+def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> Place:
+    """Read once in each worker, with its price."""
+    found = cluster_named(name)
+    return Place(name, found, found.accelerator.memory.usable_bytes, usd_per_hour(found, BillOptions(**dict(money))))
+
+
+def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
+    """The valid plans of a part, one row each; `tally` counts the others by what they break."""
+    model = model_of(spec.models[part.digits[0]])
+    place = place_of(spec.clusters[part.digits[1]], tuple(sorted(spec.money.items())))
+    choices = {axis.name: axis.values[digit] for axis, digit in zip(spec.outer, part.digits[2:], strict=True)}
+    given = spec.options | choices
+    columns: Columns = {axis.name: np.asarray(axis.values, dtype=np.int64)[digit]
+                        for axis, digit in zip(spec.inner, tasks.sizes(part), strict=True)}  # fmt: skip
+    count = len(part)
+    tally.consider(count)
+    try:
+        columns = complete(model, place.cluster, given, columns, count)
+    except TonnageError as error:
+        tally.remove(why(error, model, place.cluster), count)
+        return {}
+    left = valid(model, place.cluster, columns, tally)
+    numbers = tasks.numbers(part)
+    made = []
+    for chosen, names in _laid_out(model, place.cluster, given, columns, left, tally):
+        sizes = {name: values[chosen] for name, values in columns.items()}
+        found = _estimated(model, place, sizes, names, tally)
+        if found is not None:
+            asked = {axis.name: np.full(len(chosen), choices[axis.name]) for axis in spec.outer if axis.name not in (*COLUMNS, *CHOSEN)}  # fmt: skip
+            named = {name: np.full(len(chosen), names[name]) for name in CHOSEN}
+            made.append({"plan": numbers[chosen], **named, **asked, **found})
+    if not made:
+        return {}
+    joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
+    order = np.argsort(joined["plan"], kind="stable")  # runs that are in order are merged
+    ends = {"model": np.full(len(order), part.digits[0]), "cluster": np.full(len(order), part.digits[1]),
+            "accelerators": np.full(len(order), place.cluster.size)}  # fmt: skip
+    return ends | {name: values[order] for name, values in joined.items()}
+
+
+def complete(
+    model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Mapping[str, np.ndarray], count: int
+) -> Columns:
+    """All sizes of `count` plans, with the defaults of estimate.plans where nobody said any."""
+
+    def size(name: str, default: Any) -> np.ndarray:
+        found = columns.get(name, given.get(name))
+        return np.broadcast_to(np.asarray(default if found is None else found, dtype=np.int64), (count,))
+
+    defaults = _defaults(model, given)
+    made = {"pipeline_parallel_size": size("pipeline_parallel_size", 1),
+            "virtual_pipeline_size": size("virtual_pipeline_size", defaults["virtual_pipeline_size"])}  # fmt: skip
+    for name in ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size"):
+        made[name] = size(name, 1)
+    used = made["tensor_parallel_size"] * made["pipeline_parallel_size"] * made["context_parallel_size"]
+    made["data_parallel_size"] = size("data_parallel_size", cluster.size // used)
+    alone = made["expert_parallel_size"] == 1
+    experts = np.where(alone, made["tensor_parallel_size"], 1) if expert_counts(model) else 1
+    made["expert_tensor_parallel_size"] = size("expert_tensor_parallel_size", experts)
+    made["sequence_length"] = size("sequence_length", defaults["sequence_length"])
+    made["micro_batch_size"] = size("micro_batch_size", 1)
+    if "global_batch_size" in columns:
+        made["global_batch_size"] = size("global_batch_size", 0)
+        each = np.maximum(made["micro_batch_size"] * made["data_parallel_size"], 1)
+        made["num_microbatches"] = made["global_batch_size"] // each
+    else:
+        made["num_microbatches"] = size("num_microbatches", made["pipeline_parallel_size"])
+    return made
+
+
+def _defaults(model: Model, given: Mapping[str, Any]) -> dict[str, int]:
+    """What the model and the options decide, whatever the sizes are."""
+    from tonnage.estimate._schedule import default_chunks
+    from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
+
+    return {
+        "virtual_pipeline_size": default_chunks(TrainingOptions(pipeline_schedule=given.get("pipeline_schedule"))),
+        "sequence_length": min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH),
+    }
+
+
+def _laid_out(
+    model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Columns, left: np.ndarray, tally: Tally
+) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+    """Plans that agree in all that is no size, and these choices: each layout is asked of estimate.plans, as a single answer asks it."""
+    rows = np.flatnonzero(left)
+    if not len(rows):
+        return
+    alike: dict[TrainingPlan, list[np.ndarray]] = {}
+    facts = [*(columns[name] for name in LAYOUT), *_told_apart(model, cluster, given, columns)]
+    for chosen in _grouped(rows, facts):
+        first = chosen[0]
+        sizes = {name: int(columns[name][first]) for name in (*COLUMNS,)}
+        options = TrainingOptions(**(dict(given) | sizes))
+        try:
+            plan = training_plan(model, cluster, options, Question())
+        except TonnageError as error:
+            tally.remove(why(error, model, cluster), len(chosen))
+            continue
+        alike.setdefault(_without_sizes(plan), []).append(chosen)
+    for plan, parts in alike.items():
+        found = {name: getattr(plan, name) for name in plan.__struct_fields__ if name not in COLUMNS}
+        yield np.sort(np.concatenate(parts)), found
+
+
+def _told_apart(model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Columns) -> Iterator[np.ndarray]:
+    """Facts of the batch on which rules depend: parts of a chunked loss, positions that a model has, rounds of some schedules."""
+    length = columns["sequence_length"]
+    yield (length > (model.context or np.inf)).astype(np.int64)
+    runtime = training_runtime(given.get("runtime") or ("transformers" if cluster.size == 1 else "fsdp2"))
+    if runtime.equal_chunks and runtime.loss_chunks:
+        yield (length // columns["context_parallel_size"] % runtime.loss_chunks > 0).astype(np.int64)
+    if given.get("pipeline_schedule"):
+        yield columns["num_microbatches"]
+
+
+def _grouped(rows: np.ndarray, columns: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """The rows that agree in all columns, together."""
+    keys, most = np.zeros(len(rows), dtype=np.int64), 1
+    for column in columns:
+        values = column[rows]
+        least, span = int(values.min()), int(values.max() - values.min()) + 1
+        if most * span >= 2**62:  # what was met so far as numbers from 0 on
+            met, keys = np.unique(keys, return_inverse=True)
+            keys, most = keys.reshape(-1), len(met)
+            met, values = np.unique(values, return_inverse=True)
+            values, least, span = values.reshape(-1), 0, len(met)
+        if span > 1:
+            keys, most = keys * span + (values - least), most * span
+    order = np.argsort(keys, kind="stable")
+    edges = np.flatnonzero(np.diff(keys[order])) + 1
+    yield from np.split(rows[order], edges)
+
+
+def _without_sizes(plan: TrainingPlan) -> TrainingPlan:
+    from msgspec.structs import replace
+
+    return replace(plan, **dict.fromkeys(COLUMNS, 1))
+
+
+def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, Any], tally: Tally) -> Columns | None:
+    """What plans need, take and cost: their columns, or None where nobody knows what they need."""
+    arrays = {name: sizes[name] for name in COLUMNS}
+    count = len(arrays["sequence_length"])
+    try:
+        try:
+            needed, seconds = bytes_and_seconds(model, arrays, place.cluster, **names)
+        except MissingDatum:  # of the time, or of the memory too
+            needed, seconds = needed_bytes(model, arrays, place.cluster, **names), np.full(count, np.nan)
+    except MissingDatum as error:
+        tally.remove(why(error, model, place.cluster), count)
+        return None
+    low, high = np.floor(needed), np.ceil(needed)
+    ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
+    plan = TrainingPlan(**ones, **names)
+    if band := training_band(plan, place.cluster):
+        low, high = np.floor(needed * band.low), np.ceil(needed * band.high)
+    tokens = tokens_per_step.evaluate(s=arrays["sequence_length"], b=arrays["micro_batch_size"], m=arrays["num_microbatches"],
+                                      d=arrays["data_parallel_size"])  # fmt: skip
+    rate = tokens_per_second.evaluate(D=tokens, tau=seconds)
+    usd = np.nan if place.usd is None else place.usd
+    return arrays | {
+        "global_batch_size": arrays["micro_batch_size"] * arrays["num_microbatches"] * arrays["data_parallel_size"],
+        "needed_bytes": np.ceil(needed), "usable_bytes": np.full(count, place.usable),
+        "fits": np.where(low > place.usable, 0, np.where(high > place.usable, -1, 1)).astype(np.int8),
+        "step_seconds": seconds, "tokens_per_second": rate,
+        "step_usd": rent_usd.evaluate(nodes=place.cluster.size, tau=seconds, USD_hour=usd),
+        "usd_per_million_tokens": usd_per_million_tokens.evaluate(USD_all=usd * place.cluster.size, tps=rate),
+    }  # fmt: skip
+
+
+def why(error: TonnageError, model: Model, cluster: Cluster) -> str:
+    """The rule that was broken, without the names and numbers that broke it: so plans that break the same are counted together."""
+    rule = str(error).partition(" Got ")[0].rstrip(".")
+    for name, kind in ((model.name, "the model"), (cluster.accelerator.name, "the accelerator")):
+        rule = rule.replace(name, kind)
+    return NUMBER.sub("N", rule)
