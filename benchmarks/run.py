@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+import search_serving
+import search_training
 import tonnage
 from search_pool import pool_rows
-from search_serving import searches
 from tonnage.catalogue import cluster
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import serve, train
@@ -205,7 +206,8 @@ def main() -> None:
     loads(note)
     for row in pool_rows():
         note(**row)
-    searches(note)
+    search_serving.searches(note)
+    search_training.searches(note)
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

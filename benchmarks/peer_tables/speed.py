@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from _speed_cases import Case, cases
+from search_training import CASES, space_of, valid
 from tonnage.estimate._network import Level
 from tonnage.estimate._rates import rates
 from tonnage.estimate._step_time import StepTime
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
+from tonnage.search.training.search import search
 
 SAID = "0.5"  # of the peak: what llm-analysis says that Megatron-LM reaches
 TIMED = 40  # rows that the speed of both tools is measured on, evenly over all
@@ -25,7 +27,9 @@ told (context parallelism, adapters, recurrences). It is given the model's dimen
 Megatron-LM, and once the share that suits these very rows best. docs/accuracy.md has tonnage's errors on rows that a fit has not seen.
 """
 SPEED = """One plan after the other on one core of one machine on {asked}, memory and time of a step: llm-analysis {theirs:.2f} ms; tonnage {ours:.2f} ms
-(ratio {ratio:.2f}), or {trees:.2f} ms with the trees that explain every number. tonnage takes plans as arrays as well: `make bench`.
+(ratio {ratio:.2f}), or {trees:.2f} ms with the trees that explain every number. As its search takes plans, all layouts of one model on 8 to 2,048
+accelerators, {plans:,} valid ones: {walked:,.0f} plans a second each walked whole, {whole:,.0f} times what llm-analysis answers, and {searched:,.0f} a second
+with cheap bounds first and the same best plans.
 """
 
 
@@ -87,7 +91,19 @@ def seconds(of: Sequence[Case]) -> dict[str, float]:
 def milliseconds(of: Sequence[Case]) -> dict[str, float]:
     """What an answer costs us: the median over some rows of memory and time, without and with trees."""
     some = of[:: max(1, len(of) // TIMED)]
-    return {"plain": _median(_plain, some), "trees": _median(_trees, some)}
+    return {"plain": _median(_plain, some), "trees": _median(_trees, some), **searched()}
+
+
+def searched() -> dict[str, float]:
+    """A search over all layouts of one model: valid plans, and how many a second, each walked whole and with bounds first."""
+    space = space_of(*CASES[0])
+    usable, made = space.largest.accelerator.memory.usable_bytes, {}
+    for bounded, name in ((False, "walked"), (True, "searched")):
+        start = time.process_time()
+        found = search(space, usable, most=1, bounded=bounded)
+        made[name] = round(valid(found) / (time.process_time() - start))
+        made["plans"] = valid(found)
+    return made
 
 
 def _plain(case: Case) -> None:
@@ -130,7 +146,9 @@ def section(answers: Mapping[str, Any]) -> tuple[str, list[Sequence[str]], str]:
         lines.append((name, str(len(chosen)), *(_errors(chosen, found) for found in columns.values())))
     spent = answers["milliseconds"]
     speed = SPEED.format(asked=answers["asked"], theirs=spent["llm-analysis"], ours=spent["tonnage"]["plain"],
-                         trees=spent["tonnage"]["trees"], ratio=spent["tonnage"]["plain"] / spent["llm-analysis"])  # fmt: skip
+                         trees=spent["tonnage"]["trees"], ratio=spent["tonnage"]["plain"] / spent["llm-analysis"],
+                         whole=spent["tonnage"]["walked"] * spent["llm-analysis"] / 1000,
+                         **{name: spent["tonnage"][name] for name in ("plans", "walked", "searched")})  # fmt: skip
     return TEXT.format(told=len(of), rows=len(cases())), lines, speed
 
 

@@ -11,7 +11,7 @@ from tonnage.search.maximum.search import Found, search
 from tonnage.search.maximum.serving import ServingCase
 
 AHEAD = 2  # moves are asked for at half as much again
-TRIED, SHOWN, OF_A_KIND = 8, 6, 2  # moves
+TRIED, SHOWN, OF_A_KIND = 10, 6, 2  # moves
 RAISED = ("memory", "service level", "engine")  # what another plan changes
 
 
@@ -39,13 +39,17 @@ def _moves(case: Case, found: Found) -> list[dict[str, Any]]:
         said = case.running_all().said(found.by_memory)
         change = {name: value for name, value in said.items() if name != case.what.option}
         return [{"change": change, "text": flags(change), "changes": "nothing"}]
-    moves = case.moves(_ahead(case, found))
-    kept = [
-        move
-        for move in moves
-        if case.what.option not in move["change"] and "layers_on_accelerator" not in move["change"]
-    ]
-    return kept[:TRIED]
+    far = _ahead(case, found)
+    near = far if found.beyond is None else found.beyond.value
+    moves = [
+        *case.moves(far),
+        *(case.moves(near) if near != far else ()),
+    ]  # what brings less than half as much again is worth saying too
+    kept: dict[frozenset[str], dict[str, Any]] = {}
+    for move in moves:
+        if case.what.option not in move["change"] and "layers_on_accelerator" not in move["change"]:
+            kept.setdefault(frozenset(move["change"]), move)
+    return list(kept.values())[:TRIED]
 
 
 def _ahead(case: Case, found: Found) -> int:
