@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tonnage.architectures import Model
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import training_runtime
+from tonnage.search.dividing import experts_divide, heads_divide
 from tonnage.search.removed import Tally
 from tonnage.search.training.space import Group, Space
 
@@ -49,10 +48,15 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
     yield "tensor x pipeline x context parallel sizes divide the accelerators", worlds % used == 0
     if o.data_parallel_size is not None:
         yield f"data_parallel_size is {o.data_parallel_size:,}, as given", worlds == used * o.data_parallel_size
-    yield from _of_model(space.model, t)
+    yield f"tensor_parallel_size divides the heads of {space.model.name}", heads_divide(space.model, t)
     yield "context_parallel_size divides sequence_length", columns["sequence_length"] % c == 0
     yield from _of_loss(o, group, columns["sequence_length"] // c)
-    yield from _of_experts(space.model, columns, t * c * d)
+    if expert_counts(space.model):
+        e, q = columns["expert_parallel_size"], columns["expert_tensor_parallel_size"]
+        yield (
+            "experts are dealt out evenly, to the ranks of a pipeline stage",
+            experts_divide(space.model, e, q, t * c * d),
+        )
     batch, each = columns["global_batch_size"], columns["micro_batch_size"] * d
     yield "micro_batch_size x data_parallel_size divides global_batch_size", (batch == 0) | (batch % each == 0)
     if o.num_microbatches is not None:
@@ -62,19 +66,6 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
         yield "interleaving needs a number of micro-batches that the pipeline stages divide", m % group.stages == 0
 
 
-def _of_model(model: Model, t: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    ops = [op for block in model.decoder.blocks for op in block.ops]
-    heads = {op.heads for op in ops if isinstance(op, Attention | LatentAttention)}
-    shared = {op.kv_heads for op in ops if isinstance(op, Attention)}
-    for count in sorted(heads):
-        yield f"tensor_parallel_size divides num_attention_heads of {model.name} ({count})", count % t == 0
-    for count in sorted(shared):
-        yield (
-            f"tensor_parallel_size divides num_key_value_heads of {model.name} ({count}), or is a multiple of it",
-            (count % t == 0) | (t % count == 0),
-        )
-
-
 def _of_loss(o: TrainingOptions, group: Group, tokens: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     runtime = training_runtime(group.choices["runtime"])
     loss = group.choices.get("loss", o.loss)
@@ -82,14 +73,4 @@ def _of_loss(o: TrainingOptions, group: Group, tokens: np.ndarray) -> Iterator[t
         yield (
             f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts",
             tokens % runtime.loss_chunks == 0,
-        )
-
-
-def _of_experts(model: Model, columns: Columns, ranks: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    if expert_counts(model):
-        spread = columns["expert_parallel_size"] * columns["expert_tensor_parallel_size"]
-        alone = spread == 1
-        yield (
-            "expert_parallel_size x expert_tensor_parallel_size divides the ranks of a pipeline stage",
-            alone | (ranks % spread == 0),
         )
