@@ -50,6 +50,9 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
         yield f"data_parallel_size is {o.data_parallel_size:,}, as given", worlds == used * o.data_parallel_size
     yield f"tensor_parallel_size divides the heads of {space.model.name}", heads_divide(space.model, t)
     yield "context_parallel_size divides sequence_length", columns["sequence_length"] % c == 0
+    # megatron/core/utils.py: get_batch_on_this_cp_rank deals out 2 x context ranks; both runtimes scatter what is left over tensor ranks
+    parts = np.where(c > 1, 2 * c, 1) * (1 if o.sequence_parallel is False else t)
+    yield "sequences are dealt out to context and tensor ranks in equal parts", columns["sequence_length"] % parts == 0
     yield from _of_loss(o, group, columns["sequence_length"] // c)
     if expert_counts(space.model):
         e, q = columns["expert_parallel_size"], columns["expert_tensor_parallel_size"]
