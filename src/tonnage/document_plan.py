@@ -14,7 +14,7 @@ class RemovedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """A plan that was estimated whole. `options`: what was chosen or given, by the names of `train`; `text`: the command that asks for just
-    it; `launch`: the runtime's own settings; `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second`
+    it; `launch`: the runtime's own settings, and what of the plan they `launch_lacks`; `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second`
     and what follows are null where nobody knows; `run_seconds` and `cost` where no length of the run, or no price, is given."""
 
     on: str
@@ -31,6 +31,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     run_seconds: float | None
     cost: float | None
     launch: list[str]
+    launch_lacks: list[str]
     beats: str
 
 
@@ -65,6 +66,7 @@ class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     estimated: int
     plans: list[TrainingPlanDocument]
     front: list[FrontDocument]
+    status: int
     binds: str
     nearest: TrainingPlanDocument | None
     best: dict[str, Any] | None

@@ -75,3 +75,14 @@ def test_csv_names_units_and_writes_numbers_whole_and_without_a_locale():
     row = dict(zip(header.split(","), lines[0].replace('"OpenRelay 1 GPU, all"', "offer").split(","), strict=True))
     assert row["needed_bytes"] == str(made.rows[0]["needed_bytes"])
     assert row["tpot_seconds"] == repr(made.rows[0]["tpot_seconds"])
+
+
+def test_every_column_stands_once():
+    for train, options in ((False, {}), (True, {"tokens": "1B"})):
+        header = (
+            tonnage.compare("llama-3.2-1b", on=["8xH100-SXM-80GB"], train=train, **options)
+            .to_csv()
+            .splitlines()[0]
+            .split(",")
+        )
+        assert len(set(header)) == len(header)

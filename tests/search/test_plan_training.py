@@ -116,7 +116,20 @@ def test_where_no_plan_is_valid_the_constraint_is_named(capsys):
 
 def test_a_plan_is_a_document(capsys):
     assert (
-        main(["plan", "llama-3.2-1b", "--on", "4xH100-SXM-80GB", "--gbs", "64", "--json", "--top", "2", "--pareto"])
+        main(
+            [
+                "plan",
+                "llama-3.2-1b",
+                "--on",
+                "4xH100-SXM-80GB,2xH100-SXM-80GB",
+                "--gbs",
+                "64",
+                "--json",
+                "--top",
+                "2",
+                "--pareto",
+            ]
+        )
         == 0
     )
     document = json.loads(capsys.readouterr().out)
@@ -137,12 +150,72 @@ def test_a_plan_is_a_document(capsys):
         (["--on", "h1000"], "Did you mean 'h100'"),
         (["--deadline", "3d"], "deadline is of a whole run"),
         (["--on", ","], "--on names machines"),
+        (["--sequence-length", "0"], "sequence_length must be from 1 to"),
+        (["--vary", "sequence_length=0,4k"], "sequence_length must be from 1 to"),
+        (["--pp", "0"], "pipeline_parallel_size must be from 1 to"),
+        (["--zero-stage", "3", "--runtime", "megatron"], "zero_stage must be one that a runtime has (megatron: 0, 1)"),
+        (["--vary", "precision=,"], "precision is varied without a value"),
+        (["--budget", "1000"], "budget is a limit of a run of a length"),
+        (["--pareto"], "pareto is a front of machines"),
     ],
 )
 def test_bad_input_is_named(words, said, capsys):
     words = words if "--on" in words else ["--on", "8xH100-SXM-80GB", *words]
     assert main(["plan", "llama-3.2-1b", *words]) == 64
     assert said.lower() in capsys.readouterr().err.lower()
+
+
+def test_an_update_on_the_host_without_its_rate_is_said_at_once(capsys):
+    words = ["plan", "llama-3.2-1b", "--on", "8xH100-SXM-80GB", "--vary", "offload_optimizer=none,cpu"]
+    assert main(words) == 4
+    assert "host_update_bandwidth" in capsys.readouterr().err
+    assert main([*words, "--host-update-bandwidth", "20GB/s", "--runtime", "megatron", "--top", "1"]) == 0
+
+
+def test_both_limits_are_named_where_each_is_out_of_reach(capsys):
+    assert (
+        main(["plan", "llama-3.2-1b", "--on", "8xH100-SXM-80GB", "--tokens", "1T", "--deadline", "1d", "--budget", "5"])
+        == 3
+    )
+    assert "the deadline binds, and the budget by itself too" in capsys.readouterr().out
+
+
+def test_what_fits_inside_the_error_band_alone_is_tight(capsys):
+    assert main(["plan", "llama-3.1-70b", "--on", "8xrtx-4090", "--method", "lora", "--sequence-length", "4096"]) == 2
+    assert "inside the error band" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_where_nobody_published_a_peak_not_enough_is_known(capsys):
+    assert main(["plan", "llama-3.2-1b", "--on", "m3-max", "--method", "lora"]) == 4
+    assert capsys.readouterr().out.startswith("no plan: not enough is known")
+
+
+def test_a_command_with_the_runs_length_asks_for_the_same_run(capsys):
+    row = plan("8xH100-SXM-80GB", tokens="10B", deadline="90d", top=1).to_dict()["plans"][0]
+    assert main([*row["text"].split()[1:], "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)["run"]
+    assert run["seconds"]["value"] == pytest.approx(row["run_seconds"])
+
+
+def test_megatrons_settings_lay_out_uneven_stages():
+    row = tonnage.plan_training(
+        "llama-3.1-8b", "6xH100-SXM-80GB", runtime="megatron", pipeline_parallel_size=3, global_batch_size=64, top=1
+    ).to_dict()["plans"][0]
+    layout = next(setting for setting in row["launch"] if "layout" in setting).split()[1].strip("'")
+    assert layout == "Ettttttttttt|ttttttttttt|ttttttttttL"
+    options = {name: value for name, value in row["options"].items() if name != "pipeline_layout"}
+    again = tonnage.train("llama-3.1-8b", "6xH100-SXM-80GB", pipeline_layout=layout, **options)
+    assert again.needed_bytes == row["needed_bytes"]
+
+
+def test_what_the_settings_do_not_say_is_said():
+    found = tonnage.plan_training("llama-3.2-1b", "rtx-4090", method="qlora", global_batch_size=16, max_accelerators=1)
+    assert "method lora" in found.to_dict()["plans"][0]["launch_lacks"]
+    assert not plan("8xH100-SXM-80GB", top=1).to_dict()["plans"][0]["launch_lacks"]
+
+
+def test_the_same_machine_twice_is_one():
+    assert len(plan("8xH100-SXM-80GB", "8xh100", top=3).to_dict()["plans"]) == 3
 
 
 def test_precisions_and_optimizers_can_be_varied():

@@ -32,6 +32,8 @@ def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
         lines += ["", f"plan 1: {plans[0]['text']}"]
         if plans[0]["launch"]:
             lines += [f"  {plans[0]['options'].get('runtime', '')}: {' '.join(plans[0]['launch'])}"]
+        if plans[0]["launch_lacks"]:
+            lines += [f"  not said by these settings: {', '.join(plans[0]['launch_lacks'])}"]
         lines += ["", *tree_lines(memory, depth=2)] if memory else []
     if document["front"]:
         lines += ["", "no other machine is faster, cheaper and smaller than one of these:", *_front(document["front"])]
@@ -59,7 +61,11 @@ def _verdict(document: Mapping[str, Any]) -> str:
 def _why(document: Mapping[str, Any], model: str) -> str:
     binds, near, question = document["binds"], document["nearest"], document["question"]
     if near is None:
-        return f"none of {document['considered']:,} plans of {model} is valid: {binds}"
+        if document["status"] == 4:
+            return f"not enough is known of any plan of {model}: {binds}"
+        return (
+            f"none of {document['considered']:,} plans of {model} is valid: of none that is left it holds that {binds}"
+        )
     on = near["on"]
     if binds == "memory":
         short = near["needed_bytes"] - near["usable_bytes"]
@@ -67,6 +73,9 @@ def _why(document: Mapping[str, Any], model: str) -> str:
         return f"memory binds: the plan of {model} that needs least, on {on}, needs {human(near['needed_bytes'], 'bytes')} of {human(near['usable_bytes'], 'bytes')} ({by})"
     takes = human(near["run_seconds"], "seconds") if near["run_seconds"] is not None else "longer"
     costs = human(near["cost"], "USD") if near["cost"] is not None else "an unknown sum"
+    if binds == "deadline and budget, each by itself":
+        return (f"the deadline binds, and the budget by itself too: the fastest plan of {model} that fits, on {on}, takes {takes} and costs {costs}, "
+                f"and {_said(question, 'deadline')} and {_said(question, 'budget')} are asked")  # fmt: skip
     if binds == "deadline":
         return f"the deadline binds: the fastest plan of {model} that fits, on {on}, takes {takes}, and {_said(question, 'deadline')} is asked"
     if binds == "budget":
@@ -146,7 +155,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"{document['considered']:,} plans on {machines:,} {'machine' if machines == 1 else 'machines'}, all of the space: the answer is exact by the estimate."
     for each in document["removed"]:
         if each["plans"]:
-            yield f"  {each['plans']:>12,} taken away: {each['constraint']}"
+            yield f"  {each['plans']:>12,} taken away, as it must hold that {each['constraint']}"
     if document["beaten"]:
         yield f"  {document['beaten']:>12,} slower or dearer than what was found, by a bound or by their time"
     yield f"  {document['estimated']:>12,} estimated"

@@ -80,7 +80,6 @@ TRAINING_FIGURES = (
     _high("tokens_per_second", "tokens/s", "tokens/s", "tokens a second"),
     _high("mfu", "", "MFU", "model FLOPs utilisation"),
     *PAID,
-    *PAID,
     _low("usd_per_hour", "USD", "USD/h", "USD of an hour of all that is rented"),
     _low("usd_per_step", "USD", "USD/step", "USD of a step"),
     _low("usd_per_billion_tokens", "USD", "USD/B", "USD of a billion tokens, at the speed of the steps"),

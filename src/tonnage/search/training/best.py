@@ -11,6 +11,14 @@ from tonnage.search.training.validity import Columns
 from tonnage.search.training.walk import Walked, said
 
 TIE = 1e-3  # plans whose times differ by less share a step of this ladder: no estimate tells them apart
+# Choices that are no simpler than what everybody takes.
+PLAIN = {
+    "offload_optimizer": "none",
+    "offload_parameters": "none",
+    "offload_activations": "none",
+    "precision": "bf16-mixed",
+    "optimizer": "adamw",
+}
 CUTS = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
 
 
@@ -41,7 +49,7 @@ def simplicity(group: Group, inner: Mapping[str, Any]) -> tuple[Any, Any]:
     kinds = (
         kinds
         + (group.choices["recompute"] != "none")
-        + sum(value in ("cpu", "nvme") for value in group.choices.values())
+        + sum(PLAIN.get(name, value) != value for name, value in group.choices.items())
     )
     sizes = sum(np.log2(size) for size in cuts) + np.log2(group.stages) + np.log2(group.chunks)
     return kinds, sizes

@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate.plans import RECOMPUTE
 from tonnage.estimate.training_options import TrainingOptions
@@ -26,12 +27,35 @@ def choices_of(
     """Combinations of names, the simplest first. Sizes are not among them."""
     from tonnage.search.training.space import SIZES
 
+    _check_offload(options, vary)
     names = [name for name in vary if name not in SIZES and name not in ("runtime", "zero_stage", "recompute")]
-    for runtime in _runtimes(machines, options, vary):
-        zero = _tried("zero_stage", options, vary, training_runtime(runtime).zero_stages)
+    runtimes = _runtimes(machines, options, vary)
+    _check_zero(runtimes, _tried("zero_stage", options, vary, ()))
+    for runtime in runtimes:
+        own = training_runtime(runtime).zero_stages
+        zero = [stage for stage in _tried("zero_stage", options, vary, own) if stage in own]
         for stage, again in product(zero, _recompute(model, runtime, options, vary)):
             for values in product(*(vary[name] for name in names)):
                 yield {"runtime": runtime, "zero_stage": stage, **again, **dict(zip(names, values, strict=True))}
+
+
+def _check_zero(runtimes: Sequence[str], stages: Sequence[int]) -> None:
+    """Each stage that is asked for must be one of some runtime that is tried."""
+    known = {stage for name in runtimes for stage in training_runtime(name).zero_stages}
+    for stage in stages:
+        if stage not in known:
+            which = "; ".join(f"{name}: {', '.join(map(str, training_runtime(name).zero_stages))}" for name in runtimes)
+            raise InvalidPlan(f"zero_stage must be one that a runtime has ({which}). Got {stage}.")
+
+
+def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) -> None:
+    """An update on the host has no time without a rate that only the user knows: said at once, not found out plan by plan."""
+    places = {options.offload_optimizer, *vary.get("offload_optimizer", ())} - {None, "none"}
+    if places and options.host_update_bandwidth is None and "host_update_bandwidth" not in vary:
+        raise MissingDatum(
+            "plans with offload_optimizer cannot be timed without host_update_bandwidth, the bytes a second that a node's processors read and "
+            f"write while they update: published runs got 2GB/s to 54GB/s. Got offload_optimizer {', '.join(sorted(map(str, places)))} alone."
+        )
 
 
 def _tried(

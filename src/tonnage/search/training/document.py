@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from tonnage.architectures import Model
 from tonnage.document import SCHEMA
 from tonnage.estimate._moves import flags_of
 from tonnage.estimate._question import Question
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.search.training.launch import launch_settings
+from tonnage.search.training.launch import launch_lacks, launch_settings
 from tonnage.search.training.options import SearchOptions, Vary
 from tonnage.search.training.plan import Planned, Plans
 
@@ -27,7 +28,7 @@ def document_of(
 ) -> dict[str, Any]:
     """The document: schema tonnage/1, document_plan.PlansDocument."""
     rows = [
-        _row(one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
+        _row(found.model, one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
         for at, one in enumerate(found.plans)
     ]
     made = found.searched
@@ -37,26 +38,26 @@ def document_of(
         "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
         "beaten": made.beaten, "estimated": made.walked, "plans": rows,
         "front": [_front(entry) for entry in found.front],
-        "binds": found.why, "nearest": _row(found.nearest, "") if found.nearest else None,
+        "status": found.status, "binds": found.why, "nearest": _row(found.model, found.nearest, "") if found.nearest else None,
         "best": found.plans[0].answer.to_dict() if found.plans else None, "warnings": _warnings(found),
     }  # fmt: skip
 
 
-def _row(one: Planned, beats: str) -> dict[str, Any]:
+def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
     answer, run = one.answer, one.answer.run
     timed = answer.step_time is not None
     each = one.usd_per_token if timed else None
     cost = answer.bill.cost if answer.bill else None
     return {
         "on": one.machine.name, "accelerators": one.machine.size, "options": one.options,
-        "text": f"tonnage train {answer.question['model']['value']} --on {one.machine.name} {flags_of(_asked(one.options))}".strip(),
+        "text": f"tonnage train {answer.question['model']['value']} --on {one.machine.name} {flags_of(_asked(one.options) | one.of_run)}".strip(),
         "needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes,
         "step_seconds": answer.step_time.value if answer.step_time else None,
         "tokens_per_second": run["tokens_per_second"].value if timed else None, "mfu": run["mfu"].value if timed else None,
         "usd_per_accelerator_hour": one.usd_per_hour, "usd_per_million_tokens": None if each is None else each * 1e6,
         "run_seconds": run["seconds"].value if "seconds" in run else None,
         "cost": cost.value if cost is not None and "seconds" in run else None,
-        "launch": launch_settings(one.plan), "beats": beats,
+        "launch": launch_settings(model, one.plan), "launch_lacks": launch_lacks(one.plan), "beats": beats,
     }  # fmt: skip
 
 
@@ -82,7 +83,10 @@ def _beats(one: Planned, other: Planned, found: Plans) -> str:
     better = [each for each in reasons[1:] if each]
     if better and found.objective == "fewest":
         return better[-1] if len(better) == 1 else better[0]
-    return f"as good within {100 * SAME:g} %, and simpler: {_simpler(one, other)}"
+    near = f"as good within {100 * SAME:g} %"
+    if one.order[1:3] < other.order[1:3]:
+        return f"{near}, and simpler: {_simpler(one, other)}"
+    return f"{near}: {_simpler(one, other)}"
 
 
 def _cheaper(one: Planned, other: Planned) -> str:

@@ -39,7 +39,8 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Searched(Struct, kw_only=True):
-    """All machines that carry the model, and what was looked at on the way. `refused`: accelerators of which nothing can be said, and why;
+    """All machines that carry the model, and what was looked at on the way. `refused`: accelerators of which nothing can be said, and why; `unknown`: plans that
+    are valid and of which somebody did not publish something;
     `unpriced`: accelerators that nobody sells; `passed`: machines whose fastest imaginable plan is no use."""
 
     entries: list[Entry]
@@ -48,7 +49,8 @@ class Searched(Struct, kw_only=True):
     beaten: int = 0
     machines: int = 0
     passed: int = 0
-    refused: dict[str, str] = {}
+    refused: dict[str, TonnageError] = {}
+    unknown: int = 0
     unpriced: dict[str, None] = {}
     spaces: list[tuple[Space, int]] = []
 
@@ -109,7 +111,7 @@ class Searcher:
         try:
             self._take(machines)
         except TonnageError as error:
-            self.found.refused.setdefault(name, str(error))
+            self.found.refused.setdefault(name, error)
 
     def _take(self, machines: Sequence[Cluster]) -> None:
         # where a node is used in part its links and its kernels are those of the whole node, but one accelerator has defaults of its own
@@ -127,6 +129,7 @@ class Searcher:
         made = search(space, usable, most=self.each, cutoff=self._cutoff(space.worlds, usd), bounded=self.bounded)
         self.found.tally.add(made.tally)
         self.found.walked += made.walked
+        self.found.unknown += made.unknown
         self.found.beaten += made.beaten
         self.found.machines += len(machines)
         self.found.spaces.append((space, usable))

@@ -6,7 +6,10 @@ Sources: Megatron-LM, megatron/training/arguments.py; torchtitan, torchtitan/con
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tonnage.architectures import Model
+from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.precisions import TRAINING_RECIPES
+from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
 
 MEGATRON = {
@@ -23,14 +26,62 @@ TITAN_SCHEDULES = {"1f1b": "1F1B", "interleaved-1f1b": "Interleaved1F1B", "gpipe
                    "zbv": "ZBVZeroBubble", "dualpipev": "DualPipeV"}  # fmt: skip
 
 
-def launch_settings(plan: TrainingPlan) -> list[str]:
+SAID = (
+    "method",
+    "optimizer",
+    "precision",
+    "loss",
+    "offload_optimizer",
+    "offload_parameters",
+    "offload_activations",
+    "base_weights",
+    "objective",
+)
+PLAIN = {
+    "method": "full",
+    "optimizer": "adamw",
+    "precision": "bf16-mixed",
+    "loss": "full",
+    "base_weights": "",
+    "objective": "sft",
+}
+# What the writers below have words for, beside sizes, ZeRO and recomputation.
+WRITTEN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "megatron": {"precision": ("fp16-mixed", "fp8-te"), "offload_optimizer": ("cpu",)},
+    "fsdp2": {}, "transformers": {"precision": ("fp16-mixed",)}, "ddp": {"precision": ("fp16-mixed",)},
+}  # fmt: skip
+
+
+def launch_lacks(plan: TrainingPlan) -> list[str]:
+    """What of a plan the settings do not say, so that they alone would start another run."""
+    words = WRITTEN.get(plan.runtime)
+    if words is None:
+        return [f"how {plan.runtime} is started"]
+    found = [(name, getattr(plan, name)) for name in SAID]
+    lacking = [
+        (name, value) for name, value in found if value != PLAIN.get(name, "none") and value not in words.get(name, ())
+    ]
+    return [f"{name} {value}" for name, value in lacking]
+
+
+def launch_settings(model: Model, plan: TrainingPlan) -> list[str]:
     """Options of the runtime for what a search chooses; none for a runtime whose options are not written here."""
     made = WRITERS.get(plan.runtime)
-    return made(plan) if made else []
+    settings = made(plan) if made else []
+    return [*settings, *_uneven(model, plan)] if plan.runtime == "megatron" else settings
 
 
 def _sizes(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
     return [f"{flag} {value}" for name, flag in names.items() if (value := getattr(plan, name)) > 1]
+
+
+def _uneven(model: Model, plan: TrainingPlan) -> list[str]:
+    """Megatron splits evenly or as a layout says: E is the embedding, t a layer, L the loss."""
+    p = plan.pipeline_parallel_size
+    if p == 1 or model.num_layers % p == 0 or plan.virtual_pipeline_size > 1:
+        return []
+    stages = ["t" * count for count in chunk_layers(model, training_runtime(plan.runtime), plan)]
+    return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
 
 
 def _megatron(plan: TrainingPlan) -> list[str]:
@@ -46,8 +97,9 @@ def _megatron(plan: TrainingPlan) -> list[str]:
     made += ["--use-distributed-optimizer"] if plan.zero_stage else []
     made += _again(plan)
     made += ["--optimizer-cpu-offload"] if plan.offload_optimizer == "cpu" else []
-    compute = TRAINING_RECIPES[plan.precision].compute
-    return [*made, "--fp16" if compute == "fp16" else "--bf16"] if compute in ("bf16", "fp16", "fp8", "fp4") else made
+    if plan.precision == "fp8-te":
+        return [*made, "--bf16", "--fp8-format hybrid"]
+    return [*made, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
 
 
 def _again(plan: TrainingPlan) -> list[str]:
@@ -82,7 +134,8 @@ def _trainer(plan: TrainingPlan) -> list[str]:
         f"--gradient_accumulation_steps {plan.num_microbatches}",
     ]
     made += ["--gradient_checkpointing true"] if plan.recompute != "none" else []
-    return [*made, "--bf16 true"] if TRAINING_RECIPES[plan.precision].compute == "bf16" else made
+    compute = TRAINING_RECIPES[plan.precision].compute
+    return [*made, f"--{compute} true"] if compute in ("bf16", "fp16") else made
 
 
 WRITERS: Mapping[str, Callable[[TrainingPlan], list[Any]]] = {

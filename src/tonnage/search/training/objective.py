@@ -16,7 +16,7 @@ def objective_named(text: str) -> Objective:
     for name in OBJECTIVES:
         if text == name:
             return name
-    raise unknown("objective", text, OBJECTIVES)
+    raise unknown("goal", text, OBJECTIVES)
 
 
 class Goal(Struct, frozen=True, kw_only=True, eq=False):

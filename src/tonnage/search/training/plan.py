@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.errors import InvalidInput
 from tonnage.estimate import answers
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._moves import ordered
@@ -39,11 +39,14 @@ NO_OPTIONS, NO_RUN, NO_BILL, NO_SEARCH = TrainingOptions(), RunOptions(), BillOp
 
 
 class Planned(Struct, frozen=True, kw_only=True, eq=False):
-    """A plan and its whole answer, by the same path as `train`. `options`: what the search chose."""
+    """A plan and its whole answer, by the same path as `train`. `options`: what the search chose, or was given; `of_run`: what was said about
+    the run and its money, but for limits; `order`: what plans are sorted by."""
 
     machine: Cluster
     options: dict[str, Any]
     plan: TrainingPlan
+    order: tuple[Any, ...]
+    of_run: dict[str, Any]
     answer: answers.Answer
     usd_per_hour: float | None
 
@@ -75,9 +78,14 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def status(self) -> int:
+        """0 found; 2 only inside the error band; 4 not enough is known; 3 nothing does."""
+        made = self.searched
         if self.plans:
             return 0
-        return 3 if self.searched.tally.considered or not self.searched.refused else 4
+        if self.why == "memory" and self.nearest and self.nearest.answer.tight:
+            return 2
+        nothing_known = not made.walked and made.unknown and made.tally.left + made.unknown > 0 and self.nearest is None
+        return 4 if self.why == "price" or nothing_known or not made.tally.considered else 3
 
 
 def plan_training(
@@ -87,6 +95,10 @@ def plan_training(
     """The best plans on the machines that `on` names, or on all of the catalogue's."""
     found = fleets(on, asked.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in found) > 1
+    if asked.pareto and not compares:
+        raise InvalidInput(
+            f"pareto is a front of machines: name several, or one without a number. Got {on[0]!r} alone."
+        )
     want = _wanted(run)
     goal = _goal(asked, want, compares)
     make = lambda goal: Searcher(  # noqa: E731
@@ -99,8 +111,7 @@ def plan_training(
         goal = replace(goal, objective="fewest")
         made = make(goal).go(found)
     if not made.entries and made.refused and not made.tally.considered:
-        name, why = next(iter(made.refused.items()))
-        raise InvalidPlan(f"{name}: {why}" if len(made.refused) > 1 else why)
+        raise next(iter(made.refused.values()))
     finish = _Finish(model, options, run, money, reserve_bytes, goal)
     plans = finish.best(made, asked.shown, compares)
     near, why = (None, "") if plans else finish.miss(made, want)
@@ -118,6 +129,11 @@ def _wanted(run: RunOptions) -> Wanted | None:
         )
     if not run.asked:
         return None
+    if all(getattr(run, name) is None for name in ("tokens", "epochs", "max_steps")):
+        said = "budget" if run.budget is not None else "budget_accelerator_hours"
+        raise InvalidInput(
+            f"{said} is a limit of a run of a length: give tokens, epochs or max_steps too. What a budget buys on one machine, `tonnage train` says."
+        )
     return wanted(run, run.price_per_accelerator_hour or 1.0, today())
 
 
@@ -148,6 +164,12 @@ class _Finish:
         # the search keeps to the limits itself: an answer would look for other numbers of accelerators
         limited = run.tokens is not None or run.epochs is not None
         self.whole = replace(run, deadline=None, budget=None) if limited else run
+        self.of_run = {
+            name: value
+            for form in (self.whole, money)
+            for name in form.__struct_fields__
+            if (value := getattr(form, name)) is not None
+        }
 
     def best(self, made: Searched, top: int, compares: bool) -> list[Planned]:
         """The first so many that keep every limit when failures and checkpoints are counted too."""
@@ -178,6 +200,8 @@ class _Finish:
             machine=entry.machine,
             options=_needed(said, chosen, bool(expert_counts(self.model))),
             plan=chosen,
+            order=plan.order,
+            of_run=self.of_run,
             answer=made,
             usd_per_hour=entry.usd,
         )
@@ -199,7 +223,7 @@ class _Finish:
                  for space, usable in made.spaces for at, plan in nearest(space, range(len(space.machines))).items()]  # fmt: skip
         if not close:
             removed = [each for each in made.tally if each.plans]
-            return None, removed[-1].constraint if removed else next(iter(made.refused.values()), "")
+            return None, removed[-1].constraint if removed else str(next(iter(made.refused.values()), ""))
         _, machine, plan = min(close, key=lambda each: (each[0], each[1].size))
         entry = Entry(machine=machine, plans=(plan,), usd=None, value=np.inf)
         return self.answer(entry, plan), "memory"
@@ -207,13 +231,15 @@ class _Finish:
     def _late(self, made: Searched) -> tuple[Planned, str]:
         """All that fit miss a limit: the fastest if a deadline alone cannot be made, else the cheapest."""
         fastest = min(made.entries, key=lambda entry: entry.seconds_per_token)
-        if fastest.seconds_per_token > self.goal.slowest:
-            return self.answer(fastest, fastest.plans[0]), "deadline"
         priced = [entry for entry in made.entries if entry.usd_per_token is not None]
-        if not priced:
+        cheapest = min(priced, key=lambda entry: entry.usd_per_token or np.inf, default=None)
+        late = fastest.seconds_per_token > self.goal.slowest
+        dear = cheapest is not None and (cheapest.usd_per_token or 0) > self.goal.dearest
+        if late:
+            return self.answer(fastest, fastest.plans[0]), "deadline and budget, each by itself" if dear else "deadline"
+        if cheapest is None:
             return self.answer(fastest, fastest.plans[0]), "price"
-        cheapest = min(priced, key=lambda entry: entry.usd_per_token or np.inf)
-        if (cheapest.usd_per_token or 0) > self.goal.dearest:
+        if dear:
             return self.answer(cheapest, cheapest.plans[0]), "budget"
         timely = [entry for entry in priced if entry.seconds_per_token <= self.goal.slowest] or priced
         least = min(timely, key=lambda entry: entry.usd_per_token or np.inf)

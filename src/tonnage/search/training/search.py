@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from msgspec import Struct
 
+from tonnage.errors import MissingDatum
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Best, Candidate, rung
 from tonnage.search.training.bounds import Bounds
@@ -21,13 +22,15 @@ Cutoff = Callable[[np.ndarray], np.ndarray]
 
 
 class Found(Struct, frozen=True, kw_only=True, eq=False):
-    """`best`: of each machine. `tally`: all plans considered, and what took them away; `walked`: how many were estimated whole; `beaten`:
+    """`best`: of each machine. `tally`: all plans considered, and what took them away; `walked`: how many were estimated whole; `unknown`: of how many
+    something is not known that their time needs; `beaten`:
     slower than what was found, by a bound or by their time; where the bound is of a whole group, valid or not."""
 
     best: tuple[tuple[Candidate, ...], ...]
     tally: Tally
     walked: int
     beaten: int
+    unknown: int
 
 
 def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = None, bounded: bool = True) -> Found:
@@ -58,7 +61,7 @@ class _Search:
     def __init__(self, space: Space, usable: int, most: int, cutoff: Cutoff | None):
         self.space, self.usable, self.cutoff = space, usable, cutoff
         self.best, self.tally, self.bounds = Best(space, most), Tally(), Bounds(space)
-        self.walked = self.beaten = self.large = self._unswept = 0
+        self.walked = self.beaten = self.large = self.unknown = self._unswept = 0
         self.refused: dict[str, int] = {}
 
     def survey(self, group: Group) -> _Surveyed:
@@ -107,6 +110,7 @@ class _Search:
             walked = walk(self.space, group, columns, left, hopeful)
         except REFUSALS as error:
             self.refused[reason(error)] = self.refused.get(reason(error), 0) + int(left.sum())
+            self.unknown += int(left.sum()) if isinstance(error, MissingDatum) else 0
             return
         self.walked += walked.plans
         self._unswept += walked.plans
@@ -147,7 +151,13 @@ class _Search:
         for sentence, plans in self.refused.items():
             self.tally.remove(sentence, plans)
         self.tally.remove(FITS, self.large)
-        return Found(best=tuple(map(tuple, self.best.of)), tally=self.tally, walked=self.walked, beaten=self.beaten)
+        return Found(
+            best=tuple(map(tuple, self.best.of)),
+            tally=self.tally,
+            walked=self.walked,
+            beaten=self.beaten,
+            unknown=self.unknown,
+        )
 
 
 def nearest(space: Space, machines: Sequence[int]) -> dict[int, Candidate]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
-from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._checks import check_size, expert_counts
 from tonnage.estimate.batch import CHUNK, alike
 from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
 from tonnage.estimate.training_options import TrainingOptions
@@ -79,6 +79,11 @@ class Space:
                 raise unknown("option to vary", name, TrainingOptions.__struct_fields__)
             if getattr(options, name) is not None:
                 raise InvalidInput(f"{name} is given and varied: leave out one. Got {getattr(options, name)}.")
+            if not self.vary[name]:
+                raise InvalidInput(f"{name} is varied without a value: give those to try.")
+        for name in (*SIZES, "lora_rank", "trainable_layers"):
+            for value in (getattr(options, name), *self.vary.get(name, ())):
+                check_size(name, value)
         self.usd = np.full(len(machines), np.nan) if usd is None else usd
         self.worlds = np.array([machine.size for machine in machines], dtype=np.int64)
 
