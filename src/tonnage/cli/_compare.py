@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str, groups: Iterable[t
 
 
 def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> int:
+    from tonnage.catalogue.clusters import says_how_many
     from tonnage.cli._print import print_json, print_lines, write
     from tonnage.search.compare import compare
 
@@ -93,7 +94,10 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
     places = _axes(arguments, o.COMMON)
     if not places or places[0].name != "on":
         raise InvalidInput(f"--on is needed: {o.COMMON[0].help}.")
-    axes = [models, *changes, *places, *_axes(arguments, (COUNT,)), *_axes(arguments, options)]
+    counts = _axes(arguments, (COUNT,))
+    if counts and all(says_how_many(str(on)) for on in places[0].values):
+        raise InvalidInput(f"--count is of machines that do not say how many: leave it out. Got --on {arguments.on}.")
+    axes = [models, *changes, *places, *counts, *_axes(arguments, options)]
     made = compare(verb, axes, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show, progress=_progress())  # fmt: skip
     if table.get("parquet"):
         from tonnage.render.compare_files import write_parquet

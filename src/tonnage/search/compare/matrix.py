@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, UnknownName
+from tonnage.errors import UnknownName
 from tonnage.search.compare import axes as a
 from tonnage.search.compare.asking import Outcome, ask
 from tonnage.search.compare.axes import Axis
@@ -61,10 +61,6 @@ class _Asker:
             if each.name == "on":
                 self.on = number
                 self.places = [place(on) for on in each.values]
-        counted = next((each.values for each in axes if each.name == "count"), ())
-        if any(count not in (None, FEWEST) for count in counted) and not any(where.open for where in self.places):
-            names = ", ".join(where.label for where in self.places)
-            raise InvalidInput(f"count is of machines that do not say how many: leave it out. Got {names}.")
         self.options = [
             number for number, each in enumerate(axes) if number not in self.fields and each.name not in ("on", "count")
         ]
