@@ -108,7 +108,7 @@ def test_training_has_steps_and_what_a_billion_tokens_cost(capsys):
         (["--mbs", "1,2"], "micro_batch_size", ["1", "2"]),
         (["--reserve", "1GiB,2GiB"], "reserve_bytes", ["1GiB", "2GiB"]),
         (["--num-hidden-layers", "own,8"], "num_hidden_layers", ["own", "8"]),
-        (["--count", "8,fewest"], "count", ["8", "fewest"]),
+        (["--on", "h100", "--count", "8,fewest"], "count", ["8", "fewest"]),
     ],
 )  # fmt: skip
 def test_every_option_may_be_a_list(words, axis, values, capsys):
