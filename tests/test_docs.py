@@ -138,7 +138,7 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
     main([verb, "--help"])
     said = capsys.readouterr().out
     assert STATUSES[64] in said
-    assert (STATUSES[2] in said) == (verb in ("train", "serve", "compare", "max"))
+    assert (STATUSES[2] in said) == (verb in ("train", "serve", "plan", "compare", "max"))
 
 
 @pytest.mark.parametrize(
