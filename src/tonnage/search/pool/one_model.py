@@ -15,10 +15,11 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.registry import unknown
 from tonnage.search.pool._highs import Effort
+from tonnage.search.pool._usual import usual
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipeline import Found, Search, Value, best_of
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
-from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width, check_load
+from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
 from tonnage.search.pool.training import SEQUENCES, Group
 from tonnage.search.pool.uneven import Pipe
 from tonnage.units import counted, human
@@ -38,7 +39,7 @@ def serve_pipeline(
         raise InvalidInput(
             f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}."
         )
-    check_load(load)
+    options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
     said = options.tensor_parallel_size
     shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
@@ -55,7 +56,9 @@ def serve_pipeline(
     shown = searched(
         effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
     )
-    question = asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages)
+    question = (
+        asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages) | lengths
+    )
     if found is None:
         return _nothing(pool, model, shapes, shown, question, refused, "serve")
     rows, nodes, counts = _rows(found)
