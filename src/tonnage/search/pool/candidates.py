@@ -1,5 +1,6 @@
 """Configurations of one replica on the nodes of a pool: what each answers at most, by the same verdict as `tonnage serve`, and why others do not."""
 
+from collections.abc import Callable
 from math import ceil, inf
 
 from msgspec import Struct
@@ -167,8 +168,8 @@ def _candidate(
                      on_host=on_host, requests=requests, needed=at.needed_bytes)  # fmt: skip
 
 
-def _asked_again(model: Model, kind: Kind, said: ServingOptions, load: LoadOptions) -> Answer:
-    width = said.tensor_parallel_size or 1
+def _asked_again(model: Model, kind: Kind, said: ServingOptions, load: LoadOptions, width: int = 0) -> Answer:
+    width = width or said.tensor_parallel_size or 1
     return serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
 
 
@@ -195,16 +196,27 @@ def _held(
 
     Of a rate: as many as the steady state has, as far as memory holds them at the whole context; the others wait.
     """
-    load, most = asked, int(capacity)
     if demand.is_open:
-        at_most = _asked_again(model, kind, said, replace(asked, request_rate=max(capacity * (1 - MARGIN), LITTLE)))
-        running = at_most.serving.get("running")
-        most = int(min(max(ceil(running.value if running is not None else 1), 1), max(_room(one), 1)))
-        load = replace(asked, request_rate=None, burstiness=None, ttft=None, tpot=None, percentile=None)
-    return most_users(lambda users: _asked_again(model, kind, replace(said, concurrency=users), load), most, one)
+        rate = replace(asked, request_rate=max(capacity * (1 - MARGIN), LITTLE))
+        return at_rate(model, kind, said.tensor_parallel_size or 1, said, rate, _asked_again(model, kind, said, rate))
+    return most_users(
+        lambda users: _asked_again(model, kind, replace(said, concurrency=users), asked), int(capacity), one
+    )
 
 
-def most_users(at, most: int, one: Answer) -> tuple[int, Answer]:  # type: ignore[no-untyped-def]
+def at_rate(
+    model: Model, kind: Kind, width: int, said: ServingOptions, load: LoadOptions, answer: Answer
+) -> tuple[int, Answer]:
+    """The requests that run at once at the rate of an answer, as far as memory holds them, and what `serve` says of so many users."""
+    running = answer.serving.get("running")
+    most = int(min(max(ceil(running.value if running is not None else 1), 1), max(_room(answer), 1)))
+    users = replace(load, request_rate=None, burstiness=None, ttft=None, tpot=None, percentile=None)
+    return most_users(
+        lambda number: _asked_again(model, kind, replace(said, concurrency=number), users, width), most, answer
+    )
+
+
+def most_users(at: Callable[[int], Answer], most: int, one: Answer) -> tuple[int, Answer]:
     """The most users, and the answer for them, that `serve` says are held and answered as asked: all, or found by halving."""
     low, high, best = 0, most + 1, one
     middle = most
