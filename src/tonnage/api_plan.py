@@ -113,8 +113,8 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
 
     `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
-    `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the jobs of the inventory. `goal`: throughput or
-    latency, of a pipeline that serves. `leave`, `join`: nodes and spare groups: what moves where? `to_dict()` is the document.
+    `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the jobs of the inventory. `goal`: of a pipeline
+    that serves: throughput, to the users asked about, or latency, of one user alone. `leave`, `join`: nodes and spare groups: what moves where? `to_dict()` is the document.
     """
     if kind not in ("serve", "train"):
         raise unknown("kind of placement", str(kind), ("serve", "train"))

@@ -60,7 +60,8 @@ class StageRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReplicaRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Equal replicas on one node. `capacity`: of one, in the unit of the objective; `on_host_bytes` of a rank's weights are in host memory."""
+    """Equal replicas on one node. `capacity`: of one, in users or requests a second; `requests`: that run at once then, and of which
+    `needed_bytes` is, as of `tonnage serve --users`; `on_host_bytes` of a rank's weights are in host memory."""
 
     node: str
     replicas: int
@@ -68,6 +69,7 @@ class ReplicaRow(Struct, kw_only=True, forbid_unknown_fields=True):
     accelerators: int
     weights: str
     capacity: float
+    requests: int
     needed_bytes: int
     usable_bytes: int
     on_host_bytes: int

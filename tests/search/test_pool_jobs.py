@@ -1,6 +1,7 @@
 """Jobs on a pool: as many as can be by priority, what runs stays or moves as little as can be, as a walk through all placements finds it."""
 
 from itertools import product
+from math import ceil
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +17,7 @@ from tonnage.search.pool.inventory import Job, inventory_of
 from tonnage.search.pool.jobs import Way, Ways, ways_of
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.spec import Node
-from tonnage.units import GIB
+from tonnage.units import GIB, human
 
 CHIPS = ("A100-SXM-80GB", "H100-SXM-80GB")
 
@@ -300,3 +301,48 @@ def test_what_is_away_from_a_training_job_must_fit_the_host():
     assert row.state == "new" and "on the host" in row.offload and 0 < row.host_bytes <= 512 * GIB
     small = tonnage.place({"nodes": [node | {"host_memory": "16GiB"}], "jobs": [job]}).document
     assert not small.verdict.placed and "of host memory, a node has 16.00 GiB" in small.nearest_miss
+
+
+def test_accelerators_that_replicas_share_are_paid_for_whole():
+    job = {
+        "name": "small",
+        "model": "llama-3.1-8b",
+        "replicas": 3,
+        "shares": True,
+        "options": {"context": "2k", "weights": "fp8", "gpu_memory_utilization": 0.4},
+    }
+    found = placed([job])
+    assert found.figures["accelerators"] == 2 and found.usd_per_hour == pytest.approx(2 * 0.8)
+    assert sorted(row.usd_per_hour for row in found.jobs) == pytest.approx([0.4, 0.4, 0.8])
+    assert any("paid for whole" in each for each in found.warnings)
+
+
+def test_a_job_whose_limit_nothing_keeps_names_it_with_the_least_that_there_is():
+    job = {"name": "fast", "model": "llama-3.1-8b", "options": {"context": "2k", "tpot": "1ms"}}
+    found = placed([job])
+    least = min(
+        tonnage.serve("llama-3.1-8b", on=on, context=2048, concurrency=1, tensor_parallel_size=int(on[0])).serving["tpot_seconds"].value
+        for on in ("4xA100-SXM-80GB", "4xL40S")
+    )  # fmt: skip
+    assert not found.verdict.placed
+    assert f"tpot is {human(least, 'seconds')}, and 1.00 ms is asked for" in found.nearest_miss
+
+
+def test_a_job_of_a_rate_needs_the_memory_of_the_requests_that_run_at_once():
+    options = {"context": 2048, "request_rate": 1.5}
+    (row,) = placed([{"name": "rate", "model": "llama-3.1-8b", "options": options}]).jobs
+    on, width = f"{row.accelerators}x{row.accelerator}", row.accelerators
+    running = tonnage.serve("llama-3.1-8b", on=on, tensor_parallel_size=width, **options).serving["running"].value
+    held = tonnage.serve("llama-3.1-8b", on=on, tensor_parallel_size=width, context=2048, concurrency=ceil(running))
+    assert running > 1 and row.needed_bytes == held.needed_bytes
+
+
+def test_what_leaves_is_in_the_pool():
+    with pytest.raises(InvalidInput, match=r"h is spare and not in the pool.*--join h"):
+        placed([{"name": "one", **SMALL}], leave=["h"])
+    assert "h" in placed([{"name": "one", **SMALL}], leave=["h"], join=["h"]).pool.left
+    with pytest.raises(InvalidInput, match=r"Known: a, a-1, a-2, l, l-1, l-2\.$"):
+        placed([{"name": "one", **SMALL}], leave=["nope"])
+    alone = {"nodes": [{"name": "n", "accelerator": "L40S"}], "jobs": [{"name": "one", **SMALL}]}
+    with pytest.raises(InvalidInput, match=r"Known: n\.$"):  # a node whose group has its name is named once
+        tonnage.place(alone, leave=["zzz"])

@@ -24,6 +24,7 @@ from tonnage.search.pool.place import place
 from tonnage.search.pool.serving import Width
 from tonnage.search.pool.training import Group
 from tonnage.search.pool.uneven import Pipe
+from tonnage.units import human
 
 A100, H100, L40S = "A100-SXM-80GB", "H100-SXM-80GB", "L40S"
 MIXED = {
@@ -312,3 +313,29 @@ def test_stages_may_be_said_as_pipeline_parallel_size():
     assert len(found.stages) == 3
     with pytest.raises(InvalidInput, match="are the same here"):
         tonnage.place(MIXED, "llama-3.1-8b", pipeline_parallel_size=3, stages=2, concurrency=64, context=4096)
+
+
+def test_accelerators_of_one_type_are_not_counted_of_all_types():
+    text = tonnage.place(MIXED, "llama-3.1-8b", split="pipeline", concurrency=1, tensor_parallel_size=8).document.verdict.text  # fmt: skip
+    assert text.startswith("8 H100-SXM-80GB of the pool's 40 accelerators hold llama-3.1-8b: 1 stage,")
+
+
+def test_latency_is_said_to_be_of_one_user_alone():
+    document = tonnage.place(MIXED, "llama-3.1-8b", goal="latency", concurrency=64, context=2048).document
+    assert f"{human(document.search.value, 'seconds')} a token to one user alone" in document.verdict.text
+    assert "to 64 users" in document.verdict.text
+
+
+def test_a_bound_of_a_search_whose_time_is_up_has_a_unit():
+    text = str(Effort().spent(0.07049, "seconds of a round of tokens"))
+    assert "no placement is below 70.49 ms (a round of tokens)" in text
+
+
+@pytest.mark.parametrize(("outside", "why"), [({}, "RTX-4090 has 1 in a node, and a stage takes 4"), ({"outside": "10GB/s"}, None)])  # fmt: skip
+def test_a_pool_without_room_names_all_kinds_that_it_looked_at(outside, why):
+    nodes = [{"name": "a", "accelerator": "RTX-3080", "count": 4, **outside}, {"name": "b", "accelerator": "RTX-4090", **outside}]  # fmt: skip
+    document = tonnage.place({"nodes": nodes}, "llama-3.1-70b", concurrency=4, context=4096).document
+    assert not document.verdict.placed
+    assert why in document.binding if why else document.binding.startswith("the memory of the whole pool")
+    if why:
+        assert any("say `outside` of b" in each for each in document.warnings)

@@ -1,6 +1,7 @@
 """Replicas on unlike nodes: the cheapest that hold a demand, or the most that a pool answers."""
 
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -8,11 +9,14 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.catalogue import accelerator
+from tonnage.errors import MissingDatum
 from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.candidates import Candidate, Demand, most_users
 from tonnage.search.pool.parts import Kind
 from tonnage.search.pool.placement import Seats
-from tonnage.search.pool.replicas import Candidate, Demand, _cost, _solve
+from tonnage.search.pool.replicas import _cost, _solve
 from tonnage.spec import Node
+from tonnage.units import human
 
 POOL = {
     "nodes": [
@@ -96,7 +100,10 @@ def test_the_replicas_of_a_demand_answer_it_within_the_service_level():
     for row in found.replicas:
         answer = tonnage.serve("llama-3.1-8b", on=f"{row.accelerators}x{row.accelerator}", request_rate=row.capacity * 0.999, ttft="500ms", tpot="40ms",
                                tensor_parallel_size=row.accelerators, **SERVED)  # fmt: skip
-        assert answer.status == 0 and answer.needed_bytes == row.needed_bytes
+        assert answer.status == 0 and row.requests <= answer.serving["concurrency"].value
+        held = tonnage.serve("llama-3.1-8b", on=f"{row.accelerators}x{row.accelerator}", concurrency=row.requests,
+                             tensor_parallel_size=row.accelerators, **SERVED)  # fmt: skip
+        assert held.fits and held.needed_bytes == row.needed_bytes
 
 
 def test_more_than_the_pool_answers_says_the_most_and_what_would_do():
@@ -107,7 +114,7 @@ def test_more_than_the_pool_answers_says_the_most_and_what_would_do():
 
 def test_a_service_level_that_nothing_meets_binds():
     found = tonnage.place(POOL, "llama-3.1-8b", split="replicas", request_rate=1.0, tpot="0.1ms", **SERVED).document
-    assert not found.verdict.placed and found.binding == "the service level"
+    assert not found.verdict.placed and found.binding.startswith("the service level: tpot is ")
 
 
 def test_more_nodes_never_cost_more():
@@ -130,3 +137,59 @@ def test_without_a_price_accelerators_are_counted_and_it_is_said():
 def test_users_may_be_the_demand():
     found = tonnage.place(POOL, "llama-3.1-8b", concurrency=100, tpot="40ms", **SERVED).document
     assert found.verdict.placed and found.figures["users"] >= 100
+
+
+def test_users_with_a_context_are_as_many_as_serve_says_fit():
+    """Requests that run hold the whole context, though the requests of the steady state are shorter."""
+    found = tonnage.place(POOL, "qwen3-32b", concurrency=40, context=8192, weights="fp8", tpot="80ms").document
+    assert found.verdict.placed and found.replicas
+    for row in found.replicas:
+        on = f"{row.accelerators}x{row.accelerator}"
+        asked = {"context": 8192, "weights": "fp8", "tpot": "80ms", "tensor_parallel_size": row.accelerators}
+        answer = tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity), **asked)
+        assert answer.status == 0 and answer.needed_bytes == row.needed_bytes and row.requests == row.capacity
+        assert tonnage.serve("qwen3-32b", on=on, concurrency=int(row.capacity) + 1, **asked).status == 3
+
+
+@given(most=st.integers(1, 60), true=st.integers(0, 60))
+def test_users_that_serve_refuses_are_cut_to_the_most_that_it_takes(most, true):
+    def at(users: int) -> SimpleNamespace:
+        return SimpleNamespace(fits=users <= true, unserved="", users=users)
+
+    users, answer = most_users(at, most, SimpleNamespace(users=0))
+    assert users == answer.users == min(most, true)
+
+
+@pytest.mark.parametrize("split", ["replicas", "pipeline"])
+def test_lengths_that_nobody_says_are_those_of_plan_serve_and_are_shown(split):
+    question = tonnage.place(POOL, "llama-3.1-8b", split=split, concurrency=4).document.question
+    shown = {name: (question[name]["value"], question[name]["from"]) for name in ("context", "input_tokens", "output_tokens")}  # fmt: skip
+    assert shown == {"context": (2048, "default"), "input_tokens": (1024, "default"), "output_tokens": (1024, "default")}  # fmt: skip
+    said = tonnage.place(POOL, "llama-3.1-8b", split=split, concurrency=4, context=8192).document.question
+    assert said["context"]["value"] == 8192 and said["input_tokens"]["value"] == 1024
+
+
+@pytest.mark.parametrize("split", ["auto", "replicas", "pipeline"])
+def test_a_model_that_makes_no_tokens_is_not_placed(split):
+    with pytest.raises(MissingDatum, match="bert-base-uncased makes no tokens"):
+        tonnage.place(POOL, "bert-base-uncased", split=split, concurrency=4)
+
+
+@pytest.mark.parametrize("demand", [{"request_rate": 1.0}, {"concurrency": 4}])
+def test_a_limit_that_nothing_keeps_is_named_with_the_least_that_there_is(demand):
+    found = tonnage.place(POOL, "llama-3.1-8b", tpot="0.1ms", **demand, **SERVED)
+    document = found.document
+    least = min(
+        tonnage.serve("llama-3.1-8b", on=on, concurrency=1, tensor_parallel_size=int(on[0]), **SERVED).serving["tpot_seconds"].value
+        for on in ("4xA100-SXM-80GB", "2xH100-SXM-80GB", "2xL40S")
+    )  # fmt: skip
+    assert found.status == 3 and f"tpot is {human(least, 'seconds')}" in document.nearest_miss
+    assert "100.00 us is asked for" in document.nearest_miss and "tpot" in document.verdict.text
+    assert len([each for each in document.warnings if "tpot" in each]) == 3  # one of each type, not of each width
+
+
+def test_a_verdict_says_what_was_asked_for_and_what_there_is_room_for():
+    text = tonnage.place(POOL, "llama-3.1-8b", concurrency=1, **SERVED).document.verdict.text
+    assert ": 1 user (room for " in text
+    most = tonnage.place(POOL, "llama-3.1-8b", request_rate=40000.0, **SERVED).document
+    assert "of 40,000 requests a second" in most.verdict.text and "e+" not in most.nearest_miss

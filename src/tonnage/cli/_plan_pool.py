@@ -14,7 +14,7 @@ OPTIONS = (
     Option("serve", "MODEL is served", default="on"),
     Option("train", "MODEL is trained", default="off"),
     Option("split", "of a served model: pipeline (its layers over unlike accelerators), replicas, or auto", word, unit="name", default="auto: replicas where one node holds it"),
-    Option("goal", "of a pipeline that serves: throughput or latency", word, unit="name", default="throughput"),
+    Option("goal", "of a pipeline that serves: throughput (to the users asked about) or latency (the shortest token of one user alone)", word, unit="name", default="throughput"),
     Option("stages", "stages of the pipeline", size, unit="stages", default="searched"),
     Option("offload", "host memory may be used, at the time that it takes", default="off"),
     Option("leave", "nodes or groups that leave the pool, commas between: what moves where?", word, unit="names"),

@@ -74,9 +74,9 @@ def _stages(rows: list[Rows]) -> list[str]:
 
 
 def _replicas(rows: list[Rows]) -> list[str]:
-    header = ("node", "replicas", "each on", "weights", "each answers", "needed", "usable", "USD an hour")
+    header = ("node", "replicas", "each on", "weights", "each answers", "at once", "needed", "usable", "USD an hour")
     return _cut([
-        (row["node"], str(row["replicas"]), f"{row['accelerators']}x{row['accelerator']}", row["weights"], f"{row['capacity']:,.3g}", *_bytes(row),
+        (row["node"], str(row["replicas"]), f"{row['accelerators']}x{row['accelerator']}", row["weights"], f"{row['capacity']:,.0f}" if row["capacity"] >= 1000 else f"{row['capacity']:.3g}", f"{row['requests']:,}", *_bytes(row),
          "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
         for row in rows
     ], header)  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.units import human
 
 NEEDS = "placing on a pool needs HiGHS, which is not installed: pip install 'tonnage[placement]'."
 LONGEST = 86_400.0  # seconds that a search may take
@@ -71,9 +72,13 @@ class Effort:
     def seconds(self) -> float:
         return time.perf_counter() - self.started
 
-    def spent(self, bound: float | None = None) -> MissingDatum:
+    def spent(self, bound: float | None = None, what: str = "seconds") -> MissingDatum:
         """The error where the time was up before anything was found."""
-        known = "" if bound is None else f" What is proven so far: no placement is below {bound:.4g}."
+        known = (
+            ""
+            if bound is None
+            else f" What is proven so far: no placement is below {human(bound, 'seconds')} ({what.removeprefix('seconds of ')})."
+        )
         return MissingDatum(
             f"nothing was found within time_limit, {self.limit:g} seconds: it may fit or not.{known} Give a longer --time-limit."
         )

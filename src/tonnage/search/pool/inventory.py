@@ -1,7 +1,7 @@
 """A pool as its owner writes it down: nodes, what others hold of them, and jobs. YAML, TOML or JSON, read strictly."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -248,8 +248,3 @@ def bytes_of(value: int | str, where: str) -> int:
 def rate_of(value: int | str, where: str) -> int:
     """Bytes a second, as a number or such as 25GB/s."""
     return parse_rate(value, where) if isinstance(value, str) else value
-
-
-def all_nodes(found: Inventory) -> Iterator[str]:
-    for form in (*found.nodes, *found.spare):
-        yield from node_names(form)

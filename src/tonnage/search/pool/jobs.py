@@ -23,6 +23,7 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.registry import unknown
 from tonnage.search.pool._offload import served_from_host, trained_with_host
+from tonnage.search.pool.candidates import at_rate, missed_level
 from tonnage.search.pool.inventory import Job, widths_of
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.spec import Cluster
@@ -154,19 +155,12 @@ def _served(
                 if said.weights_on_host
                 else f"{said.layers_on_accelerator} layers on the GPU"
             )
-    if answer.fits is False:
-        over = answer.needed_bytes - answer.usable_bytes
-        refused.append(
-            (
-                over * width,
-                f"{what}: needs {human(answer.needed_bytes, 'bytes')} of {human(answer.usable_bytes, 'bytes')} on each, short by {human(over, 'bytes')}",
-            )
-        )
-        return None
-    if answer.unserved:
-        refused.append((0.0, f"{what}: {answer.unserved}"))
+    if miss := _unserved(answer, what, width):
+        refused.append(miss)
         return None
     needed = answer.needed_bytes
+    if load.request_rate is not None and share is None:  # of the requests that run at once, not of one
+        needed = at_rate(model, kind, width, said, load, answer)[1].needed_bytes
     if share is not None:
         taken = ceil(share * kind.accelerator.memory.usable_bytes)
         if needed > taken:
@@ -185,6 +179,17 @@ def _served(
     rate = answer.serving.get("tokens_per_second")
     return Way(kind=kind, width=width, needed=needed, copied=weights * width, host=host, offload=note,
                tokens_per_second=None if rate is None else float(rate.value))  # fmt: skip
+
+
+def _unserved(answer: Answer, what: str, width: int) -> tuple[float, str] | None:
+    """Why an answer is no way to run the job, and how near it came: bytes that lack, or of a limit that is missed less than one."""
+    if answer.fits is False:
+        needed, usable = answer.needed_bytes, answer.usable_bytes
+        return (needed - usable) * width, _lacks(what, needed, usable)
+    if not answer.unserved:
+        return None
+    level = missed_level(answer)
+    return (level.nearness, f"{what}: {level}") if level else (1.0, f"{what}: {answer.unserved}")
 
 
 def _trained(

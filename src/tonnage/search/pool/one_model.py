@@ -15,10 +15,11 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.registry import unknown
 from tonnage.search.pool._highs import Effort
+from tonnage.search.pool._usual import usual
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipeline import Found, Search, Value, best_of
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
-from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width, check_load
+from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
 from tonnage.search.pool.training import SEQUENCES, Group
 from tonnage.search.pool.uneven import Pipe
 from tonnage.units import counted, human
@@ -38,11 +39,13 @@ def serve_pipeline(
         raise InvalidInput(
             f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}."
         )
-    check_load(load)
+    options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
     said = options.tensor_parallel_size
     shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
                               lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"))  # fmt: skip
+
+    goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token of one user alone"
 
     def value(shape: Any, count: int) -> Value:
         going_round = min(count, shape.users)
@@ -50,14 +53,16 @@ def serve_pipeline(
             unlike_round_seconds.evaluate(tau=total, tau_step=slowest, n_batches=going_round)
         )
 
-    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages))
-    goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token of one user alone"
+    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
     shown = searched(
         effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
     )
-    question = asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages)
+    question = (
+        asked_of(pool, effort, model=model.name, kind="serve", goal=objective, offload=offload, stages=stages) | lengths
+    )
     if found is None:
-        return _nothing(pool, model, shapes, shown, question, refused, "serve")
+        taken = _with_settings(question, shapes[0].question) if shapes else question
+        return _nothing(pool, model, shapes, shown, taken, refused, "serve")
     rows, nodes, counts = _rows(found)
     made = found.shape.answer(found.runs, list(found.checked), nodes)
     figures = {
@@ -65,12 +70,13 @@ def serve_pipeline(
         "token_alone_seconds" if objective == "latency" else "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
     }  # fmt: skip
     usd, words = hourly(counts)
+    alone = f"{human(found.value, 'seconds')} a token to one user alone, " if objective == "latency" else ""
     missed = _unmet(figures, found.shape.limits)
     text = _verdict(
         pool,
         model,
         rows,
-        f"{_rate(made.output_tokens_per_second)} tokens/s to {counted(found.shape.wanted, 'users')}",
+        f"{alone}{_rate(made.output_tokens_per_second)} tokens/s to {counted(found.shape.wanted, 'users')}",
         shown,
     )
     return document(
@@ -103,13 +109,15 @@ def train_pipeline(
     sizes = [(tensor, data, variant) for variant in variants for tensor in tensors for data in datas]
     shapes, refused = _shapes(sizes, lambda size: Group(pool, model, size[2], size[0], size[1]))
 
+    goal = "seconds of the micro-batches of a step"
+
     def value(shape: Any, count: int) -> Value:
         return lambda total, slowest: float(
             unlike_step_seconds.evaluate(tau=total, tau_step=slowest, m=shape.microbatches)
         )
 
-    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages))
-    shown = searched(effort, "seconds of the micro-batches of a step", "seconds", considered, found.value if found else None,
+    found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
+    shown = searched(effort, goal, "seconds", considered, found.value if found else None,
                      found.bound if found else None)  # fmt: skip
     question = asked_of(pool, effort, model=model.name, kind="train", offload=offload, stages=stages)
     if found is None:
@@ -194,12 +202,14 @@ def _verdict(pool: Pool, model: Model, rows: list[StageRow], speed: str, shown: 
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.accelerator] = counts.get(row.accelerator, 0) + row.accelerators
-    of = f" of {pool.size}" if sum(counts.values()) < pool.size else ""
-    return f"{sum(counts.values())}{of} {_of(counts)} hold {model.name}: {counted(len(rows), 'stages')}, {speed}, {proof(shown)}"
-
-
-def _of(counts: dict[str, int]) -> str:
-    return of_types(counts).partition(" ")[2]
+    used = sum(counts.values())
+    on = of_types(counts)
+    if used < pool.size and len(counts) == 1:
+        on += f" of the pool's {counted(pool.size, 'accelerators')}"
+    elif used < pool.size:
+        on = on.replace(" ", f" of {pool.size} ", 1)
+    hold = "holds" if used == 1 else "hold"
+    return f"{on} {hold} {model.name}: {counted(len(rows), 'stages')}, {speed}, {proof(shown)}"
 
 
 def _binding(found: Found, rows: list[StageRow]) -> str:
@@ -274,7 +284,7 @@ def _nothing(
         question=question,
         binding=binding,
         nearest_miss=f"{miss}; {hint}",
-        warnings=refused,
+        warnings=[*refused, *(each for shape in shapes for each in getattr(shape, "unlinked", ()))],
     )
 
 
@@ -292,29 +302,58 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
             f"stages: the pool makes at most {max(rooms)} of these widths, and {stages} are asked for",
             f"short by {stages - max(rooms)} stages",
         )
-    best: tuple[int, float, Any] = (0, inf, None)
+    best: tuple[int, float, Any, int] = (0, inf, None, 0)
     for shape, room in zip(shapes, rooms, strict=True):
         most = min(room, model.num_layers)
         for number in sorted({1, 2, min(4, most), most}) if stages is None else [stages]:
             pipe = Pipe(shape.costs(number), number, lambda place, n=number, s=shape: s.in_flight(place, n))  # type: ignore[misc]
             held, short = pipe.room()
             if held > best[0] or (held == best[0] and short < best[1]):
-                best = held, short, shape
-    held, short, shape = best
+                best = held, short, shape, number
+    held, short, shape, number = best
     if shape is None or held == 0:
         over, needed, name = min(_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds)))
         binding = f"no node is large enough for a stage of one layer: it needs {human(needed, 'bytes')} on each {name}"
         return binding, f"short by {human(over, 'bytes')} an accelerator"
-    free = sum(kind.size * kind.free for kind in shape.kinds)
-    of = "the whole pool" if free == pool.free_bytes else ", ".join(dict.fromkeys(kind.name for kind in shape.kinds))
+    kinds, others = _looked_at(pool, shape, number)
+    free = sum(kind.size * kind.free for kind in kinds)
+    of = "the whole pool" if free == pool.free_bytes else ", ".join(dict.fromkeys(kind.name for kind in kinds))
     whole = f"the memory of {of if stages is None else f'{stages} stages'}: {human(free, 'bytes')}"
     if held >= model.num_layers:
-        return f"{whole} hold the layers one by one, but not in any order of stages", "less than a layer is missing"
+        return (
+            f"{whole} hold the layers one by one, but not in any order of stages{others}",
+            "less than a layer is missing",
+        )
     left = model.num_layers - held
     return (
-        f"{whole} hold {held} of {counted(model.num_layers, 'layers')}",
+        f"{whole} hold {held} of {counted(model.num_layers, 'layers')}{others}",
         f"short by {human(short * shape.width, 'bytes')} for the other {counted(left, 'layers')}",
     )
+
+
+def _looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], str]:
+    """Kinds that such a pipeline has stages on, and of the others why it has none."""
+    kinds = [kind for kind, cost in zip(shape.kinds, shape.costs(stages), strict=True) if cost.most]
+    if stages == 1:  # one stage is on one kind: the one that holds most layers
+        of = {
+            id(kind): Pipe([cost], 1, lambda place: shape.in_flight(place, 1)).room()[0]
+            for kind, cost in zip(shape.kinds, shape.costs(1), strict=True)
+        }
+        kinds = [max(kinds, key=lambda kind: of[id(kind)])]
+    words = []
+    for kind in pool.kinds:
+        if any(kind is each for each in kinds):
+            continue
+        if kind.each < shape.width:
+            why = f"has {kind.each} in a node, and a stage takes {shape.width}"
+        elif kind.node.outside is None:
+            why = f"has no known link between nodes: say `outside` of {kind.group}"
+        elif stages == 1:
+            why = "holds no more of them in one stage"
+        else:
+            why = "is not used: see the notes"
+        words.append(f"{kind.name} {why}")
+    return kinds, "".join(f"; {each}" for each in dict.fromkeys(words))
 
 
 def _one_layer(shape: Any, number: int) -> tuple[float, float, str]:

@@ -43,11 +43,20 @@ def pack(pool: Pool, *, effort: Effort) -> Placement:
 
 
 class Spot(Struct, frozen=True, kw_only=True, eq=False):
-    """Where one replica is: a way, its nodes."""
+    """Where one replica is: a way, its nodes; `beside`: replicas that its accelerator has, itself too."""
 
     way: Way
     nodes: list[str]
-    shares: bool = False
+    beside: int = 1
+
+    @property
+    def shares(self) -> bool:
+        return self.beside > 1
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """An accelerator that is shared is paid for whole: each replica on it bears an equal part."""
+        return None if self.way.cost is None else self.way.cost / self.beside
 
 
 def _spots(packing: Packing, solved: Solved, number: int) -> list[Spot]:
@@ -61,7 +70,7 @@ def _spots(packing: Packing, solved: Solved, number: int) -> list[Spot]:
             spot = Spot(
                 way=seat.way,
                 nodes=[seat.node],
-                shares=seat.accelerator >= 0 and beside[seat.part, seat.accelerator] > 1,
+                beside=max(beside[seat.part, seat.accelerator], 1) if seat.accelerator >= 0 else 1,
             )
             found += [spot] * solved.whole(seat.column)
     for job, way, taken, of in packing.several:
@@ -114,32 +123,14 @@ def _answer(
         warnings.append(
             f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, not the cheapest."
         )
+    if any(row.shares and row.usd_per_hour for row in rows):
+        warnings.append(
+            "an accelerator that replicas share is paid for whole: each replica on it bears an equal part of its price."
+        )
     first = next((row for row in rows if row.why), None)
     return document(pool, search, "jobs", placed=not unplaced, text=text, question=question, jobs=rows, moves=moves, usd=usd,
                     binding=f"{first.job}: {first.why}" if first else "", nearest_miss=_miss(packing, unplaced),
                     figures={"accelerators": float(_used(packing, solved))}, warnings=warnings)  # fmt: skip
-
-
-def _usd(packing: Packing, solved: Solved | None) -> float | None:
-    """US dollars an hour of the accelerators that something is on; None where a price is not known."""
-    if solved is None or solved.values is None:
-        return None
-    total = 0.0
-    shared = {
-        (seat.part, seat.accelerator): seat.way.kind
-        for seat in packing.seats
-        if seat.accelerator >= 0 and solved.whole(seat.column)
-    }
-    used = [(kind, 1) for kind in shared.values()]
-    used += [
-        (seat.way.kind, seat.way.width * solved.whole(seat.column)) for seat in packing.seats if seat.accelerator < 0
-    ]
-    used += [(way.kind, way.size) for _, way, taken, _ in packing.several if solved.is_on(taken)]
-    for kind, count in used:
-        if count and kind.price is None:
-            return None
-        total += (kind.price or 0.0) * count
-    return total
 
 
 def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
@@ -176,7 +167,7 @@ def _row(name: str, number: int, kind: str, state: str, spot: Spot) -> JobRow:
     return JobRow(
         job=name, replica=number, kind=kind, state=state, nodes=spot.nodes, accelerator=way.kind.name, accelerators=way.size, shares=spot.shares,  # type: ignore[arg-type]
         needed_bytes=way.needed, usable_bytes=way.kind.free, host_bytes=way.host * way.size, offload=way.offload, seconds=way.seconds,
-        tokens_per_second=way.tokens_per_second, usd_per_hour=way.cost if not spot.shares or way.cost is None else way.cost * way.needed / way.kind.free,
+        tokens_per_second=way.tokens_per_second, usd_per_hour=spot.usd_per_hour,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from tonnage.catalogue.nodes import node as node_named
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.estimate.money import best_price, usd_per_accelerator
 from tonnage.registry import unknown
-from tonnage.search.pool.inventory import Inventory, NodeForm, all_nodes, bytes_of, node_names, rate_of
+from tonnage.search.pool.inventory import Inventory, NodeForm, bytes_of, node_names, rate_of
 from tonnage.spec import Accelerator, Cluster, Link, Node
 from tonnage.units import human
 
@@ -53,7 +53,8 @@ class Pool:
 
     def __init__(self, inventory: Inventory, *, leave: Iterable[str] = (), join: Iterable[str] = ()):
         self.inventory = inventory
-        self.left, self.joined = _named(inventory, leave, "leave"), _joined(inventory, join)
+        self.joined = _joined(inventory, join)
+        self.left = _leaving(inventory, leave, self.joined)
         groups = [*inventory.nodes, *(form for form in inventory.spare if form.name in self.joined)]
         self.unpriced: list[str] = []
         kinds: dict[tuple[object, ...], Kind] = {}
@@ -178,17 +179,24 @@ def node_of(form: NodeForm) -> Node:
                 power_watts=usual.power_watts if usual and usual.accelerators == form.count else None)  # fmt: skip
 
 
-def _named(inventory: Inventory, names: Iterable[str], what: str) -> frozenset[str]:
-    known = list(all_nodes(inventory))
-    groups = {form.name: node_names(form) for form in (*inventory.nodes, *inventory.spare)}
+def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str]) -> frozenset[str]:
+    """Nodes of the pool that leave it; a spare one that has not joined cannot."""
+    here = [*inventory.nodes, *(form for form in inventory.spare if form.name in joined)]
+    groups = {form.name: node_names(form) for form in here}
+    known = [name for form in here for name in node_names(form)]
+    away = {name: form.name for form in inventory.spare if form not in here for name in (form.name, *node_names(form))}
     found: set[str] = set()
     for name in names:
         if name in groups:
             found.update(groups[name])
         elif name in known:
             found.add(name)
+        elif name in away:
+            raise InvalidInput(
+                f"leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add --join {away[name]}."
+            )
         else:
-            raise InvalidInput(f"{what}: {unknown('node', name, [*known, *groups])}")
+            raise InvalidInput(f"leave: {unknown('node', name, dict.fromkeys([*known, *groups]))}")
     return frozenset(found)
 
 

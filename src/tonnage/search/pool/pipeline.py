@@ -65,7 +65,7 @@ class Tried(Struct, kw_only=True, eq=False):
 
 
 class Search:
-    """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small."""
+    """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small; `goal`: its unit and name."""
 
     def __init__(
         self,
@@ -74,8 +74,9 @@ class Search:
         value: Callable[[Any, int], Value],
         effort: Effort,
         stages: int | None = None,
+        goal: str = "seconds",
     ):
-        self.only = stages
+        self.only, self.goal = stages, goal
         self.shapes, self.layers, self.value, self.effort = shapes, layers, value, effort
         self.order = count()
         self.queue: list[tuple[float, int, Tried]] = []
@@ -94,7 +95,7 @@ class Search:
                 return self._found(incumbent, checked, min(lower, floor))
             if self.effort.left <= 0:
                 if incumbent is None:
-                    raise self.effort.spent(lower)
+                    raise self.effort.spent(lower, self.goal)
                 return self._found(incumbent, checked, min(lower, floor))
             if tried.slowest is None:
                 tried.slowest = tried.pipe.slowest()
@@ -116,7 +117,7 @@ class Search:
             elif incumbent is None or tried.best < incumbent.best:
                 incumbent, checked = tried, said
         if incumbent is None and floor < inf:
-            raise self.effort.spent(floor)
+            raise self.effort.spent(floor, self.goal)
         return self._found(incumbent, checked, floor) if incumbent is not None else None
 
     def _open(self, shape: Shape) -> None:

@@ -145,6 +145,11 @@ def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]
     return total, []
 
 
+def plain(value: float) -> str:
+    """A number as people write it: "40,000", "39.89", never "4e+04"."""
+    return f"{value:,.0f}" if value >= 1000 or float(value).is_integer() else f"{value:.4g}"
+
+
 def of_types(counts: dict[str, int]) -> str:
     """How many accelerators of which types: "40 accelerators of 3 types"."""
     total = sum(counts.values())

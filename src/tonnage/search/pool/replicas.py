@@ -1,61 +1,39 @@
 """Replicas of one served model over unlike nodes: how many of which configuration, for a demand at least cost, or for the most that the pool answers."""
 
 from math import inf
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.document_pool import ReplicaRow
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.estimate._answer import Answer
+from tonnage.errors import InvalidInput
 from tonnage.estimate._question import Question
 from tonnage.estimate.answers import serve
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.pool._highs import Effort, Program, Solved
-from tonnage.search.pool._offload import served_from_host
-from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, proof, searched
-from tonnage.search.pool.serving import check_load
+from tonnage.search.pool._usual import NAMES, usual
+from tonnage.search.pool.candidates import (
+    MARGIN,
+    Candidate,
+    Demand,
+    Refusal,
+    candidates,
+    holds_one,
+    merged,
+    nearest,
+)
+from tonnage.search.pool.parts import Pool
+from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, plain, proof, searched
 from tonnage.units import counted, human
-
-LITTLE = 1e-3  # requests a second: a rate that any replica answers, of which the largest is asked
-MARGIN = 1e-6  # of an optimum that a second program keeps
-MOST_REPLICAS = 100_000
-
-
-class Candidate(Struct, frozen=True, kw_only=True, eq=False):
-    """A configuration of one replica: `width` accelerators of a kind. `capacity`: requests a second, or users, within the limits."""
-
-    kind: Kind
-    width: int
-    options: ServingOptions
-    capacity: float
-    answer: Answer
-    model: Model
-    on_host: int = 0
-
-    @property
-    def weights(self) -> str:
-        return str(self.answer.question["weights"]["value"])
-
-
-class Demand(Struct, frozen=True, kw_only=True):
-    """What is asked for: requests a second or users; `amount` None: as many as the pool answers."""
-
-    is_open: bool
-    amount: float | None
-
-    @property
-    def unit(self) -> str:
-        return "requests/s" if self.is_open else "users"
 
 
 def runs_on_one_node(pool: Pool, model: Model, options: ServingOptions, load: LoadOptions) -> bool:
-    """Whether some node holds a whole replica."""
-    return bool(_candidates(pool, model, options, load, Demand(is_open=True, amount=None), offload=False)[0])
+    """Whether some node holds a whole replica; whether it keeps the service level is another question."""
+    options, load, _ = usual(model, options, load)
+    return holds_one(pool, model, options, load)
 
 
 def replicas(
@@ -66,15 +44,17 @@ def replicas(
         raise InvalidInput(
             f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and {load.request_rate:g}."
         )
-    check_load(load)
+    options, load, lengths = usual(model, options, load)
     demand = Demand(
         is_open=options.concurrency is None,
         amount=load.request_rate if options.concurrency is None else float(options.concurrency),
     )
-    found, refused = _candidates(pool, model, options, load, demand, offload=offload)
+    found, refused = candidates(pool, model, options, load, demand, offload=offload)
     question = asked_of(pool, effort, model=model.name, kind="serve", request_rate=load.request_rate, concurrency=options.concurrency,
-                        ttft=load.ttft, tpot=load.tpot, weights=options.weights, offload=offload)  # fmt: skip
-    if not found:
+                        ttft=load.ttft, tpot=load.tpot, weights=options.weights, offload=offload) | lengths  # fmt: skip
+    if found:  # what the estimator takes where only some lengths are said
+        question |= {name: found[0].answer.question[name] for name in NAMES if name not in question}
+    else:
         return _none(pool, model, effort, question, refused, demand)
     counts, proven = _solve(found, demand, effort)
     while counts is not None and (wrong := _refused(found, counts, load, demand)):
@@ -87,82 +67,6 @@ def replicas(
     if counts is None:  # the demand is more than the pool answers
         return _short(pool, model, found, demand, effort, question, refused)
     return _shown(pool, model, found, counts, demand, effort, question, refused, proven)
-
-
-# ---- configurations ----
-
-
-def _candidates(
-    pool: Pool, model: Model, options: ServingOptions, load: LoadOptions, demand: Demand, *, offload: bool
-) -> tuple[list[Candidate], list[str]]:
-    """Every configuration of a replica that fits on one node, as the estimator has it; and why others do not."""
-    found: list[Candidate] = []
-    refused: list[str] = []
-    for kind in pool.kinds:
-        for weights in (options.weights or "").split(","):
-            for width in (
-                [options.tensor_parallel_size]
-                if options.tensor_parallel_size
-                else [1 << bit for bit in range(kind.each.bit_length())]
-            ):
-                if width > kind.each:
-                    continue
-                said = replace(options, weights=weights.strip() or None, tensor_parallel_size=width, concurrency=None)
-                made = _candidate(kind, model, said, load, demand, refused, offload=offload)
-                if made is not None:
-                    found.append(made)
-    return found, refused
-
-
-def _candidate(
-    kind: Kind,
-    model: Model,
-    said: ServingOptions,
-    load: LoadOptions,
-    demand: Demand,
-    refused: list[str],
-    *,
-    offload: bool,
-) -> Candidate | None:
-    width = said.tensor_parallel_size or 1
-    asked = replace(load, request_rate=LITTLE if demand.is_open else None)
-    on_host = 0
-    try:
-        answer = serve(model, kind.cluster(1, width), said, asked, reserve_bytes=kind.reserve, advise=False)
-        if not answer.fits and offload:
-            helped = served_from_host(model, kind, width, said, asked, answer)
-            if helped is not None:
-                answer, said, on_host = helped
-    except (InvalidPlan, MissingDatum) as error:
-        refused.append(f"{width}x{kind.name}: {error}")
-        return None
-    except TonnageError:
-        raise
-    if not answer.fits:
-        over = answer.needed_bytes - answer.usable_bytes
-        refused.append(
-            f"{width}x{kind.name}: short by {human(over, 'bytes')} an accelerator ({human(answer.needed_bytes, 'bytes')} needed)"
-        )
-        return None
-    capacity = _capacity(answer, demand)
-    if not capacity:
-        refused.append(
-            f"{width}x{kind.name}: "
-            + ("the service level is not met by any load" if asked.ttft or asked.tpot else "its times are not known")
-        )
-        return None
-    return Candidate(
-        kind=kind, width=width, options=said, capacity=capacity, answer=answer, model=model, on_host=on_host
-    )
-
-
-def _capacity(answer: Answer, demand: Demand) -> float:
-    """What one replica answers at most, within the limits where there are any."""
-    figures = answer.serving
-    limited = "rate_at_service_level" if demand.is_open else "users_at_service_level"
-    plain = "largest_rate" if demand.is_open else "concurrency"
-    term = figures.get(limited) if "service_level" in figures else figures.get(plain)
-    return float(term.value) if term is not None else 0.0
 
 
 # ---- the program ----
@@ -241,8 +145,8 @@ def _refused(found: list[Candidate], counts: list[int], load: LoadOptions, deman
 
 
 def _shown(
-    pool: Pool, model: Model, found: list[Candidate], counts: list[int], demand: Demand, effort: Effort, question: dict[str, object],
-    refused: list[str], proven: tuple[float, float],
+    pool: Pool, model: Model, found: list[Candidate], counts: list[int], demand: Demand, effort: Effort, question: dict[str, Any],
+    refused: list[Refusal], proven: tuple[float, float],
 ) -> Placement:  # fmt: skip
     used = [(each, count) for each, count in zip(found, counts, strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)
@@ -260,16 +164,16 @@ def _shown(
     types = len({each.kind.name for each, _ in used})
     price = f", {human(usd, 'USD')} an hour" if usd is not None else ""
     text = (f"{counted(sum(counts), 'replicas')} of {model.name} on {accelerators} of {counted(pool.size, 'accelerators')}"
-            f"{f' of {types} types' if types > 1 else ''}: {capacity:,.4g} {_unit(demand)}{price}, {proof(shown)}")  # fmt: skip
+            f"{f' of {types} types' if types > 1 else ''}: {_answers(capacity, demand)}{price}, {proof(shown)}")  # fmt: skip
     binding = (
         "the pool: every node that holds a replica is full"
         if demand.amount is None
-        else f"the demand: {demand.amount:,.4g} {_unit(demand)}"
+        else f"the demand: {_said(demand.amount, demand)}"
     )
     return document(
         pool, shown, "replicas", placed=True, text=text, question=question, replicas=_rows(pool, used), usd=usd, binding=binding,
         figures={"requests_per_second" if demand.is_open else "users": capacity, "accelerators": float(accelerators)},
-        warnings=[*words, *(f"not used: {each}" for each in refused), *_notes(model, used)],
+        warnings=[*words, *(f"not used: {each}" for each in merged(refused)), *_notes(model, used)],
     )  # fmt: skip
 
 
@@ -283,8 +187,16 @@ def _notes(model: Model, used: list[tuple[Candidate, int]]) -> list[str]:
     return question.warnings
 
 
-def _unit(demand: Demand) -> str:
-    return "requests a second" if demand.is_open else "users"
+def _answers(capacity: float, demand: Demand) -> str:
+    """What is asked for, and how much more there is room for; without a demand what is answered at most."""
+    if demand.amount is None or plain(capacity) == plain(demand.amount):
+        return _said(capacity, demand)
+    return f"{_said(demand.amount, demand)} (room for {plain(capacity)})"
+
+
+def _said(value: float, demand: Demand) -> str:
+    things = ("request a second", "requests a second") if demand.is_open else ("user", "users")
+    return f"{plain(value)} {things[value != 1]}"
 
 
 def _rows(pool: Pool, used: list[tuple[Candidate, int]]) -> list[ReplicaRow]:
@@ -298,14 +210,14 @@ def _rows(pool: Pool, used: list[tuple[Candidate, int]]) -> list[ReplicaRow]:
             counted_at[key] = (each, counted_at.get(key, (each, 0))[1] + 1)
     return [
         ReplicaRow(node=node, replicas=count, accelerator=each.kind.name, accelerators=each.width, weights=each.weights, capacity=each.capacity,
-                   needed_bytes=each.answer.needed_bytes, usable_bytes=each.answer.usable_bytes, on_host_bytes=each.on_host,
+                   requests=each.requests, needed_bytes=each.needed, usable_bytes=each.answer.usable_bytes, on_host_bytes=each.on_host,
                    usd_per_hour=None if each.kind.price is None else each.kind.price * each.width * count)
         for (node, _), (each, count) in counted_at.items()
     ]  # fmt: skip
 
 
 def _short(
-    pool: Pool, model: Model, found: list[Candidate], demand: Demand, effort: Effort, question: dict[str, object], refused: list[str]
+    pool: Pool, model: Model, found: list[Candidate], demand: Demand, effort: Effort, question: dict[str, Any], refused: list[Refusal]
 ) -> Placement:  # fmt: skip
     """More is asked than the pool answers: the most that it does."""
     assert demand.amount is not None
@@ -313,27 +225,30 @@ def _short(
     shown = searched(effort, f"{demand.unit} of the pool", demand.unit, len(found), *proven)
     used = [(each, count) for each, count in zip(found, counts or [], strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)
-    text = f"the demand is not met: the pool answers at most {capacity:,.4g} of {demand.amount:,.4g} {_unit(demand)} with {model.name}"
+    text = f"the demand is not met: the pool answers at most {plain(capacity)} of {_said(demand.amount, demand)} with {model.name}"
     best = max(found, key=lambda each: each.capacity / each.width)
     more = -(-(demand.amount - capacity) // best.capacity) * best.width
     return document(
         pool, shown, "replicas", placed=False, text=text, question=question, replicas=_rows(pool, used),
         figures={"requests_per_second" if demand.is_open else "users": capacity}, binding=f"the accelerators of the pool: {pool.describe()}",
-        nearest_miss=f"short by {demand.amount - capacity:,.4g} {_unit(demand)}: {more:,.0f} more {best.kind.name} would do", warnings=refused,
+        nearest_miss=f"short by {_said(demand.amount - capacity, demand)}: {more:,.0f} more {best.kind.name} would do",
+        warnings=merged(refused),
     )  # fmt: skip
 
 
 def _none(
-    pool: Pool, model: Model, effort: Effort, question: dict[str, object], refused: list[str], demand: Demand
+    pool: Pool, model: Model, effort: Effort, question: dict[str, Any], refused: list[Refusal], demand: Demand
 ) -> Placement:
     shown = searched(effort, f"{demand.unit} of the pool", demand.unit, 0, None, None)
-    why = refused[-1] if refused else "no node has so many accelerators"
-    level = "service level" in why
-    binding = "the service level" if level else f"no node holds a replica of {model.name}"
-    text = (
-        f"does not fit: {binding}"
-        if not level
-        else f"the service level is not met on any node of {pool.inventory.pool}"
-    )
+    best = nearest(refused)
+    why = str(best) if best else "no node has so many accelerators"
+    if best is not None and best.level is not None:
+        why = best.why
+        binding = f"the service level: {why} (the least there is, on {best.on})"
+        text = f"the service level is not met on any node of {pool.inventory.pool}: on {best.on} {why}"
+        why, hint = f"on {best.on} {why}", ["narrower --weights may be faster."]
+    else:
+        binding = f"no node holds a replica of {model.name}"
+        text, hint = f"does not fit: {binding}", ["--split pipeline puts the layers of one replica on several nodes."]
     return document(pool, shown, "replicas", placed=False, text=text, question=question, binding=binding, nearest_miss=why,
-                    warnings=[*refused, "--split pipeline puts the layers of one replica on several nodes."])  # fmt: skip
+                    warnings=[*merged(refused), *hint])  # fmt: skip

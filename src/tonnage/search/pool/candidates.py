@@ -1,0 +1,261 @@
+"""Configurations of one replica on the nodes of a pool: what each answers at most, by the same verdict as `tonnage serve`, and why others do not."""
+
+from collections.abc import Callable
+from math import ceil, inf
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.estimate._answer import Answer
+from tonnage.estimate.answers import serve
+from tonnage.estimate.load_options import LoadOptions
+from tonnage.estimate.serving_options import ServingOptions
+from tonnage.search.pool._offload import served_from_host
+from tonnage.search.pool.parts import Kind, Pool
+from tonnage.units import human
+
+LITTLE = 1e-3  # requests a second: a rate that any replica answers, of which the largest is asked
+MARGIN = 1e-6  # of an optimum that a second program keeps
+
+
+class Candidate(Struct, frozen=True, kw_only=True, eq=False):
+    """A configuration of one replica: `width` accelerators of a kind. `capacity`: requests a second, or users, within the limits; `requests`: that
+    run at once then, with `needed` bytes of each accelerator."""
+
+    kind: Kind
+    width: int
+    options: ServingOptions
+    capacity: float
+    answer: Answer
+    model: Model
+    on_host: int = 0
+    requests: int = 1
+    needed: int = 0
+
+    @property
+    def weights(self) -> str:
+        return str(self.answer.question["weights"]["value"])
+
+
+class Demand(Struct, frozen=True, kw_only=True):
+    """What is asked for: requests a second or users; `amount` None: as many as the pool answers."""
+
+    is_open: bool
+    amount: float | None
+
+    @property
+    def unit(self) -> str:
+        return "requests/s" if self.is_open else "users"
+
+
+class Level(Struct, frozen=True, kw_only=True):
+    """A limit on what users wait that is not kept, and the seconds that it is of."""
+
+    name: str
+    now: float
+    limit: float
+
+    def __str__(self) -> str:
+        return self.said()
+
+    def said(self, load: str = "") -> str:
+        """In words; `load`: with which it is so."""
+        now = "without end" if self.now == inf else human(self.now, "seconds")
+        return f"{self.name} is {now}{load}, and {human(self.limit, 'seconds')} is asked for"
+
+    @property
+    def nearness(self) -> float:
+        """From 0, a limit that is nearly kept, to 1."""
+        return 1 - self.limit / self.now
+
+
+class Refusal(Struct, frozen=True, kw_only=True, eq=False):
+    """Why a configuration is none: `over` bytes too much of an accelerator, or a limit that one request alone does not keep, or a rule."""
+
+    kind: Kind
+    width: int
+    why: str
+    over: float | None = None
+    level: Level | None = None
+
+    @property
+    def on(self) -> str:
+        return f"{self.width}x{self.kind.name}"
+
+    def __str__(self) -> str:
+        return f"{self.on}: {self.why}"
+
+
+def missed_level(answer: Answer) -> Level | None:
+    """The limit that an answer exceeds most; None where it keeps them all."""
+    level = answer.serving.get("service_level", {})
+    if level.get("met", True):
+        return None
+    name = level["bound_by"]
+    return Level(name=name, now=level.get(f"{name}_seconds", inf), limit=level[f"{name}_limit_seconds"])
+
+
+def holds_one(pool: Pool, model: Model, options: ServingOptions, load: LoadOptions) -> bool:
+    """Whether some node holds a whole replica, of which the times are known."""
+    for kind, said in _configurations(pool, options):
+        try:
+            answer = _asked_again(model, kind, said, replace(load, request_rate=LITTLE))
+        except (InvalidPlan, MissingDatum):
+            continue
+        if answer.fits and "largest_rate" in answer.serving:
+            return True
+    return False
+
+
+def candidates(
+    pool: Pool, model: Model, options: ServingOptions, load: LoadOptions, demand: Demand, *, offload: bool
+) -> tuple[list[Candidate], list[Refusal]]:
+    """Every configuration of a replica that fits on one node, as the estimator has it; and why others do not."""
+    found: list[Candidate] = []
+    refused: list[Refusal] = []
+    for kind, said in _configurations(pool, options):
+        made = _candidate(kind, model, said, load, demand, offload=offload)
+        if isinstance(made, Candidate):
+            found.append(made)
+        else:
+            refused.append(made)
+    return found, refused
+
+
+def _configurations(pool: Pool, options: ServingOptions) -> list[tuple[Kind, ServingOptions]]:
+    found = []
+    for kind in pool.kinds:
+        said = options.tensor_parallel_size
+        for weights in (options.weights or "").split(","):
+            for width in [said] if said else [1 << bit for bit in range(kind.each.bit_length())]:
+                if width <= kind.each:
+                    each = replace(
+                        options, weights=weights.strip() or None, tensor_parallel_size=width, concurrency=None
+                    )
+                    found.append((kind, each))
+    return found
+
+
+def _candidate(
+    kind: Kind, model: Model, said: ServingOptions, load: LoadOptions, demand: Demand, *, offload: bool
+) -> Candidate | Refusal:
+    width = said.tensor_parallel_size or 1
+    asked = replace(load, request_rate=LITTLE if demand.is_open else None)
+    on_host = 0
+    try:
+        answer = _asked_again(model, kind, said, asked)
+        if not answer.fits and offload:
+            helped = served_from_host(model, kind, width, said, asked, answer)
+            if helped is not None:
+                answer, said, on_host = helped
+    except (InvalidPlan, MissingDatum) as error:
+        return Refusal(kind=kind, width=width, why=str(error))
+    if not answer.fits:
+        over = answer.needed_bytes - answer.usable_bytes
+        why = f"short by {human(over, 'bytes')} an accelerator ({human(answer.needed_bytes, 'bytes')} needed)"
+        return Refusal(kind=kind, width=width, why=why, over=over)
+    level = missed_level(answer)
+    if level is not None:
+        return Refusal(kind=kind, width=width, why=level.said(" with one request at a time"), level=level)
+    capacity = _capacity(answer, demand)
+    requests, at = _held(model, kind, said, asked, capacity, answer, demand)
+    if not capacity or not requests:
+        why = "no load is within the service level" if asked.ttft or asked.tpot else "its times are not known"
+        return Refusal(kind=kind, width=width, why=why)
+    return Candidate(kind=kind, width=width, options=said, capacity=capacity if demand.is_open else float(requests), answer=answer, model=model,
+                     on_host=on_host, requests=requests, needed=at.needed_bytes)  # fmt: skip
+
+
+def _asked_again(model: Model, kind: Kind, said: ServingOptions, load: LoadOptions, width: int = 0) -> Answer:
+    width = width or said.tensor_parallel_size or 1
+    return serve(model, kind.cluster(1, width), said, load, reserve_bytes=kind.reserve, advise=False)
+
+
+def _capacity(answer: Answer, demand: Demand) -> float:
+    """What one replica answers at most, within the limits where there are any. Users: no more than memory holds, each at the whole context."""
+    figures = answer.serving
+    limited = "rate_at_service_level" if demand.is_open else "users_at_service_level"
+    plain = "largest_rate" if demand.is_open else "concurrency"
+    term = figures.get(limited) if "service_level" in figures else figures.get(plain)
+    most = float(term.value) if term is not None else 0.0
+    return most if demand.is_open else min(most, _room(answer))
+
+
+def _room(answer: Answer) -> float:
+    """Requests that memory holds at the whole context; no limit where a request takes none."""
+    room = answer.serving.get("concurrency")
+    return inf if room is None else float(room.value)
+
+
+def _held(
+    model: Model, kind: Kind, said: ServingOptions, asked: LoadOptions, capacity: float, one: Answer, demand: Demand
+) -> tuple[int, Answer]:
+    """The requests that run at once at this capacity, and the answer of `serve` for so many users: the most of them that it agrees to.
+
+    Of a rate: as many as the steady state has, as far as memory holds them at the whole context; the others wait.
+    """
+    if demand.is_open:
+        rate = replace(asked, request_rate=max(capacity * (1 - MARGIN), LITTLE))
+        return at_rate(model, kind, said.tensor_parallel_size or 1, said, rate, _asked_again(model, kind, said, rate))
+    return most_users(
+        lambda users: _asked_again(model, kind, replace(said, concurrency=users), asked), int(capacity), one
+    )
+
+
+def at_rate(
+    model: Model, kind: Kind, width: int, said: ServingOptions, load: LoadOptions, answer: Answer
+) -> tuple[int, Answer]:
+    """The requests that run at once at the rate of an answer, as far as memory holds them, and what `serve` says of so many users."""
+    running = answer.serving.get("running")
+    most = int(min(max(ceil(running.value if running is not None else 1), 1), max(_room(answer), 1)))
+    users = replace(load, request_rate=None, burstiness=None, ttft=None, tpot=None, percentile=None)
+    return most_users(
+        lambda number: _asked_again(model, kind, replace(said, concurrency=number), users, width), most, answer
+    )
+
+
+def most_users(at: Callable[[int], Answer], most: int, one: Answer) -> tuple[int, Answer]:
+    """The most users, and the answer for them, that `serve` says are held and answered as asked: all, or found by halving."""
+    low, high, best = 0, most + 1, one
+    middle = most
+    while high - low > 1:
+        answer = at(middle)
+        if answer.fits and not answer.unserved:
+            low, best = middle, answer
+        else:
+            high = middle
+        middle = (low + high) // 2
+    return low, best
+
+
+# ---- words of what is not used ----
+
+
+def nearest(refused: list[Refusal]) -> Refusal | None:
+    """The configuration that came nearest: one that misses a limit least, then one that lacks the fewest bytes in all."""
+    levels = [each for each in refused if each.level is not None]
+    if levels:
+        return min(levels, key=lambda each: each.level.nearness if each.level else inf)
+    short = [each for each in refused if each.over is not None]
+    return min(short, key=lambda each: (each.over or 0) * each.width) if short else (refused[-1] if refused else None)
+
+
+def merged(refused: list[Refusal]) -> list[str]:
+    """One note for each accelerator and reason: of the configuration that came nearest."""
+    groups: dict[tuple[str, str], list[Refusal]] = {}
+    for each in refused:
+        reason = "level" if each.level else "bytes" if each.over is not None else each.why
+        groups.setdefault((each.kind.name, reason), []).append(each)
+    found = []
+    for (name, _), group in groups.items():
+        widths = sorted({each.width for each in group})
+        best = nearest(group) or group[0]
+        if len(widths) == 1:
+            found.append(str(best))
+        elif best.level is None and best.over is None:
+            found.append(f"{', '.join(map(str, widths))}x{name}: {best.why}")
+        else:
+            found.append(f"{', '.join(map(str, widths))}x{name}: nearest is {best.on}: {best.why}")
+    return found
