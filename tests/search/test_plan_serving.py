@@ -28,19 +28,46 @@ def found():
     return tonnage.plan_serving("llama-3.1-70b", on="h100,8xH200-SXM-141GB", **LEVEL)
 
 
+def as_full_as_the_fullest(found, plan):
+    """What serve says where every replica has as many users as the fullest one."""
+    even = replace(plan, users=plan.fullest * plan.layout.replicas)
+    return estimated(found.search.space, even, found.money).serving
+
+
 def test_every_plan_shown_is_what_serve_says_of_it(found):
     assert len(found.plans) == 5
     for plan in found.plans:
         answer = estimated(found.search.space, plan, found.money)
-        serving = answer.serving
+        serving, fullest = answer.serving, as_full_as_the_fullest(found, plan)
         assert answer.status == 0 and serving["service_level"]["met"]
+        assert serving["service_level"]["ttft_seconds"] == pytest.approx(plan.ttft, rel=SHOWN)
         assert answer.needed_bytes == pytest.approx(plan.needed_bytes, abs=1)
-        assert serving["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
-        assert serving["tpot_seconds"].value == pytest.approx(plan.tpot, rel=SHOWN)
-        assert serving["end_to_end_seconds"].value == pytest.approx(plan.end_to_end, rel=SHOWN)
+        assert fullest["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
+        assert fullest["tpot_seconds"].value == pytest.approx(plan.tpot, rel=SHOWN)
+        assert fullest["end_to_end_seconds"].value == pytest.approx(plan.end_to_end, rel=SHOWN)
         assert serving["tokens_per_second"].value == pytest.approx(plan.tokens, rel=1e-9)
         assert serving["cost_per_million_tokens"].value == pytest.approx(plan.usd_per_million, rel=1e-9)
         assert answer.bill.cost.value == pytest.approx(plan.usd, rel=1e-9)
+
+
+def test_limits_are_kept_by_the_fullest_replica_of_users_that_replicas_do_not_share_evenly():
+    asked = {"concurrency": 9, "input_tokens": 204_800, "output_tokens": 10, "weights": "bf16"}
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", ttft="35s", **asked)
+    two = tonnage.serve("llama-3.1-8b", on="1xH100-SXM-80GB", **asked | {"concurrency": 2}).serving["ttft_seconds"]
+    assert two.value > 35 and found.plans[0].layout.replicas == 9  # 1.8 users of each of five keep it, and two do not
+    five = tonnage.serve("llama-3.1-8b", on="5x1xH100-SXM-80GB", ttft="35s", **asked).serving
+    assert five["ttft_seconds"].value < 35 and not five["service_level"]["met"]
+    assert five["service_level"]["ttft_seconds"] == pytest.approx(two.value, rel=SHOWN)
+    uneven = [plan for plan in found.plans if plan.fullest != plan.each]
+    assert uneven
+    for plan in uneven:
+        assert plan.fullest == -(-9 // plan.layout.replicas)
+        assert as_full_as_the_fullest(found, plan)["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
+        mean = estimated(found.search.space, plan, found.money).serving
+        assert mean["ttft_seconds"].value < plan.ttft <= 35
+        assert mean["requests_per_second"].value == pytest.approx(plan.requests, rel=1e-9)
+    shown = [each["users_of_fullest_replica"] for each in found.to_dict()["plans"]]
+    assert shown == [plan.fullest for plan in found.plans]
 
 
 def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
@@ -96,9 +123,10 @@ def test_what_each_constraint_removed_and_what_held_is_all_there_is():
 def test_reasons_are_computed_from_the_two_plans(found):
     first, second, third = found.plans[:3]
     assert f"{third.usd / second.usd:.3g} times cheaper" in beats(second, third, "cost")
-    assert f"{third.accelerators - second.accelerators} fewer accelerators" in beats(second, third, "cost")
+    last = found.plans[-1]
+    assert f"{last.accelerators - first.accelerators} fewer accelerators" in beats(first, last, "cost")
     assert first.usd == second.usd and beats(first, second, "cost").startswith("as cheap, and has smaller replicas")
-    assert beats(second, third, "accelerators").startswith("4 fewer accelerators")
+    assert beats(first, last, "accelerators").startswith(f"{last.accelerators - first.accelerators} fewer accelerators")
 
 
 @pytest.mark.parametrize(

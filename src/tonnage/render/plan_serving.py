@@ -88,10 +88,17 @@ def _row(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
     users, usd, each = plan["users_per_replica"], plan["usd_per_hour"], plan["usd_per_million_tokens"]
     apart = f" ({plan['prefill_replicas']} for prompts)" if plan["prefill_replicas"] else ""
     return (
-        place, plan["on"], plan["engine"], _stored(plan), _spread(plan), f"{plan['replicas']}{apart}", "-" if users is None else f"{users:,.4g}",
+        place, plan["on"], plan["engine"], _stored(plan), _spread(plan), f"{plan['replicas']}{apart}", _users(users, plan["users_of_fullest_replica"]),
         human(plan["ttft_seconds"], "seconds"), human(plan["tpot_seconds"], "seconds"), f"{plan['tokens_per_second']:,.0f}",
         "-" if usd is None else f"{usd:,.2f}", "-" if each is None else f"{each:.3g}",
     )  # fmt: skip
+
+
+def _users(mean: float | None, fullest: int | None) -> str:
+    """Of each replica; of the fullest where replicas do not share them evenly, for its times are those of the plan."""
+    if mean is None:
+        return "-"
+    return f"{mean:,.4g}" if fullest is None or fullest == mean else f"{fullest:,} or {fullest - 1:,}"
 
 
 def _stored(plan: Mapping[str, Any]) -> str:

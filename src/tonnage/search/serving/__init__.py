@@ -210,6 +210,10 @@ def _warnings(search: Search) -> list[str]:
         made.append(
             f"{best.config.stored} weights change the numerics: measure what the model answers with them before you rent. --weights holds a precision."
         )
+    if best is not None and best.has_uneven_users:
+        made.append(
+            f"times of a plan, and what limits them, are of its fullest replica: of plan 1 of {counted(best.fullest, 'users')}. The estimate of plan 1 by itself has the {best.each:.4g} users that a replica has in the mean."
+        )
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
         made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")
     return made

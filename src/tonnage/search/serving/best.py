@@ -19,7 +19,8 @@ SIMPLER = (
 
 
 class Plan(Struct, frozen=True, kw_only=True, eq=False):
-    """One plan with its figures. `value`: of the objective, smaller is better; `each`: users of a replica, or requests a second."""
+    """One plan with its figures. `value`: of the objective, smaller is better; `each`: users of a replica, or requests a second; `fullest`: requests of the
+    replica that has most, whose times these are."""
 
     config: Config
     layout: Layout
@@ -28,6 +29,7 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
     needed_bytes: int
     usable_bytes: int
     each: float
+    fullest: int
     users: float
     ttft: float
     tpot: float
@@ -45,6 +47,11 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def usd(self) -> float | None:
         return None if np.isnan(self.layout.usd) else self.layout.usd
+
+    @property
+    def has_uneven_users(self) -> bool:
+        """Whether one replica has more users than another. Requests that come by themselves are shared evenly, and so is what parts of replicas share."""
+        return self.users > 0 and not self.layout.prefill and self.fullest != self.each
 
     @property
     def simplicity(self) -> tuple[float, ...]:
@@ -114,7 +121,7 @@ def plan_at(name: str, rows: Rows, row: int, column: int, config: Config, own: s
 
     return Plan(
         config=config, layout=rows.layouts[row], plan=rows.plan, value=at(objective_values(name, rows)), needed_bytes=round(at(rows.needed)),
-        usable_bytes=rows.usable, each=at(rows.each), users=at(rows.users), ttft=at(rows.ttft), tpot=at(rows.tpot),
+        usable_bytes=rows.usable, each=at(rows.each), fullest=round(at(rows.fullest)), users=at(rows.users), ttft=at(rows.ttft), tpot=at(rows.tpot),
         end_to_end=at(rows.end_to_end), requests=at(rows.requests), tokens=at(rows.tokens), usd_per_million=at(rows.usd_per_million),
         changes_weights=config.stored != own, usual_engine=config.engine == usual,
     )  # fmt: skip

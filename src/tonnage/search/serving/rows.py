@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tonnage.errors import MissingDatum
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._question import Question
-from tonnage.estimate.inference.times import times
+from tonnage.estimate.inference.times import ServingTimes, times
 from tonnage.estimate.load_options import Asked, asked, lengths
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
@@ -64,7 +64,8 @@ class Layout(NamedTuple):
 class Rows(Struct, frozen=True, kw_only=True, eq=False):
     """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says before did not hold.
 
-    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
+    `each`: users of a replica, or requests a second, the mean; `fullest`: requests of the replica that has most of them, whose `ttft` and `tpot` these
+    are: replicas do not share all numbers of users evenly. `requests` are of the mean. `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
     `whole`: seconds of a whole answer, where prompts have replicas of their own.
     """
 
@@ -77,6 +78,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
     known: Any
     room: Any
     each: Any
+    fullest: Any
     users: Any
     ttft: Any
     tpot: Any
@@ -182,7 +184,7 @@ class _Block:
         users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
         return Rows(
             plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, needed=needed, known=self.known, room=self.room,
-            each=self.each, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
+            each=self.each, fullest=self.requests_of, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
             prompt=prompt, answer=answer, unknown=self.unknown,
         )  # fmt: skip
 
@@ -245,20 +247,27 @@ class _Block:
     def _fill(self, replica: Replica, rows: Any, here: Any) -> None:
         """Each load is timed once, and stands for all layouts that have it."""
         columns = np.flatnonzero(here.any(axis=0))
-        loads = self.each[0, columns] if self.each.shape[0] == 1 else self.each[rows, 0]
+        is_open, by_users = self.space.load.request_rate is not None, self.each.shape[0] == 1
+        loads = self.each[0, columns] if by_users else self.each[rows, 0]
+        most = loads if by_users or is_open else self.requests_of[rows, 0]
+        found = mean = self._times(replica, most)
+        if (most > loads).any():
+            mean = self._times(replica, loads)
+        for name, value in (
+            ("ttft", found.ttft_seconds),
+            ("tpot", found.tpot_seconds),
+            ("requests", mean.requests_per_second),
+        ):
+            whole = np.broadcast_to(np.asarray(value), loads.shape)
+            self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
+
+    def _times(self, replica: Replica, loads: Any) -> ServingTimes:
+        """Of so many users of a replica, or requests a second."""
         if self.space.load.request_rate is not None:
             load = replace(self.load, requests_per_second=loads)
         else:
             load = replace(self.load, concurrency=loads, requests_per_second=None)
-        found = times(replica.clock, replica.policy, load)
-        by_users = self.each.shape[0] == 1
-        for name, value in (
-            ("ttft", found.ttft_seconds),
-            ("tpot", found.tpot_seconds),
-            ("requests", found.requests_per_second),
-        ):
-            whole = np.broadcast_to(np.asarray(value), loads.shape)
-            self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
+        return times(replica.clock, replica.policy, load)
 
 
 def _fullest(made: ServingMemory, number: int) -> Any:
