@@ -62,7 +62,7 @@ class NearestDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so many replica configurations, of
     which `skipped` were ruled out by bounds. `own_precision`: the best plan that keeps the checkpoint's own precision, where the first does not;
-    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan; `unpriced`: accelerators without a price, which a
+    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan, and `command`: what asks it; `unpriced`: accelerators without a price, which a
     search for the cheapest leaves out."""
 
     schema: Literal["tonnage/1"]
@@ -78,6 +78,7 @@ class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     own_precision: ServingPlanDocument | None
     pareto: list[ServingPlanDocument] | None
     best: dict[str, Any] | None
+    command: str | None
     nearest: list[NearestDocument]
     unpriced: list[str]
     warnings: list[str]

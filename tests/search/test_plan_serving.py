@@ -1,5 +1,9 @@
 """The best plans to serve a model: found, ranked, opened, and said why."""
 
+import json
+import re
+import shlex
+
 import msgspec
 import numpy as np
 import pytest
@@ -7,9 +11,11 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
+from tonnage.cli import main
 from tonnage.document_plan_serving import ServingPlansDocument
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.search.pareto import front
+from tonnage.search.serving import walk
 from tonnage.search.serving.answer import estimated
 from tonnage.search.serving.machines import machine_named, named, wires
 from tonnage.search.serving.options import ServingPlanOptions, budget_per_hour, goal
@@ -327,7 +333,100 @@ def test_an_impossible_level_names_the_limit_and_the_least_that_any_plan_reaches
     every = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, goal="tpot", ttft="10s", **SHORT)
     assert every.plans[0].tpot == least and f"{1000 * least:.2f} ms" in found.nearest[0].text
     both = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, tpot="1ms", ttft="1ms", **SHORT)
-    assert [near.without for near in both.nearest] == ["ttft and tpot"] * 2
+    assert [near.without for near in both.nearest] == ["ttft and tpot"] * 3
+
+
+def test_of_limits_that_bind_only_together_the_plan_that_is_nearest_to_both_can_be_asked_for():
+    asked = {"on": "8xH100-SXM-80GB", "concurrency": 64, **SHORT}
+    fastest = {
+        name: tonnage.plan_serving("llama-3.1-70b", goal=name, **asked).plans[0].value for name in ("ttft", "tpot")
+    }
+    limits = {name: 0.05 * value for name, value in fastest.items()}
+    found = tonnage.plan_serving("llama-3.1-70b", **asked, **limits)
+    assert found.status == 3 and {near.without for near in found.nearest} == {"ttft and tpot"}
+    both, *alone = found.nearest
+    said = dict(re.findall(r"--(ttft|tpot) ([0-9.]+ms)", both.text))
+    assert tonnage.plan_serving("llama-3.1-70b", **asked, **said).status == 0
+    assert [alone[0].plan.ttft, alone[1].plan.tpot] == list(fastest.values()) and all(
+        "left out" in near.text for near in alone
+    )
+    worst = max(both.plan.ttft / limits["ttft"], both.plan.tpot / limits["tpot"])
+    closer = {name: 0.999 * worst * limit for name, limit in limits.items()}
+    assert worst > 1 and tonnage.plan_serving("llama-3.1-70b", **asked, **closer).status == 3
+
+
+@pytest.mark.parametrize("limits", [{}, {"ttft": "150ms", "tpot": "20ms"}, {"budget": 8.0}])
+def test_a_rate_that_nobody_answers_is_said_with_the_largest_one_and_with_the_accelerators_that_answer_it(limits):
+    asked = {"on": "h100", "weights": "bf16", **SHORT, **limits}
+    found = tonnage.plan_serving("llama-3.1-8b", request_rate=1000.0, max_accelerators=4, **asked)
+    near = {near.without: near for near in found.nearest}["request_rate"]
+    assert found.status == 3 and "--request-rate 1,000 is what binds" in near.text
+    most = float(re.search("at most ([0-9.]+) requests", near.text)[1])
+    again = tonnage.plan_serving("llama-3.1-8b", request_rate=most, max_accelerators=4, **asked)
+    assert again.status == 0
+    assert tonnage.plan_serving("llama-3.1-8b", request_rate=1.005 * most, max_accelerators=4, **asked).status == 3
+    enough = int(re.search("([0-9,]+) accelerators would do", near.text)[1].replace(",", ""))
+    free = {name: value for name, value in asked.items() if name != "budget"}
+    assert tonnage.plan_serving("llama-3.1-8b", request_rate=1000.0, max_accelerators=enough, **free).status == 0
+
+
+def test_accelerators_for_a_rate_far_beyond_are_divided_and_not_searched(monkeypatch):
+    searched = []
+    run = walk.Search.run
+    monkeypatch.setattr(walk.Search, "run", lambda self: searched.append(self.space.goal.most) or run(self))
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", weights="bf16", request_rate=1e5, max_accelerators=2)
+    assert [near.without for near in found.nearest] == ["request_rate", "weights"][: len(found.nearest)]
+    assert set(searched) == {2}
+
+
+def test_a_machine_that_is_named_twice_is_one_plan():
+    def shown(on):
+        plans = tonnage.plan_serving("llama-3.1-8b", on=on, concurrency=8, goal="tpot", top=3, **SHORT).to_dict()[
+            "plans"
+        ]
+        return [{**plan, "beats_next": None} for plan in plans]
+
+    plans = shown("8xH100-SXM-80GB,h100")
+    assert len(plans) == 3 and all(plan not in plans[:at] for at, plan in enumerate(plans))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"on": "h100,l40s", "concurrency": 12, "tpot": "20ms", "provider": "lambda"},
+        {"on": "h100", "concurrency": 9, "ttft": "150ms", "weights": "bf16", "goal": "accelerators"},
+        {"on": "2xH100-SXM-80GB", "request_rate": 3.5, "reserve_bytes": 2**30, "spread": 0.2},
+        {
+            "on": "4xH100-SXM-80GB",
+            "concurrency": 8,
+            "weights": "bf16",
+            "vary": "disaggregation,batch,engine",
+            "tpot": "1s",
+        },
+    ],
+)
+def test_the_command_of_the_first_plan_gives_its_figures(said, capsys):
+    found = tonnage.plan_serving("llama-3.1-8b", **SHORT, **said)
+    document = found.to_dict()
+    first, words = document["plans"][0], shlex.split(document["command"])
+    assert words[:2] == ["tonnage", "serve"] and main([*words[1:], "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    own, serving = json.loads(msgspec.json.encode(found.best.to_dict())), answer["serving"]
+    for name in ("ttft_seconds", "tpot_seconds", "requests_per_second", "cost_per_million_tokens", "launch"):
+        assert serving[name] == own["serving"][name]
+    assert answer["verdict"]["needed_bytes"] == first["needed_bytes"]
+    if not first["prefill_replicas"]:
+        assert serving["requests_per_second"]["value"] == pytest.approx(first["requests_per_second"], rel=1e-6)
+        for name in ("ttft_seconds", "tpot_seconds"):
+            held = serving["service_level"][name] if "service_level" in serving else serving[name]["value"]
+            assert held == pytest.approx(first[name], rel=SHOWN)
+
+
+def test_lengths_that_a_context_alone_is_taken_to_have_are_said():
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", context=1200)
+    said = {name: found.question[name] for name in ("input_tokens", "output_tokens")}
+    served = tonnage.serve("llama-3.1-8b", on="h100", context=1200).to_dict()["question"]
+    assert said == {name: served[name] for name in said} and said["input_tokens"]["value"] == 900
 
 
 def test_several_precisions_and_engines_can_be_named():

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.render.frontier import MOST, thinned
 from tonnage.render.serving import serving_ends, serving_lines
-from tonnage.render.text import inputs_lines, table_lines, tree_lines
+from tonnage.render.text import REQUESTS, inputs_lines, quantity, table_lines, tree_lines
 from tonnage.units import counted, human
 
 HEADER = (
@@ -28,13 +28,14 @@ SHORT = (
     ("expert_parallel_size", "EP"),
     ("attention_data_parallel_size", "DP"),
 )
+UNITS = {"ttft": "seconds", "tpot": "seconds", "budget": "USD an hour", "request_rate": REQUESTS}  # of the question
 MONEY = ("cost", "token-cost")
 BOUND = "it can be among the best, by a bound"
 
 
 def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False) -> list[str]:
     """The verdict, the inputs, the plans; then the first of them as `tonnage serve` answers for it."""
-    lines = [verdict_line(document), "", *inputs_lines(document["question"])]
+    lines = [verdict_line(document), "", *inputs_lines(document["question"], UNITS)]
     plans = document["plans"]
     if plans:
         lines.append("")
@@ -50,7 +51,12 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
     lines += ["", *_counts(document)]
     lines += [each["text"] for each in document["nearest"]]
     if best is not None:
-        lines += ["", f"plan 1, estimated by itself: {plans[0]['on']}", *_opened(best, formulas)]
+        lines += [
+            "",
+            f"plan 1, estimated by itself: {plans[0]['on']}",
+            f"  {document['command']}",
+            *_opened(best, formulas),
+        ]
     return [*lines, *(f"note: {each}" for each in _notes(document, best))]
 
 
@@ -72,7 +78,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
 
 def _load(question: Mapping[str, Any]) -> str:
     if "request_rate" in question:
-        who = f"{question['request_rate']['value']:g} requests a second"
+        who = quantity(question["request_rate"]["value"], REQUESTS)
     elif question["concurrency"].get("why") == "searched":
         who = "as many users as it can"
     else:

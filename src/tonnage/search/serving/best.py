@@ -10,6 +10,7 @@ from tonnage.spec import ServingPlan
 
 SAME = 2e-8  # of each other: values that may round to the same DIGITS
 DIGITS = 9
+NEAR = "near"  # the objective of a search for times as near to what was asked for as they can be
 # Where two plans are equal, the first of these that differs decides; the last ones only make the order total.
 SIMPLER = (
     "keeps the checkpoint's own precision", "keeps the cache as wide as the activations", "runs on the engine that is usual there",
@@ -61,6 +62,22 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
         return (*known, self.accelerators, significant(usd), significant(self.tpot))
 
     @property
+    def same(self) -> tuple[Any, ...]:
+        """What two plans have in common that are one."""
+        config, layout = self.config, self.layout
+        on = config.kind.machine.on(layout.cluster)
+        return (
+            on,
+            config.engine,
+            config.stored,
+            self.plan.kv_cache,
+            config.sizes,
+            config.batch,
+            layout.prefill,
+            self.users,
+        )
+
+    @property
     def order(self) -> tuple[Any, ...]:
         kind = self.config.kind
         last = (kind.machine.name, self.config.engine, self.config.stored, self.config.sizes, self.users)
@@ -91,7 +108,7 @@ def objective_values(name: str, rows: Rows) -> Any:
     """Smaller is better."""
     made = {
         "cost": lambda: rows.usd, "accelerators": lambda: rows.accelerators, "tpot": lambda: rows.tpot, "ttft": lambda: rows.ttft,
-        "end-to-end": lambda: rows.end_to_end, "goodput": lambda: -rows.requests, "token-cost": lambda: rows.usd_per_million,
+        "end-to-end": lambda: rows.end_to_end, "goodput": lambda: -rows.requests, "token-cost": lambda: rows.usd_per_million, NEAR: lambda: rows.past,
     }[name]()  # fmt: skip
     return np.broadcast_to(made, rows.ttft.shape).astype(float)
 
@@ -144,8 +161,9 @@ class Board:
         kind = self._kind(plan.config, plan.layout.prefill > 0)
         if kind not in self._best or plan.order < self._best[kind].order:
             self._best[kind] = plan
-            if len(self._best) >= self.top:
-                self._edge = sorted(each.order for each in self._best.values())[self.top - 1]
+            plans = self.plans
+            if len(plans) == self.top:
+                self._edge = plans[-1].order
 
     def _kind(self, config: Config, apart: bool) -> Any:
         if self.by_kind:
@@ -162,4 +180,10 @@ class Board:
 
     @property
     def plans(self) -> list[Plan]:
-        return sorted(self._best.values(), key=lambda plan: plan.order)[: self.top]
+        """Each once: a cluster that was given may be among those of an accelerator whose number is searched."""
+        different: dict[Any, Plan] = {}
+        for plan in sorted(self._best.values(), key=lambda plan: plan.order):
+            different.setdefault(plan.same, plan)
+            if len(different) == self.top:
+                break
+        return list(different.values())
