@@ -1,7 +1,7 @@
 """The answer of a search: the best plans, why each beats the next, the best one estimated by itself, and why nothing holds where nothing does."""
 
-from functools import cached_property
 import shlex
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
