@@ -261,7 +261,16 @@ def test_nothing_is_compared_without_a_load_without_a_price_or_of_a_model_that_n
     assert (
         "hosted"
         in served(
-            "llama-3.1-8b", "--on", "mi50-32gb", "--users", "4", "--price-per-accelerator-hour", "0.5", capsys=capsys
+            "llama-3.1-8b",
+            "--on",
+            "mi50-32gb",
+            "--users",
+            "4",
+            "--context",
+            "4k",
+            "--price-per-accelerator-hour",
+            "0.5",
+            capsys=capsys,
         )["serving"]
     )
 
@@ -276,3 +285,10 @@ def test_the_formulas_agree_with_sums_by_hand():
         s=2000, s_hit=500, O=400, USD_in=0.15, USD_hit=0.015, USD_out=0.6
     ) == pytest.approx(0.0004725)
     assert service.break_even_requests.evaluate(USD_all=32, USD_req=0.001) == pytest.approx(768_000)
+
+
+def test_machines_that_the_model_does_not_fit_are_not_cheaper_from_any_load(capsys):
+    asked = {"concurrency": 64, "input_tokens": 2000, "output_tokens": 400}
+    small, large = (tonnage.serve("gpt-oss-120b", on=on, **asked) for on in ("h100", "2xH100-SXM-80GB"))
+    assert small.fits is False and "hosted" not in small.serving
+    assert large.fits and large.serving["hosted"]["offers"]

@@ -10,7 +10,8 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
     `on`: what --on says for it; `prefill_replicas`: of the replicas, those that compute prompts alone; `users` and `users_per_replica` are null
     where requests come by themselves, the second too where prompts have replicas of their own, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens`
-    and `max_num_seqs` are null where the engine's own hold. `usd_per_million_tokens`: of prompts and answers.
+    and `max_num_seqs` are null where the engine's own hold. Replicas do not share all numbers of users evenly: `users_per_replica` is the mean, of which the
+    rates are; times, and what limits them, are of `users_of_fullest_replica`. `usd_per_million_tokens`: of prompts and answers.
     """
 
     on: str
@@ -30,6 +31,7 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     prefill_replicas: int
     users: int | None
     users_per_replica: float | None
+    users_of_fullest_replica: int | None
     needed_bytes: int
     usable_bytes: int
     ttft_seconds: float
@@ -60,7 +62,7 @@ class NearestDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so many replica configurations, of
     which `skipped` were ruled out by bounds. `own_precision`: the best plan that keeps the checkpoint's own precision, where the first does not;
-    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan; `unpriced`: accelerators without a price, which a
+    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan, and `command`: what asks it; `unpriced`: accelerators without a price, which a
     search for the cheapest leaves out."""
 
     schema: Literal["tonnage/1"]
@@ -76,6 +78,7 @@ class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     own_precision: ServingPlanDocument | None
     pareto: list[ServingPlanDocument] | None
     best: dict[str, Any] | None
+    command: str | None
     nearest: list[NearestDocument]
     unpriced: list[str]
     warnings: list[str]

@@ -82,7 +82,7 @@ def counted(value: float, things: str) -> str:
     """
     thing, per, rest = things.partition(" per ")
     if value == 1:
-        thing = thing.removesuffix("es" if thing.endswith(("ches", "shes", "xes")) else "s")
+        thing = thing.removesuffix("es" if thing.endswith(("ches", "shes", "sses", "xes")) else "s")
     return f"{value:,.0f} {thing}{per}{rest}".rstrip()
 
 

@@ -1,5 +1,8 @@
 """The best plans to serve a model: found, ranked, opened, and said why."""
 
+import json
+import shlex
+
 import msgspec
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
+from tonnage.cli import main
 from tonnage.document_plan_serving import ServingPlansDocument
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.search.pareto import front
@@ -28,19 +32,46 @@ def found():
     return tonnage.plan_serving("llama-3.1-70b", on="h100,8xH200-SXM-141GB", **LEVEL)
 
 
+def as_full_as_the_fullest(found, plan):
+    """What serve says where every replica has as many users as the fullest one."""
+    even = replace(plan, users=plan.fullest * plan.layout.replicas)
+    return estimated(found.search.space, even, found.money).serving
+
+
 def test_every_plan_shown_is_what_serve_says_of_it(found):
     assert len(found.plans) == 5
     for plan in found.plans:
         answer = estimated(found.search.space, plan, found.money)
-        serving = answer.serving
+        serving, fullest = answer.serving, as_full_as_the_fullest(found, plan)
         assert answer.status == 0 and serving["service_level"]["met"]
+        assert serving["service_level"]["ttft_seconds"] == pytest.approx(plan.ttft, rel=SHOWN)
         assert answer.needed_bytes == pytest.approx(plan.needed_bytes, abs=1)
-        assert serving["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
-        assert serving["tpot_seconds"].value == pytest.approx(plan.tpot, rel=SHOWN)
-        assert serving["end_to_end_seconds"].value == pytest.approx(plan.end_to_end, rel=SHOWN)
+        assert fullest["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
+        assert fullest["tpot_seconds"].value == pytest.approx(plan.tpot, rel=SHOWN)
+        assert fullest["end_to_end_seconds"].value == pytest.approx(plan.end_to_end, rel=SHOWN)
         assert serving["tokens_per_second"].value == pytest.approx(plan.tokens, rel=1e-9)
         assert serving["cost_per_million_tokens"].value == pytest.approx(plan.usd_per_million, rel=1e-9)
         assert answer.bill.cost.value == pytest.approx(plan.usd, rel=1e-9)
+
+
+def test_limits_are_kept_by_the_fullest_replica_of_users_that_replicas_do_not_share_evenly():
+    asked = {"concurrency": 9, "input_tokens": 204_800, "output_tokens": 10, "weights": "bf16"}
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", ttft="35s", **asked)
+    two = tonnage.serve("llama-3.1-8b", on="1xH100-SXM-80GB", **asked | {"concurrency": 2}).serving["ttft_seconds"]
+    assert two.value > 35 and found.plans[0].layout.replicas == 9  # 1.8 users of each of five keep it, and two do not
+    five = tonnage.serve("llama-3.1-8b", on="5x1xH100-SXM-80GB", ttft="35s", **asked).serving
+    assert five["ttft_seconds"].value < 35 and not five["service_level"]["met"]
+    assert five["service_level"]["ttft_seconds"] == pytest.approx(two.value, rel=SHOWN)
+    uneven = [plan for plan in found.plans if plan.fullest != plan.each]
+    assert uneven
+    for plan in uneven:
+        assert plan.fullest == -(-9 // plan.layout.replicas)
+        assert as_full_as_the_fullest(found, plan)["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
+        mean = estimated(found.search.space, plan, found.money).serving
+        assert mean["ttft_seconds"].value < plan.ttft <= 35
+        assert mean["requests_per_second"].value == pytest.approx(plan.requests, rel=1e-9)
+    shown = [each["users_of_fullest_replica"] for each in found.to_dict()["plans"]]
+    assert shown == [plan.fullest for plan in found.plans]
 
 
 def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
@@ -96,9 +127,10 @@ def test_what_each_constraint_removed_and_what_held_is_all_there_is():
 def test_reasons_are_computed_from_the_two_plans(found):
     first, second, third = found.plans[:3]
     assert f"{third.usd / second.usd:.3g} times cheaper" in beats(second, third, "cost")
-    assert f"{third.accelerators - second.accelerators} fewer accelerators" in beats(second, third, "cost")
+    last = found.plans[-1]
+    assert f"{last.accelerators - first.accelerators} fewer accelerators" in beats(first, last, "cost")
     assert first.usd == second.usd and beats(first, second, "cost").startswith("as cheap, and has smaller replicas")
-    assert beats(second, third, "accelerators").startswith("4 fewer accelerators")
+    assert beats(first, last, "accelerators").startswith(f"{last.accelerators - first.accelerators} fewer accelerators")
 
 
 @pytest.mark.parametrize(
@@ -267,39 +299,54 @@ def test_what_nobody_can_time_is_not_known():
         tonnage.plan_serving("llama-3.1-8b", on="m2-ultra-192gb", **SHORT)
 
 
-def test_too_few_accelerators_are_said_with_those_that_are_needed():
-    found = tonnage.plan_serving("llama-3.1-70b", on="rtx-4090", max_accelerators=1, **SHORT)
-    assert found.status == 3 and not found.plans and found.best is None
-    (near,) = found.nearest
-    assert near.without == "max_accelerators" and "2xRTX-4090 with awq" in near.text
-    assert any("the weights alone need 37.07 GiB of 23.51 GiB on RTX-4090" in each for each in found.warnings)
-    again = tonnage.plan_serving("llama-3.1-70b", on="rtx-4090", max_accelerators=near.plan.accelerators, **SHORT)
-    assert again.status == 0 and again.plans[0].config.stored == near.plan.config.stored
+def test_a_machine_that_is_named_twice_is_one_plan():
+    def shown(on):
+        plans = tonnage.plan_serving("llama-3.1-8b", on=on, concurrency=8, goal="tpot", top=3, **SHORT).to_dict()[
+            "plans"
+        ]
+        return [{**plan, "beats_next": None} for plan in plans]
+
+    plans = shown("8xH100-SXM-80GB,h100")
+    assert len(plans) == 3 and all(plan not in plans[:at] for at, plan in enumerate(plans))
 
 
-def test_a_given_machine_that_is_too_small_is_what_binds():
-    (near,) = tonnage.plan_serving("llama-3.1-70b", on="1xrtx-4090", **SHORT).nearest
-    assert near.without == "on" and near.plan.accelerators == 2
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"on": "h100,l40s", "concurrency": 12, "tpot": "20ms", "provider": "lambda"},
+        {"on": "h100", "concurrency": 9, "ttft": "150ms", "weights": "bf16", "goal": "accelerators"},
+        {"on": "2xH100-SXM-80GB", "request_rate": 3.5, "reserve_bytes": 2**30, "spread": 0.2},
+        {
+            "on": "4xH100-SXM-80GB",
+            "concurrency": 8,
+            "weights": "bf16",
+            "vary": "disaggregation,batch,engine",
+            "tpot": "1s",
+        },
+    ],
+)
+def test_the_command_of_the_first_plan_gives_its_figures(said, capsys):
+    found = tonnage.plan_serving("llama-3.1-8b", **SHORT, **said)
+    document = found.to_dict()
+    first, words = document["plans"][0], shlex.split(document["command"])
+    assert words[:2] == ["tonnage", "serve"] and main([*words[1:], "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    own, serving = json.loads(msgspec.json.encode(found.best.to_dict())), answer["serving"]
+    for name in ("ttft_seconds", "tpot_seconds", "requests_per_second", "cost_per_million_tokens", "launch"):
+        assert serving[name] == own["serving"][name]
+    assert answer["verdict"]["needed_bytes"] == first["needed_bytes"]
+    if not first["prefill_replicas"]:
+        assert serving["requests_per_second"]["value"] == pytest.approx(first["requests_per_second"], rel=1e-6)
+        for name in ("ttft_seconds", "tpot_seconds"):
+            held = serving["service_level"][name] if "service_level" in serving else serving[name]["value"]
+            assert held == pytest.approx(first[name], rel=SHOWN)
 
 
-def test_a_budget_below_the_cheapest_machine_names_that():
-    found = tonnage.plan_serving("llama-3.1-70b", on="h100,l40s", budget="0.5/h", **SHORT)
-    (near,) = found.nearest
-    assert found.status == 3 and near.without == "budget"
-    assert (
-        tonnage.plan_serving("llama-3.1-70b", on="h100,l40s", budget=near.plan.usd, **SHORT).plans[0].usd
-        == near.plan.usd
-    )
-
-
-def test_an_impossible_level_names_the_limit_and_the_least_that_any_plan_reaches():
-    found = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, tpot="1ms", ttft="10s", **SHORT)
-    assert found.status == 3 and [near.without for near in found.nearest] == ["tpot"]
-    least = found.nearest[0].plan.tpot
-    every = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, goal="tpot", ttft="10s", **SHORT)
-    assert every.plans[0].tpot == least and f"{1000 * least:.2f} ms" in found.nearest[0].text
-    both = tonnage.plan_serving("llama-3.1-70b", on="8xH100-SXM-80GB", concurrency=4, tpot="1ms", ttft="1ms", **SHORT)
-    assert [near.without for near in both.nearest] == ["ttft and tpot"] * 2
+def test_lengths_that_a_context_alone_is_taken_to_have_are_said():
+    found = tonnage.plan_serving("llama-3.1-8b", on="h100", context=1200)
+    said = {name: found.question[name] for name in ("input_tokens", "output_tokens")}
+    served = tonnage.serve("llama-3.1-8b", on="h100", context=1200).to_dict()["question"]
+    assert said == {name: served[name] for name in said} and said["input_tokens"]["value"] == 900
 
 
 def test_several_precisions_and_engines_can_be_named():

@@ -33,6 +33,24 @@ def test_json_is_one_document_of_its_form(capsys):
     assert made.plans[0].users is None and document["best"]["verdict"]["fits"]
 
 
+def test_what_was_asked_is_shown_with_its_units(capsys):
+    _, out, _ = told(capsys, "--on", "h100", "--rate", "1e5", "--max-accelerators", "1", "--ttft", "1", "--tpot", "25ms", "--budget", "15k/month")  # fmt: skip
+    assert "100,000 requests a second within TTFT 1.00 s" in out.splitlines()[0]
+    rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("  ")}
+    assert rows["ttft"] == "1.00 s" and rows["tpot"] == "25.00 ms"
+    assert rows["budget"] == "20.55 USD an hour" and rows["request_rate"] == "100,000 requests a second"
+
+
+def test_the_command_that_asks_for_the_first_plan_is_shown(capsys):
+    _, out, _ = told(capsys, "--on", "h100", "--users", "4", "--weights", "bf16")
+    assert "\n  tonnage serve llama-3.1-8b --on H100-SXM-80GB --context 2400 --concurrency 4 --weights bf16" in out
+
+
+def test_users_of_replicas_that_have_unlike_numbers_are_shown(capsys):
+    _, out, _ = told(capsys, "--on", "2xH100-SXM-80GB", "--users", "9", "--weights", "bf16", "--tp", "1")
+    assert " 5 or 4 " in out and "note: times of a plan, and what limits them, are of its fullest replica" in out
+
+
 def test_the_table_shows_sizes_and_limits_that_are_not_the_usual(capsys):
     _, out, _ = told(
         capsys,

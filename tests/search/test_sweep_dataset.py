@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search._sweeps import digests, small
+from tonnage.cli import main
 from tonnage.errors import InvalidInput, MissingDatum
 from tonnage.search.sweep import dataset, manifest
 from tonnage.search.sweep.drive import sweep
@@ -273,3 +274,20 @@ def test_a_terminal_has_a_bar_that_goes_away():
         shown.bar.refresh()
     assert "500/1000" in stream.text and "plans/s" in stream.text
     assert stream.text.endswith("\x1b[2K")
+
+
+def test_questions_of_serving_are_counted_as_questions():
+    stream = Terminal(tty=False)
+    with Progress(12, 0, stream, what="questions") as shown:
+        shown(5)
+    assert "5 of 12 questions (41.7 %)" in stream.text and "questions/s" in stream.text
+    assert "plans" not in stream.text
+
+
+def test_prices_of_answers_alone_are_called_so_and_one_process_is_one(tmp_path, capsys):
+    text = "kind: serve\nmodels: [gpt2]\non: [1xh100]\npoints: 2\noptions: {input_tokens: 100, output_tokens: 20, weights: bf16}\n"
+    (tmp_path / "some.yaml").write_text(text)
+    assert main(["sweep", str(tmp_path / "some.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
+    said = capsys.readouterr()
+    assert "USD/M answer tokens" in said.out and "on 1 process of this machine" in said.out
+    assert "1 of 1 questions" in said.err and "plans" not in said.err

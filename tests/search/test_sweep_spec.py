@@ -17,6 +17,7 @@ BAD = [
     ({"modles": ["gpt2"]}, "no field of a sweep is called 'modles'. Did you mean 'models'?"),
     ({"kind": "trian"}, "no kind of sweep is called 'trian'. Did you mean 'train'?"),
     ({"models": ["gpt3-xxl-b"]}, "gpt3-xxl-b"),
+    ({"models": ["gpt2", "llama-3.1-8b", "gpt2"]}, "models: 'gpt2' is there twice."),
     ({"models": []}, "models takes a list of names, or all. Got []."),
     ({"models": ["/nowhere/*.json"]}, "models: no file matches '/nowhere/*.json'."),
     ({"on": ["8xh1000"]}, "h1000"),

@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     given = o.values(arguments, OPTIONS)
+    _check_day(given.get("as_of"))
     at = Path(given["output"]) if "output" in given else refreshed.path()
     old = refreshed.load(at)  # before anything is asked: what is not ours is not written over
     made, reports = old, []
@@ -74,6 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_lines(_lines(document))
     return 0
+
+
+def _check_day(said: date | None) -> None:
+    today = date.today()  # noqa: DTZ011 - prices have a day, no zone
+    if said is not None and said > today:
+        raise InvalidInput(
+            f"as_of must be {today}, or a day before it: prices of a day to come are not known. Got {said}."
+        )
 
 
 # ---- where it is read ----

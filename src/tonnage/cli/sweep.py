@@ -89,6 +89,7 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
     from tonnage.document import SCHEMA
     from tonnage.search.sweep.drive import processors
     from tonnage.search.sweep.tasks import Tasks
+    from tonnage.units import counted
 
     tasks, found = Tasks(spec), done.summary
     where = (
@@ -96,7 +97,7 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
         if ray
         else "Ray on this machine"
         if ray is not None
-        else f"{workers or processors()} processes of this machine"
+        else f"{counted(workers or processors(), 'processes')} of this machine"
     )
     warnings = [f"no such cluster is known: {', '.join(spec.left_out)}."] if spec.left_out else []
     return {

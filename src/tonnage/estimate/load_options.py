@@ -207,6 +207,14 @@ def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tup
     return prompt, answer
 
 
+def lengths_within(context: int, load: LoadOptions, q: Question) -> LoadOptions:
+    """The lengths that are usual in a context, where nobody says any."""
+    from msgspec.structs import replace
+
+    prompt, answer = _lengths(context, load, Lengths(input_tokens=None, output_tokens=None, context=None), q)
+    return replace(load, input_tokens=prompt, output_tokens=answer)
+
+
 def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
     if load.cached_tokens is None:
         return 0

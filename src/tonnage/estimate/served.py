@@ -69,7 +69,8 @@ def served(
         figures["simulated"] = simulated(speed.replica, wanted, question)
     made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
     figures |= prices(made_bill, cluster, speed)
-    if _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
+    fits = made.memory.value <= usable  # what does not run is not cheaper from any number of requests
+    if fits and _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
         figures["hosted"] = compared
     return Served(figures=figures, bill=made_bill, speed=speed)
 

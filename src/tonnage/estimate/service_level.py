@@ -1,7 +1,7 @@
 """Limits on what users wait: whether a load keeps within them, the largest that does, and how many replicas a load needs."""
 
 from collections.abc import Callable
-from math import floor
+from math import ceil, floor
 from typing import Any
 
 from msgspec import Struct
@@ -46,7 +46,7 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
     if not asked.limited:
         return _replicas(plan, asked, h.replicas_for_rate, speed.times.largest_rate) if is_open else {}
     at = _waits(speed.replica, asked)
-    found = at(asked.wanted)
+    found = at(_of_the_fullest(asked))
     bound = found.over(asked)
     level: dict[str, Any] = {"met": not bound, "percentile": asked.percentile}
     level |= {f"{name}_limit_seconds": limit for name in NAMES if (limit := getattr(asked, name)) is not None}
@@ -66,7 +66,12 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
 
 def bound_by(replica: Replica, asked: Asked) -> str:
     """The limit that this load exceeds most; nothing where it keeps within both."""
-    return _waits(replica, asked)(asked.wanted).over(asked)
+    return _waits(replica, asked)(_of_the_fullest(asked)).over(asked)
+
+
+def _of_the_fullest(asked: Asked) -> float:
+    """Requests a second, or the users of the replica that has most: 9 users of 5 replicas are 2 of four, whose limits are kept or not."""
+    return asked.wanted if asked.is_open else ceil(asked.wanted)
 
 
 def _waits(replica: Replica, asked: Asked) -> WaitsAt:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.render.frontier import MOST, thinned
 from tonnage.render.serving import serving_ends, serving_lines
-from tonnage.render.text import inputs_lines, table_lines, tree_lines
+from tonnage.render.text import REQUESTS, inputs_lines, quantity, table_lines, tree_lines
 from tonnage.units import counted, human
 
 HEADER = (
@@ -28,13 +28,14 @@ SHORT = (
     ("expert_parallel_size", "EP"),
     ("attention_data_parallel_size", "DP"),
 )
+UNITS = {"ttft": "seconds", "tpot": "seconds", "budget": "USD an hour", "request_rate": REQUESTS}  # of the question
 MONEY = ("cost", "token-cost")
 BOUND = "it can be among the best, by a bound"
 
 
 def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False) -> list[str]:
     """The verdict, the inputs, the plans; then the first of them as `tonnage serve` answers for it."""
-    lines = [verdict_line(document), "", *inputs_lines(document["question"])]
+    lines = [verdict_line(document), "", *inputs_lines(document["question"], UNITS)]
     plans = document["plans"]
     if plans:
         lines.append("")
@@ -50,7 +51,12 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
     lines += ["", *_counts(document)]
     lines += [each["text"] for each in document["nearest"]]
     if best is not None:
-        lines += ["", f"plan 1, estimated by itself: {plans[0]['on']}", *_opened(best, formulas)]
+        lines += [
+            "",
+            f"plan 1, estimated by itself: {plans[0]['on']}",
+            f"  {document['command']}",
+            *_opened(best, formulas),
+        ]
     return [*lines, *(f"note: {each}" for each in _notes(document, best))]
 
 
@@ -72,7 +78,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
 
 def _load(question: Mapping[str, Any]) -> str:
     if "request_rate" in question:
-        who = f"{question['request_rate']['value']:g} requests a second"
+        who = quantity(question["request_rate"]["value"], REQUESTS)
     elif question["concurrency"].get("why") == "searched":
         who = "as many users as it can"
     else:
@@ -88,10 +94,17 @@ def _row(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
     users, usd, each = plan["users_per_replica"], plan["usd_per_hour"], plan["usd_per_million_tokens"]
     apart = f" ({plan['prefill_replicas']} for prompts)" if plan["prefill_replicas"] else ""
     return (
-        place, plan["on"], plan["engine"], _stored(plan), _spread(plan), f"{plan['replicas']}{apart}", "-" if users is None else f"{users:,.4g}",
+        place, plan["on"], plan["engine"], _stored(plan), _spread(plan), f"{plan['replicas']}{apart}", _users(users, plan["users_of_fullest_replica"]),
         human(plan["ttft_seconds"], "seconds"), human(plan["tpot_seconds"], "seconds"), f"{plan['tokens_per_second']:,.0f}",
         "-" if usd is None else f"{usd:,.2f}", "-" if each is None else f"{each:.3g}",
     )  # fmt: skip
+
+
+def _users(mean: float | None, fullest: int | None) -> str:
+    """Of each replica; of the fullest where replicas do not share them evenly, for its times are those of the plan."""
+    if mean is None:
+        return "-"
+    return f"{mean:,.4g}" if fullest is None or fullest == mean else f"{fullest:,} or {fullest - 1:,}"
 
 
 def _stored(plan: Mapping[str, Any]) -> str:

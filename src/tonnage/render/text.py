@@ -21,6 +21,8 @@ TOGETHER = {
 SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
 MUCH = 1.1  # compute over that of the best model that is as good
 SAID = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
+REQUESTS = "requests a second"
+NO_UNITS: Mapping[str, str] = {}
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
@@ -128,16 +130,24 @@ def table_lines(rows: Iterable[Sequence[str]], header: Sequence[str]) -> list[st
     return [line(header), "  ".join("-" * width for width in widths), *map(line, body)]
 
 
-def inputs_lines(question: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Each input with its value and where that comes from."""
+def inputs_lines(question: Mapping[str, Mapping[str, Any]], units: Mapping[str, str] = NO_UNITS) -> list[str]:
+    """Each input with its value and where that comes from. `units`: of inputs, by name, that are said with them."""
     lines = []
     width = max(INPUT_WIDTH, *(len(name) for name in question))
     for name, entry in question.items():
         if name in HIDDEN or (name == "reserve_bytes" and not entry["value"]):
             continue
-        value = human(entry["value"], "bytes") if name.endswith("_bytes") else _shown(entry["value"])
+        unit = "bytes" if name.endswith("_bytes") else units.get(name)
+        value = _shown(entry["value"]) if unit is None else quantity(entry["value"], unit)
         lines.append(f"  {name:<{width}} {value:<24} {_origin(entry)}".rstrip())
     return lines
+
+
+def quantity(value: float, unit: str) -> str:
+    """With its unit; of "USD an hour" the money as money is written, and requests a second with separators."""
+    if unit.startswith("USD "):
+        return human(value, "USD") + unit.removeprefix("USD")
+    return f"{value:,.10g} {unit}" if unit == REQUESTS else human(value, unit)
 
 
 def _origin(entry: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from tonnage.errors import InvalidInput, MissingDatum, shown
 from tonnage.estimate._checks import check_size
 from tonnage.estimate._question import Question
 from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, lengths
+from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
 from tonnage.estimate.run_options import duration
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.serving.answer import ServingPlans, nearest_of
@@ -100,12 +100,14 @@ def _lengths(
         why: tuple[Any, ...] = ("default", USUAL_SOURCE)
     else:
         why = ("given",)
+    if load.input_tokens is None and load.output_tokens is None:
+        load = lengths_within(int(options.context or 0), load, question)
     said = lengths(model, options, load)
     load = replace(load, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
     if said.context is not None:
         options = replace(options, context=said.context)
     for name in ("input_tokens", "output_tokens"):
-        if getattr(load, name) is not None:
+        if getattr(load, name) is not None and name not in question.to_dict():
             question.put(name, getattr(load, name), *why)
     if options.context is not None:
         question.put("context", options.context, "default" if said.context else "given", said.why)
@@ -209,6 +211,10 @@ def _warnings(search: Search) -> list[str]:
     if best is not None and best.changes_weights:
         made.append(
             f"{best.config.stored} weights change the numerics: measure what the model answers with them before you rent. --weights holds a precision."
+        )
+    if best is not None and best.has_uneven_users:
+        made.append(
+            f"times of a plan, and what limits them, are of its fullest replica: of plan 1 of {counted(best.fullest, 'users')}. The estimate of plan 1 by itself has the {best.each:.4g} users that a replica has in the mean."
         )
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
         made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")

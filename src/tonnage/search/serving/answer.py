@@ -1,13 +1,15 @@
 """The answer of a search: the best plans, why each beats the next, the best one estimated by itself, and why nothing holds where nothing does."""
 
+import shlex
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._moves import flags_of
 from tonnage.estimate.answers import Answer, serve
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.load_options import LoadOptions
@@ -60,6 +62,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
             "own_precision": self._shown(own, None) if own is not None and shows_own else None,
             "pareto": [self._shown(plan, None) for plan in self.pareto] if search.front else None,
             "best": self.best.to_dict() if self.best else None,
+            "command": command(search.space, plans[0], self.money) if plans else None,
             "nearest": [{"without": each.without, "text": each.text, "plan": self._shown(each.plan, None) if each.plan else None} for each in self.nearest],
             "unpriced": sorted(search.unpriced), "warnings": list(self.warnings),
         }  # fmt: skip
@@ -80,7 +83,8 @@ def shown(plan: Plan, space: Space) -> dict[str, Any]:
         "tensor_parallel_size": sizes.tensor, "pipeline_parallel_size": sizes.pipeline, "expert_parallel_size": sizes.expert,
         "attention_data_parallel_size": sizes.groups, "max_num_batched_tokens": plan.config.batch.tokens, "max_num_seqs": plan.config.batch.requests,
         "replicas": layout.replicas, "prefill_replicas": layout.prefill, "users": None if is_open else round(plan.users),
-        "users_per_replica": None if is_open or layout.prefill else plan.each, "needed_bytes": plan.needed_bytes, "usable_bytes": plan.usable_bytes,
+        "users_per_replica": None if is_open or layout.prefill else plan.each, "users_of_fullest_replica": None if is_open or layout.prefill else plan.fullest,
+        "needed_bytes": plan.needed_bytes, "usable_bytes": plan.usable_bytes,
         "ttft_seconds": plan.ttft, "tpot_seconds": plan.tpot, "end_to_end_seconds": plan.end_to_end, "tokens_per_second": plan.tokens,
         "requests_per_second": plan.requests, "usd_per_hour": money,
         "usd_per_million_tokens": None if money is None else plan.usd_per_million,
@@ -92,18 +96,29 @@ def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
     options = plan.config.options(space)
     if space.load.request_rate is None:
         options = replace(options, concurrency=round(plan.users))
-    return options, replace(space.load, prefill_replicas=plan.layout.prefill or None)
+    level = {"ttft": None, "tpot": None} if plan.layout.prefill else {}  # limits are of replicas that do both
+    return options, replace(space.load, prefill_replicas=plan.layout.prefill or None, **level)
+
+
+def command(space: Space, plan: Plan, money: BillOptions) -> str:
+    """What to type to be told of this plan alone."""
+    options, load = said_of(plan, space)
+    said = {name: value for form in (options, load, money) for name, value in asdict(form).items() if value is not None}
+    reserve = said.pop("reserve_bytes")
+    said |= {"reserve": reserve} if reserve else {}
+    said = {name: shlex.quote(value) if isinstance(value, str) else value for name, value in said.items()}
+    words = ["tonnage", "serve", space.model.name, "--on", plan.config.kind.machine.on(plan.layout.cluster)]
+    return f"{shlex.join(words)} {flags_of(said)}"
 
 
 def estimated(space: Space, plan: Plan, money: BillOptions) -> Answer:
     """The plan by the path of one answer; InvalidPlan, which no plan of a search raises, where that finds none."""
     options, load = said_of(plan, space)
-    level = {"ttft": None, "tpot": None} if plan.layout.prefill else {}  # limits are of replicas that do both
     found = serve(
         space.model,
         plan.layout.cluster,
         options,
-        replace(load, **level),
+        load,
         money,
         reserve_bytes=space.options.reserve_bytes,
         advise=False,

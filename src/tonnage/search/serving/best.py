@@ -10,6 +10,7 @@ from tonnage.spec import ServingPlan
 
 SAME = 2e-8  # of each other: values that may round to the same DIGITS
 DIGITS = 9
+NEAR = "near"  # the objective of a search for times as near to what was asked for as they can be
 # Where two plans are equal, the first of these that differs decides; the last ones only make the order total.
 SIMPLER = (
     "keeps the checkpoint's own precision", "keeps the cache as wide as the activations", "runs on the engine that is usual there",
@@ -19,7 +20,8 @@ SIMPLER = (
 
 
 class Plan(Struct, frozen=True, kw_only=True, eq=False):
-    """One plan with its figures. `value`: of the objective, smaller is better; `each`: users of a replica, or requests a second."""
+    """One plan with its figures. `value`: of the objective, smaller is better; `each`: users of a replica, or requests a second; `fullest`: requests of the
+    replica that has most, whose times these are."""
 
     config: Config
     layout: Layout
@@ -28,6 +30,7 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
     needed_bytes: int
     usable_bytes: int
     each: float
+    fullest: int
     users: float
     ttft: float
     tpot: float
@@ -47,11 +50,32 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
         return None if np.isnan(self.layout.usd) else self.layout.usd
 
     @property
+    def has_uneven_users(self) -> bool:
+        """Whether one replica has more users than another. Requests that come by themselves are shared evenly, and so is what parts of replicas share."""
+        return self.users > 0 and not self.layout.prefill and self.fullest != self.each
+
+    @property
     def simplicity(self) -> tuple[float, ...]:
         """One figure for each of SIMPLER, smaller is simpler."""
         usd = self.layout.usd if self.usd is not None else float("inf")
         known = plainness(self.config, self.changes_weights, self.usual_engine, self.layout.prefill > 0)
         return (*known, self.accelerators, significant(usd), significant(self.tpot))
+
+    @property
+    def same(self) -> tuple[Any, ...]:
+        """What two plans have in common that are one."""
+        config, layout = self.config, self.layout
+        on = config.kind.machine.on(layout.cluster)
+        return (
+            on,
+            config.engine,
+            config.stored,
+            self.plan.kv_cache,
+            config.sizes,
+            config.batch,
+            layout.prefill,
+            self.users,
+        )
 
     @property
     def order(self) -> tuple[Any, ...]:
@@ -84,7 +108,7 @@ def objective_values(name: str, rows: Rows) -> Any:
     """Smaller is better."""
     made = {
         "cost": lambda: rows.usd, "accelerators": lambda: rows.accelerators, "tpot": lambda: rows.tpot, "ttft": lambda: rows.ttft,
-        "end-to-end": lambda: rows.end_to_end, "goodput": lambda: -rows.requests, "token-cost": lambda: rows.usd_per_million,
+        "end-to-end": lambda: rows.end_to_end, "goodput": lambda: -rows.requests, "token-cost": lambda: rows.usd_per_million, NEAR: lambda: rows.past,
     }[name]()  # fmt: skip
     return np.broadcast_to(made, rows.ttft.shape).astype(float)
 
@@ -114,7 +138,7 @@ def plan_at(name: str, rows: Rows, row: int, column: int, config: Config, own: s
 
     return Plan(
         config=config, layout=rows.layouts[row], plan=rows.plan, value=at(objective_values(name, rows)), needed_bytes=round(at(rows.needed)),
-        usable_bytes=rows.usable, each=at(rows.each), users=at(rows.users), ttft=at(rows.ttft), tpot=at(rows.tpot),
+        usable_bytes=rows.usable, each=at(rows.each), fullest=round(at(rows.fullest)), users=at(rows.users), ttft=at(rows.ttft), tpot=at(rows.tpot),
         end_to_end=at(rows.end_to_end), requests=at(rows.requests), tokens=at(rows.tokens), usd_per_million=at(rows.usd_per_million),
         changes_weights=config.stored != own, usual_engine=config.engine == usual,
     )  # fmt: skip
@@ -137,8 +161,9 @@ class Board:
         kind = self._kind(plan.config, plan.layout.prefill > 0)
         if kind not in self._best or plan.order < self._best[kind].order:
             self._best[kind] = plan
-            if len(self._best) >= self.top:
-                self._edge = sorted(each.order for each in self._best.values())[self.top - 1]
+            plans = self.plans
+            if len(plans) == self.top:
+                self._edge = plans[-1].order
 
     def _kind(self, config: Config, apart: bool) -> Any:
         if self.by_kind:
@@ -155,4 +180,10 @@ class Board:
 
     @property
     def plans(self) -> list[Plan]:
-        return sorted(self._best.values(), key=lambda plan: plan.order)[: self.top]
+        """Each once: a cluster that was given may be among those of an accelerator whose number is searched."""
+        different: dict[Any, Plan] = {}
+        for plan in sorted(self._best.values(), key=lambda plan: plan.order):
+            different.setdefault(plan.same, plan)
+            if len(different) == self.top:
+                break
+        return list(different.values())

@@ -1,11 +1,12 @@
 """Where nothing holds: what each limit costs. A limit is left out, and the search asked again; where that finds a plan, the limit is what binds."""
 
 from collections.abc import Iterator
+from math import ceil, floor, log10
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.search.serving.best import Plan
+from tonnage.search.serving.best import NEAR, Plan
 from tonnage.search.serving.limits import NAMES
 from tonnage.search.serving.machines import opened
 from tonnage.search.serving.space import Space
@@ -27,12 +28,17 @@ def nearest(search: Search) -> tuple[Nearest, ...]:
     """One for each limit whose leaving out is enough, else for all of them together; on the machines that were compared."""
     compared = tuple(each for each in search.space.machines if each.accelerator.name not in search.unpriced)
     space = replace(search.space, machines=compared)
-    found = [each for each in _each(space, search.objective) if each.plan is not None]
+    rate = _largest_rate(space)
+    found = [each for each in _each(space, search.objective, rate) if each.plan is not None]
+    if rate is not None:
+        found.insert(0, Nearest(without="request_rate", text=_said_of_rate(space, rate), plan=rate))
     return tuple(found or _together(space))
 
 
-def _each(space: Space, objective: str) -> Iterator[Nearest]:
+def _each(space: Space, objective: str, rate: Plan | None) -> Iterator[Nearest]:
     for name, without, smallest in _relaxed(space, objective):
+        if rate is not None and name in ("max_accelerators", "on") and _accelerators(space, rate) > MANY:
+            continue  # so many replicas are found by dividing
         plan = _best(without, smallest)
         yield Nearest(without=name, text=_said(name, space, plan) if plan else "", plan=plan)
 
@@ -55,13 +61,62 @@ def _relaxed(space: Space, objective: str) -> Iterator[tuple[str, Space, str]]:
 
 
 def _together(space: Space) -> Iterator[Nearest]:
-    """Both limits of time left out: the least that each can be."""
+    """Both limits of time left out: the least that each can be, and the plan that is nearest to both, which can be asked for."""
     if space.ttft is None or space.tpot is None:
         return
-    for name in NAMES:
-        plan = _best(replace(space, ttft=None, tpot=None), name)
-        if plan is not None:
-            yield Nearest(without="ttft and tpot", text=_said(name, space, plan), plan=plan)
+    without = replace(space, ttft=None, tpot=None, near=(space.ttft, space.tpot))
+    for name in (NEAR, *NAMES):
+        plan = _best(without, name)
+        if plan is None:
+            return
+        text = _said_of_both(plan) if name == NEAR else _least(name, plan)
+        yield Nearest(without="ttft and tpot", text=text, plan=plan)
+
+
+def _said_of_both(plan: Plan) -> str:
+    return (
+        f"--ttft and --tpot bind together: with only one of them left out no plan holds. Nearest to both is {_at(plan)}: "
+        f"--ttft {_rounded_up(plan.ttft)} --tpot {_rounded_up(plan.tpot)} finds it."
+    )
+
+
+def _least(name: str, plan: Plan) -> str:
+    least = human(getattr(plan, name), "seconds")
+    return f"with both --ttft and --tpot left out the least {NAMES[name]} is {least}, of {_at(plan)}."
+
+
+def _rounded_up(seconds: float) -> str:
+    """As an option takes it: four digits, and no less than it is."""
+    digits = max(3 - floor(log10(seconds * 1000)), 0)
+    return f"{ceil(seconds * 1000 * 10**digits) / 10**digits:.{digits}f}ms"
+
+
+# ---- the rate of requests ----
+
+
+def _largest_rate(space: Space) -> Plan | None:
+    """The plan that answers the most requests a second within all other limits, of those whose replicas do both, to a five-hundredth."""
+    if space.load.request_rate is None:
+        return None
+    goal = replace(space.goal, vary=space.goal.vary - {"disaggregation"})
+    return _best(replace(space, goal=goal, searches_rates=True), "goodput")
+
+
+def _accelerators(space: Space, rate: Plan) -> int:
+    """Of so many replicas as answer all, each as many requests as those of this plan; of whole machines where only these are had."""
+    machine = rate.config.kind.machine
+    number = ceil((space.load.request_rate or 0) / rate.each) * rate.config.sizes.ranks
+    return ceil(number / machine.each) * machine.each if machine.whole else number
+
+
+def _said_of_rate(space: Space, rate: Plan) -> str:
+    number = _accelerators(space, rate)
+    most = floor(rate.requests * 1000) / 1000 if rate.requests >= 0.001 else rate.requests
+    ranks = rate.config.sizes.ranks
+    return (
+        f"--request-rate {space.load.request_rate:,.10g} is what binds: at most {most:,.7g} requests a second are answered, by {_at(rate)}, "
+        f"{rate.each:,.4g} of each replica. {counted(number, 'accelerators')} would do: {counted(number // ranks, 'such replicas')}."
+    )
 
 
 def _best(space: Space, objective: str) -> Plan | None:
@@ -71,8 +126,7 @@ def _best(space: Space, objective: str) -> Plan | None:
 
 
 def _said(name: str, space: Space, plan: Plan) -> str:
-    on = plan.config.kind.machine.on(plan.layout.cluster)
-    at = f"{on} with {plan.config.stored} weights"
+    at = _at(plan)
     if name in NAMES:
         least = human(getattr(plan, name), "seconds")
         return f"--{name} {human(getattr(space, name), 'seconds')} is what binds: the least {NAMES[name]} is {least}, of {at}."
@@ -85,6 +139,10 @@ def _said(name: str, space: Space, plan: Plan) -> str:
     if name == "on":
         return f"the machine is what binds: {at} holds it."
     return f"--{name} is what binds: {at} holds it."
+
+
+def _at(plan: Plan) -> str:
+    return f"{plan.config.kind.machine.on(plan.layout.cluster)} with {plan.config.stored} weights"
 
 
 def missed(miss: Miss | None) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tonnage.errors import MissingDatum
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._question import Question
-from tonnage.estimate.inference.times import times
+from tonnage.estimate.inference.times import ServingTimes, times
 from tonnage.estimate.load_options import Asked, asked, lengths
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
@@ -28,6 +28,8 @@ USERS = np.arange(1, 1025)  # of a replica, where they are searched
 FEW = np.array(
     [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 )  # of an engine without a queue, which sets itself up anew for each
+RATES = np.append(np.arange(1, 500) / 500, 1 - 1e-6)  # of the most that a replica answers, where rates are searched
+LEAST_RATE = 1e-9  # requests a second
 NAN = float("nan")
 
 
@@ -64,8 +66,9 @@ class Layout(NamedTuple):
 class Rows(Struct, frozen=True, kw_only=True, eq=False):
     """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says before did not hold.
 
-    `each`: users of a replica, or requests a second; `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
-    `whole`: seconds of a whole answer, where prompts have replicas of their own.
+    `each`: users of a replica, or requests a second, the mean; `fullest`: requests of the replica that has most of them, whose `ttft` and `tpot` these
+    are: replicas do not share all numbers of users evenly. `requests` are of the mean. `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
+    `near`: as of the space; `whole`: seconds of a whole answer, where prompts have replicas of their own.
     """
 
     plan: ServingPlan
@@ -77,6 +80,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
     known: Any
     room: Any
     each: Any
+    fullest: Any
     users: Any
     ttft: Any
     tpot: Any
@@ -85,6 +89,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
     answer: float
     unknown: str = ""
     whole: Any = None
+    near: tuple[float, float] | None = None
 
     @property
     def accelerators(self) -> Any:
@@ -99,6 +104,12 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
         if self.whole is not None:
             return self.whole
         return self.ttft + h.later_tokens_seconds.evaluate(O=self.answer, tau=self.tpot)
+
+    @property
+    def past(self) -> Any:
+        """The most that a time is, of what was asked for."""
+        ttft, tpot = self.near or (NAN, NAN)
+        return np.maximum(self.ttft / ttft, self.tpot / tpot)
 
     @property
     def tokens(self) -> Any:
@@ -125,6 +136,7 @@ def blocks(space: Space, config: Config, layouts: Sequence[Layout]) -> Iterator[
     said = lengths(space.model, options, space.load)
     wanted = asked(plan, replace(options, concurrency=None), space.load, said, question)
     users = users_searched(config.engine) if space.searches_users else np.ones(1)
+    users = RATES if space.searches_rates else users
     step = max(BLOCK // len(users), 1)
     for start in range(0, len(layouts), step):
         yield _Block(space, plan, wanted, layouts[start : start + step]).rows()
@@ -162,7 +174,12 @@ class _Block:
         """(users, or requests a second, of each replica that has any; requests that each must have room for)."""
         space, replicas = self.space, self.replicas
         if space.load.request_rate is not None:
-            return space.load.request_rate / replicas, np.ones_like(replicas)
+            rates = (
+                np.full((len(replicas), len(RATES)), NAN)
+                if space.searches_rates
+                else space.load.request_rate / replicas
+            )
+            return rates, np.ones_like(replicas)
         if space.users is None:
             users = users_searched(self.plan.engine)[None, :]
             return users, users
@@ -182,8 +199,8 @@ class _Block:
         users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
         return Rows(
             plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, needed=needed, known=self.known, room=self.room,
-            each=self.each, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
-            prompt=prompt, answer=answer, unknown=self.unknown,
+            each=self.each, fullest=self.requests_of, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
+            prompt=prompt, answer=answer, unknown=self.unknown, near=self.space.near,
         )  # fmt: skip
 
     # ---- memory ----
@@ -245,20 +262,31 @@ class _Block:
     def _fill(self, replica: Replica, rows: Any, here: Any) -> None:
         """Each load is timed once, and stands for all layouts that have it."""
         columns = np.flatnonzero(here.any(axis=0))
-        loads = self.each[0, columns] if self.each.shape[0] == 1 else self.each[rows, 0]
+        is_open, by_users = self.space.load.request_rate is not None, self.each.shape[0] == 1
+        if self.space.searches_rates:
+            most = self._times(replica, np.full(1, LEAST_RATE)).largest_rate
+            self.each[rows] = RATES * np.max(most)
+            by_users = True
+        loads = self.each[rows[0] if self.space.searches_rates else 0, columns] if by_users else self.each[rows, 0]
+        most = loads if by_users or is_open else self.requests_of[rows, 0]
+        found = mean = self._times(replica, most)
+        if (most > loads).any():
+            mean = self._times(replica, loads)
+        for name, value in (
+            ("ttft", found.ttft_seconds),
+            ("tpot", found.tpot_seconds),
+            ("requests", mean.requests_per_second),
+        ):
+            whole = np.broadcast_to(np.asarray(value), loads.shape)
+            self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
+
+    def _times(self, replica: Replica, loads: Any) -> ServingTimes:
+        """Of so many users of a replica, or requests a second."""
         if self.space.load.request_rate is not None:
             load = replace(self.load, requests_per_second=loads)
         else:
             load = replace(self.load, concurrency=loads, requests_per_second=None)
-        found = times(replica.clock, replica.policy, load)
-        by_users = self.each.shape[0] == 1
-        for name, value in (
-            ("ttft", found.ttft_seconds),
-            ("tpot", found.tpot_seconds),
-            ("requests", found.requests_per_second),
-        ):
-            whole = np.broadcast_to(np.asarray(value), loads.shape)
-            self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
+        return times(replica.clock, replica.policy, load)
 
 
 def _fullest(made: ServingMemory, number: int) -> Any:

@@ -26,7 +26,8 @@ SEQUENCES = (None, 64, 256)
 
 class Space(Struct, frozen=True, kw_only=True, eq=False):
     """What is searched: of this model, on these machines, what the user left open. `users`: of the whole load; None where they are searched too,
-    or where requests come by themselves. `disaggregated`: prefill and decode on replicas of their own are searched."""
+    or where requests come by themselves. `near`: limits on ttft and tpot that are left out, and that a plan shall come near to. `searches_rates`: the
+    rate of requests is searched too."""
 
     model: Model
     machines: tuple[Machine, ...]
@@ -37,6 +38,8 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
     ttft: float | None = None
     tpot: float | None = None
     users: int | None = None
+    near: tuple[float, float] | None = None
+    searches_rates: bool = False
 
     @property
     def searches_users(self) -> bool:

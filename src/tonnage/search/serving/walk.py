@@ -14,7 +14,7 @@ from tonnage.formulas import service as h
 from tonnage.runtimes import serving_runtime
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
-from tonnage.search.serving.best import Board, best_of, plainness, significant
+from tonnage.search.serving.best import NEAR, Board, best_of, plainness, significant
 from tonnage.search.serving.bounds import SURE, Bounds
 from tonnage.search.serving.front import Front
 from tonnage.search.serving.machines import Machine
@@ -157,13 +157,15 @@ class Search:
     def _is_of_tokens(self) -> bool:
         """Whether the least time of a token says the least that the objective can be."""
         given = not self.space.searches_users and self.space.load.output_tokens is not None
-        return self.objective == "tpot" or (self.objective in ("end-to-end", "goodput", "token-cost") and given)
+        return self.objective in ("tpot", NEAR) or (self.objective in ("end-to-end", "goodput", "token-cost") and given)
 
     def _at_least(self, config: Config, seconds: float) -> float:
         """What the objective is at least where no token comes sooner: so many users ask no faster than they are answered."""
         if self.objective == "tpot":
             return seconds
         space, load = self.space, self.space.load
+        if self.objective == NEAR:
+            return seconds / space.near[1] if space.near else 0.0
         half = 1 - (load.spread or 0) / 2
         prompt, later = (load.input_tokens or 0) * half, ((load.output_tokens or 1) - 1) * half
         away = later * seconds

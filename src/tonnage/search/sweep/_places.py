@@ -21,7 +21,10 @@ def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
         names = sorted(glob.glob(text)) if "*" in text else [text]  # noqa: PTH207 (the pattern may be absolute)
         if not names:
             raise InvalidInput(f"models: no file matches {shown(text)}.")
-        found |= dict.fromkeys(names)
+        for name in names:
+            if name in found:
+                raise InvalidInput(f"models: {shown(name)} is there twice.")
+            found[name] = None
     for name in found:
         read(name)
     return tuple(found)

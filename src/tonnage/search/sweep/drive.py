@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from tonnage.search.sweep.tasks import Tasks
 from tonnage.search.sweep.work import Job, Report, peak_rss
 
 Run = Callable[[Iterator[int]], Generator[Report]]
+WHAT = {"train": "plans", "serve": "questions"}  # that are counted while it runs
 ROUNDS = 2  # a part that was damaged where it lay is made once more
 
 
@@ -49,14 +51,14 @@ def processors() -> int:
 
 def sweep(
     spec: Spec, directory: Path, *, workers: int | None = None, ray: str | None = None, resume: bool = False,
-    progress: Callable[[int, int], Progress] = Progress,
+    progress: Callable[[int, int], Progress] | None = None,
 ) -> Done:  # fmt: skip
     """Run it. `ray`: an address, or nothing for one that is started here; None: processes of this machine."""
     dataset.check_extra()
     tasks = Tasks(spec)
     open_directory(directory, spec, tasks, resume=resume)
     with locked(directory):
-        return _run(spec, directory, tasks, workers, ray, progress)
+        return _run(spec, directory, tasks, workers, ray, progress or partial(Progress, what=WHAT[spec.kind]))
 
 
 class _Counts:

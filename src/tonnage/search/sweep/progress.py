@@ -9,9 +9,12 @@ EVERY = 10.0  # seconds between lines
 
 
 class Progress:
-    """Counts plans; the rate and the time that is left are those of what was made now, not of what lay there."""
+    """Counts plans, or questions of serving (`what`); the rate and the time that is left are those of what was made now, not of what lay there."""
 
-    def __init__(self, plans: int, lay: int, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self, plans: int, lay: int, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic, what: str = "plans"
+    ):  # fmt: skip
+        self.what = what
         self.plans, self.lay, self.made = plans, lay, 0
         self.stream, self.clock = stream if stream is not None else sys.stderr, clock
         self.began = self.said = clock()
@@ -50,7 +53,7 @@ class Progress:
         if not self.made:
             return "no chunk is back yet"
         ends = f", {_duration(left / self.rate)} left" if left else ""
-        return f"{self.rate:,.0f} plans/s{ends}"
+        return f"{self.rate:,.0f} {self.what}/s{ends}"
 
     def _line(self) -> None:
         self.said = self.clock()
@@ -59,7 +62,7 @@ class Progress:
         done = self.lay + self.made
         share = 100 * done / self.plans if self.plans else 100
         self.stream.write(
-            f"{done:,} of {self.plans:,} plans ({share:.1f} %), {self.words if self.made else 'were there'}\n"
+            f"{done:,} of {self.plans:,} {self.what} ({share:.1f} %), {self.words if self.made else 'were there'}\n"
         )
         self.stream.flush()
 
@@ -68,9 +71,9 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
-        self.bar = Bar(TextColumn("plans"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        self.bar = Bar(TextColumn(self.what), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                        TextColumn("{task.fields[rate]}"), console=Console(file=self.stream), refresh_per_second=4, transient=True)  # fmt: skip
-        self.task = self.bar.add_task("plans", total=self.plans, completed=self.lay, rate=self.words)
+        self.task = self.bar.add_task(self.what, total=self.plans, completed=self.lay, rate=self.words)
         self.bar.start()
 
 
