@@ -22,7 +22,7 @@ from tonnage.search.serving.answer import ServingPlans
 from tonnage.search.serving.machines import fixed, named
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.search.training.answer import TrainingPlans, answer
-from tonnage.search.training.options import SearchOptions
+from tonnage.search.training.options import Asked, SearchOptions
 from tonnage.spec import Cluster
 
 
@@ -42,7 +42,11 @@ def plan_training(
     asked, run, bill = (_options(form, part) for form, part in zip(forms, parts, strict=True))
     names = (on,) if isinstance(on, str) else tuple(on)
     said = _options(TrainingOptions, options)
-    return answer(_model(model), names, said, run, bill, asked, vary or {}, reserve_bytes=_reserve(reserve_bytes))
+    reserve = _reserve(reserve_bytes)
+    return answer(
+        _model(model),
+        Asked(on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve),
+    )
 
 
 def plan_serving(

@@ -49,15 +49,13 @@ class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `plan --train` answers.
 
     `considered`: plans of the whole space, valid or not; `removed`: by each constraint; `beaten`: shown to be worse by a bound, without a
-    whole estimate; `estimated`: memory and time, each by the walk of a single answer; `machines`: so many, and `passed` over, whose fastest imaginable plan is worse than what was found. `exact`: no plan of the space is
-    better. `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer of the first
+    whole estimate; `estimated`: memory and time, each by the walk of a single answer; `machines`: so many, and `passed` over, whose fastest imaginable plan is worse than what was found. `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer of the first
     plan, as `train` has it.
     """
 
     schema: Literal["tonnage/1"]
     question: dict[str, Any]
     goal: Literal["fastest", "cheapest", "fewest"]
-    exact: bool
     machines: int
     passed: int
     considered: int

@@ -172,12 +172,53 @@ def test_an_update_on_the_host_without_its_rate_is_said_at_once(capsys):
     assert main([*words, "--host-update-bandwidth", "20GB/s", "--runtime", "megatron", "--top", "1"]) == 0
 
 
+def test_a_deadline_of_so_many_steps_is_kept():
+    asked = {"max_steps": 100_000, "max_accelerators": 64, "recompute": None, "zero_stage": None}
+    free = plan("H100-SXM-80GB", **asked, goal="cheapest").plans[0]
+    days = free.answer.run["seconds"].value / 86400
+    kept = plan("H100-SXM-80GB", **asked, goal="cheapest", deadline=f"{0.4 * days:.6f}d").plans[0]
+    assert kept.answer.run["seconds"].value <= 0.4 * days * 86400 * (1 + 1e-6)
+    with pytest.raises(InvalidInput, match="one length of sequences"):
+        plan(
+            "H100-SXM-80GB",
+            **(asked | {"sequence_length": None}),
+            vary={"sequence_length": [1024, 2048]},
+            deadline="9d",
+        )
+
+
+def test_a_budget_of_accelerator_hours_is_kept_or_binds():
+    asked = {"tokens": "10B", "max_accelerators": 16, "recompute": None, "zero_stage": None, "goal": "fastest"}
+    free = plan("H100-SXM-80GB", **asked).plans[0]
+    hours = free.answer.run["accelerator_hours"].value
+    kept = plan("H100-SXM-80GB", **asked, budget_accelerator_hours=0.97 * hours)
+    assert all(one.answer.run["accelerator_hours"].value <= 0.97 * hours * (1 + 1e-6) for one in kept.plans)
+    assert plan("H100-SXM-80GB", **asked, budget_accelerator_hours=1.0).found.why == "budget of accelerator-hours"
+
+
+def test_a_deadline_counts_failures_and_checkpoints():
+    """Of a machine that only just makes it without them the next larger one is the answer."""
+    asked = {
+        "tokens": "2B",
+        "max_accelerators": 32,
+        "goal": "fewest",
+        "checkpoint_seconds": "10min",
+        "checkpoint_interval": "20min",
+        "top": 1,
+    }
+    alone = plan("8xH100-SXM-80GB", tokens="2B").plans[0].answer.run
+    tight = 1.1 * alone["productive_seconds"].value
+    found = plan("H100-SXM-80GB", deadline=f"{tight:.0f}s", **asked).plans
+    assert len(found) == 1 and found[0].machine.size > 8
+    assert found[0].answer.run["seconds"].value <= tight
+
+
 def test_both_limits_are_named_where_each_is_out_of_reach(capsys):
     assert (
         main(["plan", "llama-3.2-1b", "--on", "8xH100-SXM-80GB", "--tokens", "1T", "--deadline", "1d", "--budget", "5"])
         == 3
     )
-    assert "the deadline binds, and the budget by itself too" in capsys.readouterr().out
+    assert "deadline and budget bind, each by itself" in capsys.readouterr().out
 
 
 def test_what_fits_inside_the_error_band_alone_is_tight(capsys):

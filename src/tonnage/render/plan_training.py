@@ -19,6 +19,9 @@ NAMES = (
     "offload_parameters",
     "offload_activations",
 )
+LIMITS = {"deadline": "", "budget": "USD", "budget_accelerator_hours": "accelerator-hours"}
+BEST = {"deadline": "fastest", "budget": "cheapest", "budget of accelerator-hours": "least busy"}
+EACH, TOGETHER = ", each by itself", " together"
 WORDS = {"fastest": "the fastest", "cheapest": "the cheapest", "fewest": "the fewest accelerators"}
 
 
@@ -73,21 +76,20 @@ def _why(document: Mapping[str, Any], model: str) -> str:
         return f"memory binds: the plan of {model} that needs least, on {on}, needs {human(near['needed_bytes'], 'bytes')} of {human(near['usable_bytes'], 'bytes')} ({by})"
     takes = human(near["run_seconds"], "seconds") if near["run_seconds"] is not None else "longer"
     costs = human(near["cost"], "USD") if near["cost"] is not None else "an unknown sum"
-    if binds == "deadline and budget, each by itself":
-        return (f"the deadline binds, and the budget by itself too: the fastest plan of {model} that fits, on {on}, takes {takes} and costs {costs}, "
-                f"and {_said(question, 'deadline')} and {_said(question, 'budget')} are asked")  # fmt: skip
-    if binds == "deadline":
-        return f"the deadline binds: the fastest plan of {model} that fits, on {on}, takes {takes}, and {_said(question, 'deadline')} is asked"
-    if binds == "budget":
-        return f"the budget binds: the cheapest plan of {model} that fits, on {on}, costs {costs}, and {_said(question, 'budget')} may be spent"
     if binds == "price":
         return f"no price is known of any machine that carries {model}: give --price-per-accelerator-hour"
-    return f"deadline and budget cannot both be kept: the cheapest plan of {model} in time, on {on}, takes {takes} and costs {costs}"
+    asked = " and ".join(_said(question, name) for name in LIMITS if name in question)
+    what = f"plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} {'are' if ' and ' in asked else 'is'} asked"
+    if binds.endswith(TOGETHER):
+        return f"{binds.removesuffix(TOGETHER)} cannot be kept together: the cheapest in time, a {what}"
+    if binds.endswith(EACH):
+        return f"{binds.removesuffix(EACH)} bind, each by itself: the {BEST[binds.partition(' and ')[0]]} {what}"
+    return f"the {binds} binds: the {BEST[binds]} {what}"
 
 
 def _said(question: Mapping[str, Any], name: str) -> str:
     value = question[name]["value"]
-    return f"{value:,.0f} USD" if isinstance(value, float | int) else str(value)
+    return human(value, LIMITS[name]) if LIMITS[name] and isinstance(value, float | int) else str(value)
 
 
 def _table(plans: Iterable[Mapping[str, Any]]) -> list[str]:

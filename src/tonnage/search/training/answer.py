@@ -3,11 +3,8 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.training_options import TrainingOptions
 from tonnage.search.training.document import document_of
-from tonnage.search.training.options import SearchOptions, Vary
+from tonnage.search.training.options import Asked
 from tonnage.search.training.plan import Planned, Plans, plan_training
 
 
@@ -33,10 +30,7 @@ class TrainingPlans:
         return f"<TrainingPlans of {self.found.model.name}: {best}>"
 
 
-def answer(
-    model: Model, on: tuple[str, ...], options: TrainingOptions, run: RunOptions, money: BillOptions, asked: SearchOptions, vary: Vary, *,
-    reserve_bytes: int = 0,
-) -> TrainingPlans:  # fmt: skip
+def answer(model: Model, asked: Asked) -> TrainingPlans:
     """Search and say."""
-    found = plan_training(model, on, options, run, money, asked, vary, reserve_bytes=reserve_bytes)
-    return TrainingPlans(found, document_of(found, on, options, run, money, asked, vary))
+    found = plan_training(model, asked)
+    return TrainingPlans(found, document_of(found, asked))

@@ -6,26 +6,15 @@ from tonnage.architectures import Model
 from tonnage.document import SCHEMA
 from tonnage.estimate._moves import flags_of
 from tonnage.estimate._question import Question
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.training_options import TrainingOptions
 from tonnage.search.training.launch import launch_lacks, launch_settings
-from tonnage.search.training.options import SearchOptions, Vary
+from tonnage.search.training.options import Asked
 from tonnage.search.training.plan import Planned, Plans
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
-def document_of(
-    found: Plans,
-    on: tuple[str, ...],
-    options: TrainingOptions,
-    run: RunOptions,
-    money: BillOptions,
-    asked: SearchOptions,
-    vary: Vary,
-) -> dict[str, Any]:
+def document_of(found: Plans, asked: Asked) -> dict[str, Any]:
     """The document: schema tonnage/1, document_plan.PlansDocument."""
     rows = [
         _row(found.model, one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
@@ -33,7 +22,7 @@ def document_of(
     ]
     made = found.searched
     return {
-        "schema": SCHEMA, "question": _question(found, on, options, run, money, asked, vary), "goal": found.objective, "exact": True,
+        "schema": SCHEMA, "question": _question(found, asked), "goal": found.objective,
         "machines": made.machines, "passed": made.passed, "considered": made.tally.considered,
         "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
         "beaten": made.beaten, "estimated": made.walked, "plans": rows,
@@ -54,7 +43,7 @@ def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
         "needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes,
         "step_seconds": answer.step_time.value if answer.step_time else None,
         "tokens_per_second": run["tokens_per_second"].value if timed else None, "mfu": run["mfu"].value if timed else None,
-        "usd_per_accelerator_hour": one.usd_per_hour, "usd_per_million_tokens": None if each is None else each * 1e6,
+        "usd_per_accelerator_hour": one.entry.usd, "usd_per_million_tokens": None if each is None else each * 1e6,
         "run_seconds": run["seconds"].value if "seconds" in run else None,
         "cost": cost.value if cost is not None and "seconds" in run else None,
         "launch": launch_settings(model, one.plan), "launch_lacks": launch_lacks(one.plan), "beats": beats,
@@ -128,26 +117,23 @@ def _warnings(found: Plans) -> list[str]:
     return made
 
 
-def _question(
-    found: Plans,
-    on: tuple[str, ...],
-    options: TrainingOptions,
-    run: RunOptions,
-    money: BillOptions,
-    asked: SearchOptions,
-    vary: Vary,
-) -> dict[str, Any]:
+def _question(found: Plans, asked: Asked) -> dict[str, Any]:
     q = Question()
     q.put("model", found.model.name, "given", found.model.source)
     q.put("parameters", found.model.num_parameters(), "model")
-    q.put("on", ", ".join(on) if on else "every GPU of the catalogue", "given" if on else "default")
-    q.put("goal", found.objective, "given" if asked.goal else "default",
-          "" if asked.goal else "machines are compared" if found.compares else "of one machine")  # fmt: skip
-    for form in (options, run, money, asked):
+    q.put(
+        "on",
+        ", ".join(asked.on) or "every GPU of the catalogue",
+        "given" if asked.on else "default",
+        "NVIDIA and AMD" if not asked.on else "",
+    )
+    q.put("goal", found.objective, "given" if asked.search.goal else "default",
+          "" if asked.search.goal else "machines are compared" if found.compares else "of one machine")  # fmt: skip
+    for form in (asked.options, asked.run, asked.money, asked.search):
         for name in form.__struct_fields__:
             if name != "goal" and getattr(form, name) is not None:
                 q.put(name, getattr(form, name), "given")
-    for name, values in vary.items():
+    for name, values in asked.vary.items():
         q.put(name, ", ".join(map(str, values)), "given", "varied")
     if found.plans:
         best = found.plans[0].options
@@ -155,6 +141,6 @@ def _question(
             ("sequence_length", "the model's context, at most 4096"),
             ("global_batch_size", "about four million tokens a step"),
         ):
-            if getattr(options, name) is None and name not in vary and name in best:
+            if getattr(asked.options, name) is None and name not in asked.vary and name in best:
                 q.put(name, best[name], "default", why)
     return q.to_dict()

@@ -3,6 +3,7 @@
 Good for passing over a whole accelerator, or numbers of it, before any plan is looked at.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from tonnage.estimate._question import Question
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.search.training.space import SIZES, Space
+from tonnage.spec import Cluster, TrainingPlan
 
 
 def ideal_seconds(space: Space) -> float:
@@ -21,15 +23,20 @@ def ideal_seconds(space: Space) -> float:
         for choice in space.choices
         if choice["recompute"] == "none"
     }
-    found = [_of(space, choice, s) for choice in (kinds.values() or space.choices[:0]) for s in space.sequences]
+    found = [_of(space, choice, s) for choice in kinds.values() for s in space.sequences]
     return min(found, default=0.0) if kinds and all(found) else 0.0
 
 
-def _of(space: Space, choice: dict[str, Any], s: int) -> float:
+def plan_alone(space: Space, choice: Mapping[str, Any], s: int) -> tuple[Cluster, TrainingPlan]:
+    """The plan of a choice of names on one accelerator, as if it fitted. TonnageError where it cannot be."""
     alone = replace(space.largest, num_nodes=1, accelerators_per_node=1)
-    named = dict.fromkeys(SIZES) | choice | {"sequence_length": s}
+    named = dict.fromkeys(SIZES) | dict(choice) | {"sequence_length": s}
+    return alone, training_plan(space.model, alone, replace(space.options, **named), Question())
+
+
+def _of(space: Space, choice: Mapping[str, Any], s: int) -> float:
     try:
-        plan = training_plan(space.model, alone, replace(space.options, **named), Question())
+        alone, plan = plan_alone(space, choice, s)
         timing = Timing(space.model, plan, alone)
     except TonnageError:
         return 0.0

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 from msgspec import Struct
 
+from tonnage.formulas.cost import rent_usd
 from tonnage.registry import unknown
 from tonnage.units import HOUR
 
@@ -20,32 +21,34 @@ def objective_named(text: str) -> Objective:
 
 
 class Goal(Struct, frozen=True, kw_only=True, eq=False):
-    """`slowest`: seconds of a token that a deadline leaves, `dearest`: USD of a token that a budget leaves; infinite where none is given."""
+    """What a run shall be, by the token: `slowest` [seconds] for a deadline, `dearest` [USD] for a budget, `longest` [accelerator-hours]; infinite
+    where nothing is said. Seconds of a token are those of the whole run, failures and checkpoints in them; `usd`: an hour of an accelerator, NaN
+    where no price is known."""
 
     objective: Objective
     slowest: float = np.inf
     dearest: float = np.inf
+    longest: float = np.inf
 
-    def cost(self, seconds_per_token: np.ndarray, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
-        """USD of a token; `usd`: an hour of an accelerator, NaN where no price is known."""
-        return seconds_per_token * worlds * usd / HOUR
+    @property
+    def is_limited(self) -> bool:
+        return bool(np.isfinite([self.slowest, self.dearest, self.longest]).any())
 
     def value(self, seconds_per_token: np.ndarray, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
         """Smaller is better; infinite where a limit is missed, or what decides is not known."""
-        cost = self.cost(seconds_per_token, worlds, usd)
-        paid = cost <= self.dearest if np.isfinite(self.dearest) else np.ones(len(worlds), dtype=bool)
         if self.objective == "fastest":
             value = seconds_per_token
         elif self.objective == "cheapest":
+            cost = rent_usd.evaluate(nodes=worlds, tau=seconds_per_token, USD_hour=usd)
             value = np.where(np.isnan(cost), np.inf, cost)
         else:
             value = np.where(np.isfinite(seconds_per_token), worlds.astype(float), np.inf)
-        return np.where((seconds_per_token <= self.slowest) & paid, value, np.inf)
+        return np.where(seconds_per_token <= self.latest(worlds, usd), value, np.inf)
 
     def latest(self, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
-        """Seconds of a token that deadline and budget leave on each machine."""
+        """Seconds of a token that the limits leave on each machine."""
         paid = self.dearest * HOUR / (worlds * usd) if np.isfinite(self.dearest) else np.full(len(worlds), np.inf)
-        return np.minimum(self.slowest, np.where(np.isnan(paid), 0.0, paid))
+        return np.minimum(np.minimum(self.slowest, self.longest * HOUR / worlds), np.where(np.isnan(paid), 0.0, paid))
 
     def limits(self, best: float, worlds: np.ndarray, usd: np.ndarray) -> np.ndarray:
         """Seconds of a token beyond which a plan of each machine is worse than `best`, a value."""

@@ -6,6 +6,9 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput
+from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.training_options import TrainingOptions
 
 TOP = 5
 MOST_TOP = 100
@@ -35,4 +38,13 @@ class SearchOptions(Struct, frozen=True, kw_only=True):
         return top
 
 
-Vary = Mapping[str, Sequence[Any]]
+class Asked(Struct, frozen=True, kw_only=True, eq=False):
+    """The whole question. `on`: names of machines, none for the catalogue; `vary`: values of other options to try; `reserve_bytes`: of each accelerator."""
+
+    on: tuple[str, ...] = ()
+    options: TrainingOptions = TrainingOptions()
+    run: RunOptions = RunOptions()
+    money: BillOptions = BillOptions()
+    search: SearchOptions = SearchOptions()
+    vary: Mapping[str, Sequence[Any]] = {}
+    reserve_bytes: int = 0

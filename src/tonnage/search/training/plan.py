@@ -14,17 +14,19 @@ from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._moves import ordered
 from tonnage.estimate._question import Question
 from tonnage.estimate._timed import today
-from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import RunOptions, Wanted, wanted
+from tonnage.estimate.run_options import wanted
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.formulas.cost import rent_usd
+from tonnage.formulas.run import accelerator_hours
 from tonnage.search.pareto import front
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.fleet import Entry, Searched, Searcher
-from tonnage.search.training.machines import fleets
+from tonnage.search.training.machines import Fleet, fleets
 from tonnage.search.training.objective import Goal, Objective, objective_named
-from tonnage.search.training.options import SearchOptions, Vary
+from tonnage.search.training.options import Asked
 from tonnage.search.training.search import nearest
+from tonnage.search.training.space import Space
 from tonnage.spec import Cluster, TrainingPlan
 
 # Sizes whose default is one.
@@ -35,31 +37,39 @@ ONES = (
     "context_parallel_size",
     "expert_parallel_size",
 )
-NO_OPTIONS, NO_RUN, NO_BILL, NO_SEARCH = TrainingOptions(), RunOptions(), BillOptions(), SearchOptions()
+LENGTHS = ("tokens", "epochs", "max_steps")
+LIMITS = ("deadline", "budget", "budget_accelerator_hours")
+# What binds where nothing does.
+MEMORY, PRICE, DEADLINE, BUDGET, HOURS = "memory", "price", "deadline", "budget", "budget of accelerator-hours"
 
 
 class Planned(Struct, frozen=True, kw_only=True, eq=False):
-    """A plan and its whole answer, by the same path as `train`. `options`: what the search chose, or was given; `of_run`: what was said about
-    the run and its money, but for limits; `order`: what plans are sorted by."""
+    """A plan and its whole answer, by the same path as `train`. `entry`: its machine; `options`: what the search chose, or was given; `of_run`:
+    what was said about the run and its money, but for limits; `order`: what plans are sorted by."""
 
-    machine: Cluster
+    entry: Entry
     options: dict[str, Any]
     plan: TrainingPlan
     order: tuple[Any, ...]
     of_run: dict[str, Any]
     answer: answers.Answer
-    usd_per_hour: float | None
+
+    @property
+    def machine(self) -> Cluster:
+        return self.entry.machine
 
     @property
     def seconds_per_token(self) -> float:
+        """Of steps alone."""
         assert self.answer.step_time is not None  # the search walked it
         return float(self.answer.step_time.value / self.plan.tokens_per_step)
 
     @property
     def usd_per_token(self) -> float | None:
-        return (
-            None if self.usd_per_hour is None else self.seconds_per_token * self.machine.size * self.usd_per_hour / 3600
-        )
+        """Of steps alone."""
+        if self.entry.usd is None:
+            return None
+        return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.seconds_per_token, USD_hour=self.entry.usd))
 
 
 class Plans(Struct, frozen=True, kw_only=True, eq=False):
@@ -82,96 +92,89 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
         made = self.searched
         if self.plans:
             return 0
-        if self.why == "memory" and self.nearest and self.nearest.answer.tight:
+        if self.why == MEMORY and self.nearest and self.nearest.answer.tight:
             return 2
-        nothing_known = not made.walked and made.unknown and made.tally.left + made.unknown > 0 and self.nearest is None
-        return 4 if self.why == "price" or nothing_known or not made.tally.considered else 3
+        nothing_known = self.nearest is None and not made.walked and made.unknown
+        return 4 if self.why == PRICE or nothing_known or not made.tally.considered else 3
 
 
-def plan_training(
-    model: Model, on: Sequence[str] = (), options: TrainingOptions = NO_OPTIONS, run: RunOptions = NO_RUN, money: BillOptions = NO_BILL,
-    asked: SearchOptions = NO_SEARCH, vary: Vary | None = None, *, reserve_bytes: int = 0,
-) -> Plans:  # fmt: skip
-    """The best plans on the machines that `on` names, or on all of the catalogue's."""
-    found = fleets(on, asked.max_accelerators)
+def plan_training(model: Model, asked: Asked) -> Plans:
+    """The best plans on the machines that are named, or on all of the catalogue's."""
+    found = fleets(asked.on, asked.search.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in found) > 1
-    if asked.pareto and not compares:
+    if asked.search.pareto and not compares:
         raise InvalidInput(
-            f"pareto is a front of machines: name several, or one without a number. Got {on[0]!r} alone."
+            f"pareto is a front of machines: name several, or one without a number. Got {asked.on[0]!r} alone."
         )
-    want = _wanted(run)
-    goal = _goal(asked, want, compares)
-    make = lambda goal: Searcher(  # noqa: E731
-        model, options, run, money, goal, vary or {}, reserve=reserve_bytes, top=asked.shown, each=1 if compares else asked.shown, bounded=not asked.exhaustive,
-        whole_front=bool(asked.pareto),
-    )  # fmt: skip
-    searcher = make(goal)
-    made = searcher.go(found)
-    if asked.goal is None and compares and all(entry.usd is None for entry in made.entries):
+    goal = _goal(model, found, asked, compares)
+    each = 1 if compares else asked.search.shown
+    made = Searcher(model, asked, goal, each=each).go(found)
+    if asked.search.goal is None and compares and all(entry.usd is None for entry in made.entries):
         goal = replace(goal, objective="fewest")
-        made = make(goal).go(found)
+        made = Searcher(model, asked, goal, each=each).go(found)
     if not made.entries and made.refused and not made.tally.considered:
         raise next(iter(made.refused.values()))
-    finish = _Finish(model, options, run, money, reserve_bytes, goal)
-    plans = finish.best(made, asked.shown, compares)
-    near, why = (None, "") if plans else finish.miss(made, want)
-    unpriced = tuple(made.unpriced) if goal.objective == "cheapest" else ()
+    finish = _Finish(model, asked, goal)
+    plans = finish.best(made, compares)
+    near, why = (None, "") if plans else finish.miss(made)
     return Plans(
-        model=model, objective=goal.objective, plans=tuple(plans), front=tuple(_front(made.entries)) if asked.pareto else (), nearest=near, why=why,
-        searched=made, unpriced=unpriced, compares=compares,
+        model=model, objective=goal.objective, plans=tuple(plans), front=tuple(_front(made.entries)) if asked.search.pareto else (), nearest=near,
+        why=why, searched=made, unpriced=tuple(made.unpriced) if goal.objective == "cheapest" else (), compares=compares,
     )  # fmt: skip
 
 
-def _wanted(run: RunOptions) -> Wanted | None:
+def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) -> Goal:
+    """The goal, and by the token what the limits of a run leave."""
+    said, run = asked.search.goal, asked.run
+    name = objective_named(said) if said else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
             f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, or max_steps."
         )
     if not run.asked:
-        return None
-    if all(getattr(run, name) is None for name in ("tokens", "epochs", "max_steps")):
-        said = "budget" if run.budget is not None else "budget_accelerator_hours"
+        return Goal(objective=name)
+    if all(getattr(run, length) is None for length in LENGTHS):
+        limit = next(limit for limit in LIMITS if getattr(run, limit) is not None)
         raise InvalidInput(
-            f"{said} is a limit of a run of a length: give tokens, epochs or max_steps too. What a budget buys on one machine, `tonnage train` says."
+            f"{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a budget buys on one machine, `tonnage train` says."
         )
-    return wanted(run, run.price_per_accelerator_hour or 1.0, today())
+    want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
+    tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
+    if want.steps is not None:
+        tokens = want.steps * _step_tokens(Space(model, found[0].machines, asked.options, asked.vary))
+    assert tokens  # one of the three lengths is given
+    limits = {"slowest": want.deadline, "dearest": want.budget, "longest": want.hours}
+    return Goal(objective=name, **{name: value / tokens for name, value in limits.items() if value is not None})
 
 
-def _goal(asked: SearchOptions, want: Wanted | None, compares: bool) -> Goal:
-    name = objective_named(asked.goal) if asked.goal else "cheapest" if compares else "fastest"
-    tokens = _tokens(want)
-    slowest = want.deadline / tokens if want and want.deadline and tokens else np.inf
-    dearest = want.budget / tokens if want and want.budget and tokens else np.inf
-    return Goal(objective=name, slowest=slowest, dearest=dearest)
-
-
-def _tokens(want: Wanted | None) -> float | None:
-    """Tokens of the run, where they are said without a batch."""
-    if want is None:
-        return None
-    if want.epochs is not None:
-        return want.epochs * (want.dataset_tokens or 0)
-    return want.tokens
+def _step_tokens(space: Space) -> int:
+    """Tokens of a step, where all plans have the same."""
+    every = {s * batch for s in space.sequences for batch in space.batches[s]}
+    if len(every) != 1 or 0 in every:
+        raise InvalidInput(
+            "max_steps compares plans only at one length of sequences and one global_batch_size: give these, or tokens."
+        )
+    return every.pop()
 
 
 class _Finish:
     """From candidates to answers."""
 
-    def __init__(
-        self, model: Model, options: TrainingOptions, run: RunOptions, money: BillOptions, reserve: int, goal: Goal
-    ):
-        self.model, self.options, self.money, self.reserve, self.goal = model, options, money, reserve, goal
+    def __init__(self, model: Model, asked: Asked, goal: Goal):
+        self.model, self.asked, self.goal = model, asked, goal
         # the search keeps to the limits itself: an answer would look for other numbers of accelerators
-        limited = run.tokens is not None or run.epochs is not None
-        self.whole = replace(run, deadline=None, budget=None) if limited else run
+        self.run = replace(asked.run, **dict.fromkeys(LIMITS))
+        forms = (self.run, asked.money)
         self.of_run = {
             name: value
-            for form in (self.whole, money)
+            for form in forms
             for name in form.__struct_fields__
             if (value := getattr(form, name)) is not None
         }
+        if asked.reserve_bytes:
+            self.of_run["reserve"] = f"{asked.reserve_bytes}B"
 
-    def best(self, made: Searched, top: int, compares: bool) -> list[Planned]:
+    def best(self, made: Searched, compares: bool) -> list[Planned]:
         """The first so many that keep every limit when failures and checkpoints are counted too."""
         pairs = (
             [(entry, entry.plans[0]) for entry in made.entries]
@@ -180,7 +183,7 @@ class _Finish:
         )
         found: list[Planned] = []
         for entry, plan in pairs:
-            if len(found) == top:
+            if len(found) == self.asked.search.shown:
                 break
             if np.isfinite(entry.value):
                 one = self.answer(entry, plan)
@@ -190,32 +193,31 @@ class _Finish:
 
     def answer(self, entry: Entry, plan: Candidate) -> Planned:
         """The whole answer of a plan, as `train` gives it."""
-        options = replace(self.options, **plan.options)
+        options, machine = replace(self.asked.options, **plan.options), entry.machine
         made = answers.train(
-            self.model, entry.machine, options, self.whole, self.money, reserve_bytes=self.reserve, advise=False
+            self.model,
+            machine,
+            options,
+            self.run,
+            self.asked.money,
+            reserve_bytes=self.asked.reserve_bytes,
+            advise=False,
         )
-        chosen = training_plan(self.model, entry.machine, options, Question())
+        chosen = training_plan(self.model, machine, options, Question())
         said = {name: value for name in options.__struct_fields__ if (value := getattr(options, name)) is not None}
-        return Planned(
-            machine=entry.machine,
-            options=_needed(said, chosen, bool(expert_counts(self.model))),
-            plan=chosen,
-            order=plan.order,
-            of_run=self.of_run,
-            answer=made,
-            usd_per_hour=entry.usd,
-        )
+        needed = _needed(said, chosen, bool(expert_counts(self.model)))
+        return Planned(entry=entry, options=needed, plan=chosen, order=plan.order, of_run=self.of_run, answer=made)
 
     def _keeps(self, one: Planned) -> bool:
-        """Whether the run with its failures and checkpoints keeps to deadline and budget."""
-        run, billed = one.answer.run, one.answer.bill
+        """Whether the run keeps to its limits by its own answer: a step longer than the time between checkpoints leaves less than the search took."""
+        run = one.answer.run
         if "tokens" not in run:
             return True
-        tokens = run["tokens"].value * (1 + 1e-9)
-        cost = billed.cost.value if billed and billed.cost else 0.0
-        return bool(run["seconds"].value <= self.goal.slowest * tokens and cost <= self.goal.dearest * tokens)
+        usd = np.array([np.nan if one.entry.usd is None else one.entry.usd])
+        latest = self.goal.latest(np.array([one.machine.size]), usd)[0]
+        return bool(run["seconds"].value <= latest * run["tokens"].value * (1 + 1e-6))
 
-    def miss(self, made: Searched, want: Wanted | None) -> tuple[Planned | None, str]:
+    def miss(self, made: Searched) -> tuple[Planned | None, str]:
         """What comes nearest, and what it breaks."""
         if made.entries:
             return self._late(made)
@@ -225,27 +227,35 @@ class _Finish:
             removed = [each for each in made.tally if each.plans]
             return None, removed[-1].constraint if removed else str(next(iter(made.refused.values()), ""))
         _, machine, plan = min(close, key=lambda each: (each[0], each[1].size))
-        entry = Entry(machine=machine, plans=(plan,), usd=None, value=np.inf)
-        return self.answer(entry, plan), "memory"
+        return self.answer(Entry(machine=machine, plans=(plan,)), plan), MEMORY
 
     def _late(self, made: Searched) -> tuple[Planned, str]:
-        """All that fit miss a limit: the fastest if a deadline alone cannot be made, else the cheapest."""
-        fastest = min(made.entries, key=lambda entry: entry.seconds_per_token)
-        priced = [entry for entry in made.entries if entry.usd_per_token is not None]
-        cheapest = min(priced, key=lambda entry: entry.usd_per_token or np.inf, default=None)
-        late = fastest.seconds_per_token > self.goal.slowest
-        dear = cheapest is not None and (cheapest.usd_per_token or 0) > self.goal.dearest
-        if late:
-            return self.answer(fastest, fastest.plans[0]), "deadline and budget, each by itself" if dear else "deadline"
-        if cheapest is None:
-            return self.answer(fastest, fastest.plans[0]), "price"
-        if dear:
-            return self.answer(cheapest, cheapest.plans[0]), "budget"
-        timely = [entry for entry in priced if entry.seconds_per_token <= self.goal.slowest] or priced
-        least = min(timely, key=lambda entry: entry.usd_per_token or np.inf)
-        return self.answer(least, least.plans[0]), "deadline and budget together" if np.isfinite(
-            self.goal.dearest
-        ) else "deadline"
+        """All that fit miss a limit: which each misses by itself, and the plan that misses it least; where each could be kept alone, the
+        cheapest of those in time."""
+        goal, infinite = self.goal, np.inf
+        of = {
+            DEADLINE: (goal.slowest, lambda entry: entry.run_seconds_per_token),
+            BUDGET: (goal.dearest, lambda entry: infinite if entry.usd_per_token is None else entry.usd_per_token),
+            HOURS: (goal.longest, lambda entry: accelerator_hours.evaluate(n=entry.machine.size, tau=entry.run_seconds_per_token)),
+        }  # fmt: skip
+        best = {name: min(made.entries, key=figure) for name, (_, figure) in of.items()}
+        if np.isfinite(goal.dearest) and best[BUDGET].usd is None:
+            return self._first(best[DEADLINE]), PRICE
+        missed = [name for name, (limit, figure) in of.items() if figure(best[name]) > limit]
+        if missed:
+            return self._first(best[missed[0]]), missed[0] if len(
+                missed
+            ) == 1 else f"{' and '.join(missed)}, each by itself"
+        if not goal.is_limited:
+            return self._first(best[DEADLINE]), PRICE  # the cheapest was asked for
+        asked = [name for name, (limit, _) in of.items() if np.isfinite(limit)]
+        timely = [entry for entry in made.entries if entry.run_seconds_per_token <= goal.slowest]
+        return self._first(min(timely, key=of[asked[-1]][1])), f"{' and '.join(asked)} together" if len(
+            asked
+        ) > 1 else asked[0]
+
+    def _first(self, entry: Entry) -> Planned:
+        return self.answer(entry, entry.plans[0])
 
 
 def _needed(said: dict[str, Any], plan: TrainingPlan, has_experts: bool) -> dict[str, Any]:
@@ -261,10 +271,11 @@ def _front(entries: Sequence[Entry]) -> list[Entry]:
         return []
     priced = all(entry.usd_per_token is not None for entry in entries)
     rows = [
-        [entry.seconds_per_token, float(entry.machine.size), *([entry.usd_per_token or 0.0] if priced else [])]
+        [entry.run_seconds_per_token, float(entry.machine.size), *([entry.usd_per_token or 0.0] if priced else [])]
         for entry in entries
     ]
     kept = front(np.array(rows))
     return sorted(
-        (entry for entry, keep in zip(entries, kept, strict=True) if keep), key=lambda entry: entry.seconds_per_token
+        (entry for entry, keep in zip(entries, kept, strict=True) if keep),
+        key=lambda entry: entry.run_seconds_per_token,
     )
