@@ -5,8 +5,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH := torch==2.13.0
 JOBS ?= 2
 PLANS ?= 1e6
+SOAK ?= 0
 
-.PHONY: demo test quick check lint types bench bench-sweep bench-trace validate bands rates accuracy all soak docs schema clean peers
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak docs schema clean peers bench-web bench-page page-pictures
 
 demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192 --recompute full
@@ -38,6 +39,15 @@ bench-sweep: .venv/soak.done  ## what sweeps cost on processes and on Ray: write
 	$(BIN)/python benchmarks/sweep.py --plans $(PLANS)
 	$(BIN)/python scripts/write_docs.py
 
+bench-web: .venv/quick.done  ## what the web server bears, by wrk on loopback: writes benchmarks/results_web.json (a soak of 10 minutes: SOAK=600)
+	$(BIN)/python benchmarks/web.py --soak $(SOAK)
+
+bench-page: .venv/quick.done  ## how long the page takes to redraw, in Debian's Chromium: writes benchmarks/results_page.json
+	$(BIN)/python benchmarks/page.py
+
+page-pictures: .venv/quick.done  ## the pictures of docs/page.md, in Debian's Chromium
+	$(BIN)/python benchmarks/page_pictures.py
+
 peers: .venv/core.done  ## other tools on the same questions: installs them into .venv-peers and writes docs/peers.md
 	$(BIN)/python benchmarks/peers.py
 
@@ -64,6 +74,10 @@ docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded
+
+locale: .venv/quick.done  ## the catalogues of src/tonnage/language: sorted, laid out and compiled
+	$(BIN)/python scripts/extract_messages.py
+	$(BIN)/python scripts/write_locale.py
 
 all: check test bench validate
 

@@ -20,18 +20,28 @@ from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
 from tonnage.cli._plan_pool import OPTIONS as POOL_OPTIONS
 from tonnage.cli._plan_training import MACHINES, SEARCH_OPTIONS
 from tonnage.cli._run_options import RUN_OPTIONS
+from tonnage.cli._static import OPTIONS as STATIC_OPTIONS
 from tonnage.cli.explain import load_formulas
 from tonnage.cli.serve import FRONTIER_OPTIONS, LOAD_OPTIONS
 from tonnage.formula import FORMULAS
 from tonnage.glossary import SYMBOLS
+from tonnage.language import say, speaking
 from tonnage.references import references
 from tonnage.search.maximum.whats import WHATS
 
+os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "formulas.md"
-PAGES = (ROOT / "README.md", ROOT / "docs" / "sweeps.md", *sorted((ROOT / "docs" / "commands").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs" / "static_page.md",
+    ROOT / "docs" / "sweeps.md",
+    *sorted((ROOT / "docs" / "commands").glob("*.md")),
+)
+CHINESE = ROOT / "README.zh.md"
 ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
 WRITES = "# writes a dataset"  # and reads a file that the reader writes
+SERVES = "# serves until"  # it is ended
 NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
 TABLES = {
     "model": MODEL_OPTIONS,
@@ -43,6 +53,7 @@ TABLES = {
     "load": LOAD_OPTIONS,
     "many": FRONTIER_OPTIONS,
     "pool": POOL_OPTIONS,
+    "static": STATIC_OPTIONS,
     "table": TABLE_OPTIONS,
 }
 
@@ -81,8 +92,17 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def refreshed(text: str) -> str:
+def refreshed(text: str, language: str = "en") -> str:
     """A page with its tables and the output of its commands as they are now."""
+    os.environ["TONNAGE_LANG"] = language
+    try:
+        with speaking(language):
+            return _refreshed(text)
+    finally:
+        os.environ["TONNAGE_LANG"] = "en"
+
+
+def _refreshed(text: str) -> str:
     text = re.sub(r"(<!-- (\w+) (\w+) -->\n).*?(<!-- end -->)", _table, text, flags=re.S)
     return re.sub(r"(?<=```console\n).*?(?=```)", lambda block: _block(block.group()), text, flags=re.S)
 
@@ -126,8 +146,10 @@ def _abridged(lines: list[str], shown: list[str]) -> list[str]:
     rest = shown[cut + 1 :]
     if not rest:
         return [*lines[:cut], "..."]
-    begins = rest[0].split()[:2]
-    start = next(number for number, line in enumerate(lines) if number >= cut and line.split()[:2] == begins)
+    begins, figure = rest[0].split()[:2], rest[0].split()[1:]
+    later = list(enumerate(lines))[cut:]
+    same_name = [number for number, line in later if line.split()[:2] == begins]
+    start = (same_name or [number for number, line in later if figure and line.split()[1:] == figure])[0]
     return [*lines[:cut], "...", *lines[start:]]
 
 
@@ -160,10 +182,15 @@ def _quantities() -> list[str]:
 
 
 def _statuses() -> list[str]:
-    return ["| status | meaning |", "|---|---|", *(f"| {status} | {meaning} |" for status, meaning in STATUSES.items())]
+    return [
+        say("| status | meaning |"),
+        "|---|---|",
+        *(f"| {status} | {say(meaning)} |" for status, meaning in STATUSES.items()),
+    ]
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     for path in PAGES:
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
+    CHINESE.write_text(refreshed(CHINESE.read_text(encoding="utf-8"), "zh"), encoding="utf-8")

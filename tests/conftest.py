@@ -6,6 +6,9 @@ import os
 
 from hypothesis import settings
 
+# No deadlines: how long an example takes says only how busy the machine is.
+settings.register_profile("tests", deadline=None)
 settings.register_profile("soak", max_examples=10_000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+os.environ["TONNAGE_LANG"] = "en"  # tests read English wherever they run
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # tests say the same on a machine with a GPU, and leave it alone

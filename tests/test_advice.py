@@ -44,6 +44,20 @@ TRAIN = [
     "llama-3.1-70b --on rtx-4090 --runtime litgpt --method lora",
     "bert-large-uncased --on T4 --mbs 256 --attention eager",
 ]  # fmt: skip
+LIMITED = [
+    "llama-3.1-70b --on 8xH100-SXM-80GB --weights fp8 --input 2000 --output 400 --ttft 1s --tpot 25ms --concurrency 64",
+    "llama-3.1-70b --on 2xH100-SXM-80GB --concurrency 64 --context 32k --tpot 30ms",
+    "llama-3.1-70b --on 2xH100-SXM-80GB --request-rate 2 --input 1000 --output 500",
+    "llama-3.1-70b --on 8xA100-SXM-80GB --tensor-parallel-size 1 --request-rate 2 --input 1000 --output 500",
+]  # fmt: skip
+LATE = [
+    "llama-3.1-70b --on 8xH100-SXM-80GB --weights fp8 --input 2000 --output 400 --ttft 1s --tpot 15ms --concurrency 64",
+    "llama-3.1-8b --on H100-SXM-80GB --request-rate 10 --input 1000 --output 500 --ttft 500ms --tpot 10ms",
+    "llama-3.1-8b --on H100-SXM-80GB --request-rate 10 --input 1000 --output 500 --tpot 5ms",
+    "llama-3.1-8b --on H100-SXM-80GB --request-rate 30 --input 1000 --output 500",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --tensor-parallel-size 1 --concurrency 64 --input 1000 --output 500 --tpot 4ms",
+    "llama-3.1-8b --on H100-SXM-80GB --request-rate 5 --input 1000 --output 500 --tpot 10ms --percentile p99 --num-requests 300",
+]  # fmt: skip
 SERVE = [
     "llama-3.1-8b --on rtx-4090", "llama-3.1-70b --on 8xH100-SXM-80GB --concurrency 512 --context 32k", "llama-3.1-70b --on H100-SXM-80GB --context 8k",
     "deepseek-v3 --on 8xH100-SXM-80GB --context 32k", "llama-3.1-405b --on 2xrtx-4090 --context 4k", "mixtral-8x7b --on 2xA100-SXM-80GB --context 32k --concurrency 64",
@@ -51,6 +65,7 @@ SERVE = [
     "qwen3-32b --on Apple-M3-Max-64GB --context 32k", "llama-3.1-8b --on rtx-4090 --batched-tokens 65536 --context 16k",
     "llama-3.1-8b --on 8xH100-SXM-80GB --users 16 --input 500 --output 200", "llama-3.1-70b --on H100-SXM-80GB --rate 2 --input 500 --output 200",
     "llama-3.1-8b --on rtx-4090 --users 40 --input 3000 --output 1000 --price-per-accelerator-hour 0.4",
+    *LIMITED, *LATE,
 ]  # fmt: skip
 EVERY = [("train", line) for line in TRAIN] + [("serve", line) for line in SERVE]
 
@@ -67,8 +82,8 @@ def ask(capsys):
 @pytest.mark.parametrize(("verb", "line"), EVERY, ids=lambda value: value)
 def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb, line):
     before = ask(verb, line)
-    said = [move["changes"] for move in before["advice"]]
-    assert said == sorted(said, key=ORDER.index), "what changes less comes first"
+    said = [(move.get("serves") is False, ORDER.index(move["changes"])) for move in before["advice"]]
+    assert said == sorted(said), "what answers in time comes first, then what changes less"
     assert all(move["fits"] for move in before["advice"])
     assert "nearest_miss" not in before and (before["advice"] or before["verdict"]["fits"])
     for move in before["advice"]:
@@ -122,13 +137,16 @@ def _says_what_it_moves(verb, move, before, after):
     for name in set(before) & set(options) - set(names) - {
         "global_batch_size",
         "runtime_version",
+        *(("concurrency",) if "request_rate" in before else ()),
     }:  # which follow from what is said
         # a switch of the runtime's own layers means nothing with others'
         assert after.get(name, before[name])["value"] == before[name]["value"], f"{name} moves unsaid: {move['text']}"
 
 
 def _changed(move, before, after):
-    work = ("sequence_length", "global_batch_size", "context", "concurrency")
+    work = ["sequence_length", "global_batch_size", "context"]
+    if "request_rate" not in before:  # of what comes by itself nobody says how much is there
+        work.append("concurrency")
     moved = {
         name for name in move["change"] if name in after and after[name]["value"] != before.get(name, {}).get("value")
     }
@@ -156,11 +174,35 @@ def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerato
         return next(move["change"] for move in tonnage.serve(**question).advice if "on" in move["change"])
 
     assert machine(model="mixtral-8x7b", on="2xA100-SXM-80GB", context=32768, concurrency=64) == {
-        "on": "8xA100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 1
+        "on": "8xA100-SXM-80GB", "tensor_parallel_size": 8
     }  # fmt: skip
     assert machine(model="llama-3.1-8b", on="rtx-4090", context=4096, concurrency=20) == {
-        "on": "2xRTX-4090", "tensor_parallel_size": 2, "pipeline_parallel_size": 1
+        "on": "2xRTX-4090", "tensor_parallel_size": 2
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "line"), [
+    ("serve", "llama-3.1-8b --on 8xH100-SXM-80GB --concurrency 64"), ("serve", "deepseek-v3 --on 8xH100-SXM-80GB --context 32k"),
+    ("serve", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16"), ("train", "llama-3.1-8b --on H100-SXM-80GB --runtime transformers"),
+])  # fmt: skip
+def test_a_move_says_what_stays_as_it_is_only_where_it_would_not_stay_by_itself(ask, verb, line):
+    before = ask(verb, line)
+    on_more = [move for move in before["advice"] if "on" in move["change"]]
+    assert on_more
+    for move in on_more:
+        kept = [
+            name for name, value in move["change"].items() if before["question"].get(name, {}).get("value") == value
+        ]
+        for name in kept:
+            others = {other: value for other, value in move["change"].items() if other != name}
+            flags = " ".join(
+                f"--{other.replace('_', '-')} {value}" for other, value in others.items() if not isinstance(value, bool)
+            )
+            without = ask(verb, f"{line} {flags}")  # the last --on counts
+            assert (
+                without["memory"]["value"] != move["needed_bytes"]
+                or without["question"][name]["value"] != move["change"][name]
+            ), (name, move["text"])
 
 
 def test_what_would_just_fit_is_proposed_for_serving():
@@ -239,6 +281,53 @@ def test_of_larger_micro_batches_the_fastest_is_offered(ask):
     assert move["change"]["micro_batch_size"] == min(took, key=took.get) < 16
 
 
+def test_where_the_pipeline_stands_empty_its_chunks_and_more_micro_batches_are_offered(ask):
+    line = "llama-3.1-70b --on 8x8xH100-SXM-80GB --tp 8 --pp 4"
+    asked = ask("train", line)
+    moves = {next(iter(move["change"])): move for move in asked["advice"]}
+    assert {"virtual_pipeline_size", "num_microbatches"} <= set(moves)
+    assert moves["virtual_pipeline_size"]["changes"] == "nothing" and moves["num_microbatches"]["changes"] == "workload"
+    now = asked["step_time"]["value"] / asked["question"]["global_batch_size"]["value"]
+    for move in moves.values():
+        moved = ask("train", f"{line} {move['text']}")
+        assert moved["step_time"]["value"] / moved["question"]["global_batch_size"]["value"] < now
+    held = ask("train", f"{line} --gbs 8")["advice"]
+    assert all(move["changes"] == "nothing" for move in held)  # a batch that was asked for is not changed
+
+
+def test_experts_that_send_while_they_compute_are_offered_as_megatron_runs_them(ask):
+    """Megatron-core, transformer_config.py: not with recompute full; under a pipeline only in chunks."""
+    for line, chunked in (
+        (
+            "mixtral-8x7b --on 8x8xH200 --runtime megatron --ep 8 --pp 4 --num-microbatches 32 --seq 4k --recompute full",
+            True,
+        ),
+        ("qwen3-30b-a3b --on 4x8xH200 --runtime megatron --ep 32 --seq 4k", False),
+    ):
+        move = next(
+            each for each in ask("train", line)["advice"] if "overlap_moe_expert_parallel_comm" in each["change"]
+        )
+        moved = ask("train", f"{line} {move['text']}")
+        assert ("virtual_pipeline_size" in move["change"]) is chunked
+        assert moved["question"]["recompute"]["value"] != "full"
+        assert not any("Megatron-core" in warning for warning in moved["warnings"])
+        if chunked:
+            told = ask("train", f"{line} --overlap-moe-expert-parallel-comm")["warnings"]
+            assert sum("Megatron-core" in warning for warning in told) == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["train llama-3.1-8b --on 8xh100 --seq 64k", "serve llama-3.1-8b --on rtx-4090 --users 40"]
+)
+def test_who_asks_for_no_advice_gets_all_else(ask, line):
+    verb, _, words = line.partition(" ")
+    whole, bare = ask(verb, words), ask(verb, words, "--no-advice")
+    assert whole["advice"] and not bare["advice"] and "nearest_miss" not in bare
+    assert bare["question"].pop("advice") == {"value": False, "from": "given"}
+    theirs = ("advice", "slopes", "nearest_miss")
+    assert {name: value for name, value in bare.items() if name not in theirs} == {name: value for name, value in whole.items() if name not in theirs}  # fmt: skip
+
+
 def test_the_text_says_what_a_move_changes(capsys):
     main(["train", "mixtral-8x7b", "--on", "8xH100-SXM-80GB", "--tp", "4"])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  --")]
@@ -255,7 +344,8 @@ def test_the_text_says_the_time_and_the_money_of_a_move_beside_those_of_the_run_
     assert re.search(r", a step takes \d+\.\d+ s, \d\.\d+ USD a million tokens \(\+\d+ %\): fits$", slower)
     wider = line("  --on ", "mixtral-8x7b", "--on", "8xH100-SXM-80GB")
     assert re.search(
-        r" s, -\d+ % time a token, \d\.\d+ USD a million tokens \(\+\d+ %\): fits \(changes the workload\)$", wider
+        r" s, -\d+ % cluster time a token, \d\.\d+ USD a million tokens \(\+\d+ %\): fits \(changes the workload\)$",
+        wider,
     )
 
 
@@ -272,6 +362,65 @@ def test_a_move_of_serving_says_how_fast_it_answers(ask):
         after = ask("serve", line, *move["text"].split())["serving"]
         for name in ("ttft_seconds", "tpot_seconds", "tokens_per_second"):
             assert move[name] == pytest.approx(after[name]["value"]), move["text"]
+
+
+@pytest.mark.parametrize("line", LIMITED + LATE)
+def test_a_move_says_whether_the_load_is_then_served_as_it_was_asked(line, capsys):
+    main(["serve", *line.split(), "--json"])
+    moves = json.loads(capsys.readouterr().out)["advice"]
+    assert moves
+    for move in moves:
+        status = main(["serve", *line.split(), *move["text"].split()])
+        capsys.readouterr()
+        assert move["serves"] is (status == 0), move["text"]
+
+
+@pytest.mark.parametrize("line", LATE)
+def test_where_limits_are_not_kept_moves_that_keep_them_are_offered_and_no_others(line, capsys):
+    assert main(["serve", *line.split(), "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"]["fits"] and document["advice"]
+    assert all(move["serves"] for move in document["advice"])
+
+
+def test_more_machines_are_offered_where_that_many_are_needed(ask):
+    changes = [move["change"] for move in ask("serve", LATE[1])["advice"]]
+    assert ask("serve", LATE[1])["serving"]["accelerators_needed"]["value"] == 3
+    assert changes == [{"on": "2xH100-SXM-80GB", "tensor_parallel_size": 2}, {"on": "3xH100-SXM-80GB"}]
+
+
+def test_what_does_not_fit_is_changed_as_far_as_the_load_needs_where_one_change_is_enough(ask):
+    """Two tensor ranks have room, and are too slow for what comes."""
+    moves = ask("serve", LIMITED[-1])["advice"]
+    assert moves[0]["serves"] and moves[0]["changes"] == "nothing"
+    (tensor,) = [move["change"] for move in moves if list(move["change"]) == ["tensor_parallel_size"]]
+    assert tensor == {"tensor_parallel_size": 4}
+
+
+def test_where_limits_are_kept_no_move_breaks_them(ask):
+    """Half the tensor ranks answer more tokens a second, each of them later."""
+    offered = []
+    for limits in ("--ttft 450ms", "--ttft 350ms"):
+        line = f"llama-3.1-70b --on 8xH100-SXM-80GB --weights fp8 --input 2000 --output 400 {limits} --users 64"
+        found = ask("serve", line)
+        assert found["serving"]["service_level"]["met"]
+        offered.append([move["text"] for move in found["advice"]])
+    assert offered == [["--tensor-parallel-size 4"], []]
+
+
+def test_where_nothing_keeps_the_limits_moves_say_so(capsys):
+    line = "serve llama-3.1-8b --on H100-SXM-80GB --users 8 --input 1000 --output 500 --tpot 100us"
+    assert main(line.split()) == 3
+    moves = [each for each in capsys.readouterr().out.splitlines() if each.startswith("  --")]
+    assert moves and all("fits, but does not answer in time" in each for each in moves)
+
+
+def test_the_time_of_a_move_is_said_to_be_the_whole_clusters(capsys):
+    """A user may wait longer for a token that the cluster makes sooner."""
+    main(["serve", "llama-3.1-70b", "--on", "2xH100-SXM-80GB", "--context", "32k", "--users", "16"])
+    moves = [each for each in capsys.readouterr().out.splitlines() if each.startswith("  --")]
+    assert any(" % cluster time a token, " in each for each in moves)
+    assert not any(" % time a token" in each for each in moves)
 
 
 def test_of_moves_that_change_alike_the_one_that_costs_least_comes_first(ask):

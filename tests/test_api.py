@@ -116,3 +116,33 @@ def test_an_answer_looks_short_and_prints_what_the_command_line_prints(capsys):
     main(["train", "llama-3.1-8b", "--on", ON, "--formulas"])
     assert capsys.readouterr().out == answer.text(formulas=True) + "\n"
     assert "does not fit" in repr(tonnage.train("llama-3.1-70b", on="rtx-4090"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "meant"),
+    [(tonnage.train, "gpus", "on"), (tonnage.serve, "users", "concurrency"), (tonnage.compare, "users", "concurrency"), (tonnage.train, "reserve", "reserve_bytes"), (tonnage.serve, "isl", "input_tokens")],
+)  # fmt: skip
+def test_an_option_that_there_is_not_suggests_what_is_meant(verb, name, meant):
+    with pytest.raises(UnknownName, match=f"no option is called '{name}'. Did you mean '{meant}'"):
+        verb("llama-3.1-8b", on="8xh100", **{name: 3})
+
+
+def test_second_names_of_the_command_line_are_meant_in_python_too():
+    from tonnage.cli import serve, train
+    from tonnage.spelling import SHORT
+
+    short = {(option.name, flag.lstrip("-").replace("-", "_")) for option in (*train.OPTIONS, *serve.OPTIONS, *serve.LOAD_OPTIONS) for flag in option.short}  # fmt: skip
+    assert short <= {(name, word) for name, words in SHORT.items() for word in words}
+
+
+def test_a_comparison_refuses_a_list_of_columns_and_a_figure_in_words():
+    made = tonnage.compare("gpt2", ["h100", "a100"])
+    with pytest.raises(InvalidInput, match="a column is given by its name"):
+        made.to_polars(["on", "tpot_seconds"])
+    with pytest.raises(InvalidInput, match="a comparison is a table and has no figure 'ranks'"):
+        made.figure("ranks")
+
+
+def test_a_list_of_breakdowns_is_refused_in_words():
+    with pytest.raises(InvalidInput, match="a breakdown is given by its name"):
+        tonnage.serve("gpt2", on="h100").rows(["memory"])

@@ -238,6 +238,53 @@ def test_offers_that_no_machine_of_this_size_can_reach_are_said_to_be_so(config,
     assert " requests a day at most, and would have to answer " in line and "hosted: Somewhere " in out
 
 
+LIMITED = ("llama-3.1-8b", "--on", "h100", "--input", "1000", "--output", "500")
+
+
+def test_what_machines_answer_at_most_is_within_the_limits_that_were_asked(config, capsys):
+    """With all places taken they answer more, later than was asked."""
+    own(config)
+    free = served(*LIMITED, "--users", "8", capsys=capsys)["serving"]
+    bound = served(*LIMITED, "--users", "8", "--tpot", "12ms", capsys=capsys)["serving"]
+    users = bound["users_at_service_level"]["value"]
+    at = served(*LIMITED, "--users", str(round(users)), capsys=capsys)["serving"]
+    most = bound["hosted"]["most_requests_per_day"]["value"]
+    assert most == pytest.approx(86400 * at["requests_per_second"]["value"])
+    assert most < 0.8 * free["hosted"]["most_requests_per_day"]["value"]
+
+
+def test_a_break_even_past_the_limits_is_out_of_reach(config, capsys):
+    """An offer that full machines undercut, and machines that keep users within the limits do not."""
+    free = served(*LIMITED, "--users", "8", capsys=capsys)
+    bound = served(*LIMITED, "--users", "8", "--tpot", "12ms", capsys=capsys)
+    rates = [each["serving"]["hosted"]["most_requests_per_day"]["value"] for each in (free, bound)]
+    price = 24 * free["cost"]["value"] / (sum(rates) / 2) * 1e6 / 1500  # USD of a million tokens: even halfway
+    own(config, ROW.replace("= 1.0", f"= {price}").replace("= 4.0", f"= {price}").replace("= 0.25", f"= {price}"))
+    reached = []
+    for limits in ((), ("--tpot", "12ms")):
+        offers = served(*LIMITED, "--users", "8", *limits, capsys=capsys)["serving"]["hosted"]["offers"]
+        reached.append(next(offer["within_reach"] for offer in offers if offer["provider"] == "Somewhere"))
+    assert reached == [True, False]
+
+
+def test_a_load_past_the_limits_is_priced_at_the_most_within_them(config, capsys):
+    own(config)
+    answer = served(*LIMITED, "--rate", "9", "--tpot", "10ms", capsys=capsys)["serving"]
+    within, price = answer["rate_at_service_level"]["value"], answer["hosted"]["cost_per_million_tokens"]["value"]
+    assert not answer["service_level"]["met"] and price > 1.5 * answer["cost_per_million_tokens"]["value"]
+    at = served(*LIMITED, "--rate", str(within), "--tpot", "10ms", capsys=capsys)["serving"]
+    assert at["service_level"]["met"] and at["hosted"]["cost_per_million_tokens"] == at["cost_per_million_tokens"]
+    assert price == pytest.approx(at["cost_per_million_tokens"]["value"])
+
+
+def test_where_no_load_keeps_within_the_limits_own_machines_have_no_price(config, capsys):
+    own(config)
+    main(["serve", *LIMITED, "--users", "8", "--tpot", "1ms"])
+    out = capsys.readouterr().out
+    assert "these machines none within the limits; hosted: " in out
+    assert " within the limits: they answer 0 requests a day at most, " in out
+
+
 def test_lengths_that_vary_cost_their_mean(config, capsys):
     own(config)
     (even, spread) = (

@@ -95,7 +95,7 @@ def test_a_figure_out_of_its_range_is_refused_before_what_is_missing(option, wro
     """Status 64, not 4: nothing that the user could add would make it right."""
     flag = f"--{option.replace('_', '-')}"
     assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", f"{flag}={wrong}"]) == 64
-    assert f"{option} must be {span}. Got {wrong!r}." in capsys.readouterr().err
+    assert f"{flag} must be {span}. Got {wrong!r}." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["-1", "0", "1e7"])

@@ -158,7 +158,7 @@ def test_offers_are_found_by_accelerator_provider_kind_region_currency_and_size(
     assert {row.kind for row in offers(kind="spot")} == {"spot"}
     assert {row.region for row in offers("h100", region="US-East-1")} == {"us-east-1", "all"}
     assert {row.currency for row in offers(currency="cny")} == {"CNY"}
-    assert min(row.accelerators for row in offers("h100", at_least=8)) == 8
+    assert min(max(row.sizes, default=row.accelerators) for row in offers("h100", at_least=8)) == 8
     assert {row.term_months for row in offers(kind="reserved", term_months=12)} == {12}
     assert offers("mi50-32gb") == () == bought("mi50-32gb")
 
@@ -256,6 +256,10 @@ def test_a_region_is_one_that_a_price_is_of(config):
         ('kind = "on-demand"', 'kind = "reserved"\nterm_months = 0', "term_months must be from 1 to 60. Got 0"),
         ('kind = "on-demand"', 'kind = "spot"\nterm_months = 12', "term_months belongs to kind reserved. Got kind 'spot'"),
         ("accelerators = 8", "accelerators = 0", "accelerators must be at least 1"),
+        ("accelerators = 8", 'accelerators = 8\nsizes = [8]\nsizes_source = "here"', "sizes belong to a price of 1 accelerator. Got accelerators 8"),
+        ("accelerators = 8", 'accelerators = 1\nsizes = [4, 2]\nsizes_source = "here"', r"sizes must be whole numbers from 1, the smallest first. Got \[4, 2\]"),
+        ("accelerators = 8", 'accelerators = 1\nsizes = [0, 2]\nsizes_source = "here"', "sizes must be whole numbers from 1"),
+        ("accelerators = 8", "accelerators = 1\nsizes = [1, 2]", "sizes need sizes_source: where they are listed"),
         ('as_of = "2026-11-21"', 'as_of = "2026"', "must be a date such as"),
         ('as_of = "2026-11-21"', 'as_of = "2026-02-30"', "must be a day of the calendar. Got '2026-02-30'"),
         ('source = "here"', 'source = ""', "source is empty"),
@@ -269,6 +273,27 @@ def test_a_mistake_in_a_file_is_a_clear_invalid_input(tmp_path, old, new, messag
     with pytest.raises(InvalidInput, match=message) as caught:
         load(written(tmp_path, ROW.replace(old, new, 1)))
     assert "mine.toml" in str(caught.value)
+
+
+def test_a_price_by_the_accelerator_is_that_of_the_machines_which_are_sold_at_it(tmp_path):
+    (row,) = load(
+        written(tmp_path, ROW.replace("accelerators = 8", 'accelerators = 1\nsizes = [1, 4]\nsizes_source = "here"', 1))
+    ).price
+    assert [(each.accelerators, each.usd_per_hour, each.price_per_hour, each.sizes) for each in row.machines] == [
+        (1, 20, 20, ()),
+        (4, 80, 80, ()),
+    ]
+    (yuan,) = load(
+        written(
+            tmp_path,
+            ROW.replace("accelerators = 8\n", 'accelerators = 1\nsizes = [2]\nsizes_source = "here"\n', 1).replace(
+                "usd_per_hour = 20", 'currency = "CNY"\nprice_per_hour = 9'
+            ),
+        )
+    ).price
+    assert [(each.usd_per_hour, each.price_per_hour) for each in yuan.machines] == [(None, 18)]
+    (whole,) = load(written(tmp_path, ROW)).price
+    assert whole.machines == (whole,)
 
 
 def test_a_price_in_dollars_may_be_written_either_way_and_another_currency_has_no_dollars(tmp_path):

@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 
 from tonnage.cli import VERBS, main
-from tonnage.cli._flags import tools
 from tonnage.cli._options import Parser
+from tonnage.spelling.flags import tools
 
 MACHINE = {"train": ["llama-3.1-8b", "--on", "8xh100"], "serve": ["llama-3.1-8b", "--on", "8xh100"]}
 ROWS = [(tool, flag) for tool in tools() for flag in (*tool.same, *tool.differs)]
@@ -114,7 +114,8 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
         ("train", "gradient_accumulation_steps=8", "--num-microbatches"), ("train", "--nproc_per_node 8", "--on"),
         ("serve", "--max-model-len 32k", "--context"), ("serve", "--ctx-size 32768", "--context"),
         ("train", "--lora-alpha 32", "does not change memory"), ("train", "--learning_rate 1e-4", "does not change memory"),
-        ("train", "--mikro_batch_sise 2", "Did you mean"), ("train", "foo=3", "unrecognized"), ("train", "-x 3", "unrecognized"),
+        ("train", "--mikro_batch_sise 2", "Did you mean --micro-batch-size?"), ("train", "--gpus 8", "Did you mean --on?"), ("serve", "--seq 8k", "Did you mean --context or --input-tokens?"),
+        ("serve", "--dp 2", "-dp is an option of vLLM"), ("serve", "--num-gpus=8", "Did you mean --on?"), ("serve", "--model-name x", "Did you mean MODEL?"), ("train", "foo=3", "unrecognized"), ("train", "-x 3", "unrecognized"),
     ],
 )  # fmt: skip
 def test_what_users_of_other_tools_type(run, verb, typed, said):
@@ -126,7 +127,7 @@ def test_what_users_of_other_tools_type(run, verb, typed, said):
 
 
 def test_the_table_is_not_read_for_options_of_our_own(monkeypatch, run):
-    monkeypatch.setattr("tonnage.cli._flags.tools", lambda: pytest.fail("read"))
+    monkeypatch.setattr("tonnage.spelling.flags.tools", lambda: pytest.fail("read"))
     assert run("train", *MACHINE["train"], "--micro_batch_size", "1", "--json")[0] == 0
 
 
@@ -145,3 +146,69 @@ def test_every_option_is_accepted_with_underscores(verb):
 def test_an_error_about_an_option_is_a_document_too(run):
     status, out, _ = run("train", *MACHINE["train"], "--bf16", "--json")
     assert status == 64 and "--precision bf16-mixed" in json.loads(out)["error"]["message"]
+
+
+def test_words_for_an_option_name_none_that_there_is():
+    from tonnage.cli import face
+    from tonnage.spelling import SAID
+
+    forms = [
+        ("train",),
+        ("serve",),
+        ("plan", "--inventory=x"),
+        ("max", "context"),
+        ("explain",),
+        ("rules",),
+        ("models",),
+    ]
+    known = {action.dest: action for verb, *words in forms for action in face(verb, words)[1]._actions}
+    assert {*SAID} <= {*known}
+    for name, words in SAID.items():
+        assert len({*words}) == len(words) and name not in words, name
+        assert not {f"--{word.replace('_', '-')}" for word in words} & {*known[name].option_strings}, name
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("--users banana", "--users must be a number such as 8, 256 or 2k. Got 'banana'."), ("--max_concurrency x", "--max-concurrency must be a number"),
+        ("--enforce-eager=yes", "--enforce-eager takes no value: write --enforce-eager or --no-enforce-eager. Got 'yes'."),
+        ("--offline=1", "--offline takes no value: write it alone, or leave it out. Got '1'."),
+        ("--concurrency 2000 --users 2k", None), ("--concurrency 2 --concurrency 3", None), ("--concurrency 2 --users 3", None), ("--simulate --no-simulate", None),
+    ],
+)  # fmt: skip
+def test_an_error_names_the_option_as_it_was_typed(run, typed, said):
+    status, _, err = run("serve", *MACHINE["serve"], *typed.split())
+    assert said in err if said else status in (0, 2, 3) and not err
+
+
+def test_a_table_names_an_option_as_it_was_typed_too(run):
+    assert "--users must be a number" in run("compare", "llama-3.1-8b", "--on", "h100,a100", "--users", "2,banana")[2]
+
+
+def test_a_name_of_no_model_is_said_with_the_machine_that_is_missing(run):
+    _, _, err = run("train", "llama-3.1-8c")
+    assert "no model is called 'llama-3.1-8c'. Did you mean 'llama-3.1-8b'" in err and "--on is needed" in err
+    assert run("train", "llama-3.1-8b")[2].startswith("error: --on is needed")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("serve gpt2 --on h100 --price-kind spott", "no --price-kind is called 'spott'"), ("serve gpt2 --on h100 --gpu-memory-utilization 92", "--gpu-memory-utilization must be above 0"),
+        ("train llama-3.1-8b --on h100 --method lora --lora-rank 0", "--lora-rank must be from 1"), ("train gpt2 --on h100 --zero-stage 4", "--zero-stage must be one of"),
+        ("serve gpt2 --on h100 --price-per-accelerator-hour=-1", "--price-per-accelerator-hour must be above 0"), ("serve gpt2 --on h100 --weights fp9", "--weights: no precision"),
+        ("serve gpt2 --on 8xh1000", "--on: no accelerator or node is called 'h1000'"), ("serve gpt2 --on h100 --grid Narnia", "--grid: no source says"),
+        ("serve gpt2 --on h100 --context 8,32 --users 1,2", "--context takes one value"), ("serve gpt2 --on h100 --users 1,2", "--users takes one value"),
+        ("train --hidden-size 4096 --on h100", "the dimensions given lack --num-hidden-layers, which"), ("plan gpt2 --train --serve", "--train and --serve are two questions"),
+        ("train gpt2 --on h100 --tokens 1T --epochs 3", "one of --tokens, --epochs and --max-steps says"), ("serve gpt9 --on h100", "no model is called 'gpt9'"),
+    ],
+)  # fmt: skip
+def test_an_error_names_options_as_they_are_typed(run, typed, said):
+    status, _, error = run(*typed.split())
+    assert status in (4, 64) and error.startswith("error: ") and said in error
+
+
+def test_a_field_of_a_file_keeps_its_name(run, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": -1}')
+    assert "config.json lacks num_attention_heads" in run("train", str(tmp_path / "config.json"), "--on", "h100")[2]

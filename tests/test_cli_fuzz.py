@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tonnage.cli import NO_VERDICT, STATUSES, VERBS, main
-from tonnage.cli._flags import tools
+from tonnage.cli import NO_VERDICT, SERVERS, STATUSES, main
+from tonnage.cli import VERBS as ALL_VERBS
 from tonnage.cli._options import Parser
 from tonnage.search.maximum.whats import WHATS
+from tonnage.spelling.flags import tools
 
 MODELS = ["llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "mamba-130m", "t5-small", "qwen2.5-vl-7b-instruct", "gpt2"]
 MACHINES = [
@@ -37,6 +38,7 @@ ANY_VALUE = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS), st.sampl
                       st.floats().map(str), st.text(max_size=20))  # fmt: skip
 
 
+VERBS = [verb for verb in ALL_VERBS if verb not in SERVERS]
 SWITCHES = {"--json", "--formulas", "--sequence-parallel", "--no-sequence-parallel", "--enforce-eager", "--no-enforce-eager",
             "--dropout", "--no-dropout", "--tie-word-embeddings", "--no-tie-word-embeddings"}  # fmt: skip
 LIKELY = {
@@ -101,7 +103,7 @@ def _run(words):
     return status, out.getvalue(), err.getvalue()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=max(300, settings().max_examples))
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=max(300, settings().max_examples))
 @given(command_lines())
 def test_no_command_line_ends_in_a_traceback_or_an_unknown_status(words):
     status, out, err = _run(words)
@@ -117,7 +119,7 @@ def test_no_command_line_ends_in_a_traceback_or_an_unknown_status(words):
         json.loads(out)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.one_of(ANY_VALUE, st.sampled_from(["--json", "--help", "--version", "--print-completion", "help", *VERBS])),

@@ -55,11 +55,12 @@ PRINTED = {
     ("plan", "--inventory", "docs/examples/pool.yaml"): "PoolDocument", ("plan", "--inventory", "docs/examples/pool.yaml", "--leave", "a100"): "PoolDocument",
     ("plan", "--inventory", "docs/examples/pool.yaml", "llama-3.1-405b", "--users", "64", "--context", "8k"): "PoolDocument",
     ("plan", "--inventory", "docs/examples/pool.yaml", "llama-3.1-8b", "--rate", "40"): "PoolDocument",
+    ("mcp",): "ToolsDocument", ("mcp", "--http", "0"): "ErrorDocument",
     ("sweep", "no-such-file.yaml", "--out", "nowhere"): "ErrorDocument",
-    ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
+    ("web", "--port", "0"): "ErrorDocument", ("measure", "no-such-model-anywhere"): "ErrorDocument", ("models", "no-such-model-anywhere"): "ErrorDocument", ("explain", "no_such_thing"): "ErrorDocument", ("rules", "Q7"): "ErrorDocument",
 }  # fmt: skip
-# tests/trace/test_measure.py, tests/test_prices_refresh.py, tests/search/test_sweep_local.py
-ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument")
+# tests/trace/test_measure.py, tests/test_prices_refresh.py, tests/search/test_sweep_local.py, tests/web/test_timeline.py
+ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
 
 
 def _described_by(definition):

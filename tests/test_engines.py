@@ -1,7 +1,7 @@
 """Engines besides vLLM: lines that they logged, rules of their sources by version, what they refuse, and how they are started."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -309,7 +309,6 @@ SIZES = st.fixed_dictionaries({
 MODELS = ("llama-3.1-8b", "deepseek-v3", "gemma-3-27b-it", "qwen3.5-27b", "gpt-oss-120b", "nemotron-3-nano-30b-a3b")
 
 
-@settings(deadline=None)
 @given(st.sampled_from([name for name in SERVING if name != "vllm"]), st.sampled_from(MODELS), SIZES)
 def test_more_context_users_or_precision_never_cost_less_and_more_ranks_never_more(engine, model, sizes):
     plan = ServingPlan(engine=engine, **sizes)

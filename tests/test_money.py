@@ -106,7 +106,8 @@ def test_what_cannot_be_is_named(size, seconds, message):
 def test_the_best_price_of_a_cluster_is_of_machines_as_large_as_its_nodes():
     whole = best_price(cluster("4xdgx-h100")).price
     assert whole.accelerators == 8 and whole.kind == "on-demand"
-    assert whole.usd_per_hour == min(row.usd_per_hour for row in offers("h100", kind="on-demand", at_least=8))
+    offered = [each for row in offers("h100", kind="on-demand", at_least=8) for each in row.machines]
+    assert whole.usd_per_hour == min(each.usd_per_hour for each in offered if each.accelerators >= 8)
     assert best_price(cluster("h100")).price.usd_per_accelerator_hour < whole.usd_per_accelerator_hour
 
 
@@ -115,6 +116,32 @@ def test_a_part_of_a_node_is_rented_by_its_size_where_somebody_rents_that(size):
     best = best_price(cluster(f"{size}xh100-sxm-80gb"))
     assert best.price.accelerators == size
     assert not any("whole machine" in said for said in run_cost(size, 3600, best.price).warnings)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 8])
+def test_a_price_by_the_accelerator_stands_for_each_machine_that_is_sold_at_it(size):
+    """RunPod lists 1 to 8 of its MI300X at one price; a whole machine of eight at Azure is 20 times that of one."""
+    asked = cluster(f"{size}xmi300x")
+    best = best_price(asked, provider="RunPod").price
+    assert (best.accelerators, best.usd_per_hour) == (size, pytest.approx(size * 2.39))
+    assert usd_per_accelerator(asked, best_price(asked).price) == pytest.approx(2.39)
+    said = run_cost(size, 3600, best).warnings
+    assert not any("whole machine" in each or "fast links" in each for each in said)
+
+
+def test_several_machines_that_are_priced_by_the_accelerator_may_have_no_fast_network():
+    best = best_price(cluster("2x8xmi300x"), provider="RunPod").price
+    assert "ask whether its machines are joined by a fast network" in " ".join(run_cost(16, 3600, best).warnings)
+
+
+def test_a_price_by_the_accelerator_is_not_taken_for_machines_that_nobody_lists():
+    """Hyperstack's H100 SXM are sold eight at a time, RunPod's B300 one or two, and of a market nobody says."""
+    assert all(best_price(cluster(f"{size}xh100-sxm-80gb")).price.provider != "Hyperstack" for size in (1, 2, 4))
+    assert best_price(cluster("8xh100-sxm-80gb"), provider="Hyperstack").price.usd_per_hour == pytest.approx(8 * 3.20)
+    assert best_price(cluster("4xb300-sxm-288gb")).price.provider != "RunPod"
+    assert best_price(cluster("2xl40s")).price.provider != "Vast.ai"
+    one = best_price(cluster("h100-sxm-80gb"), provider="Hyperstack").price
+    assert one.accelerators == 8 and usd_per_accelerator(cluster("h100-sxm-80gb"), one) == pytest.approx(8 * 3.20)
 
 
 def test_two_accelerators_cost_less_than_the_node_that_they_are_a_part_of():

@@ -108,7 +108,7 @@ def test_a_host_link_that_nobody_published_is_a_missing_datum():
         offload_seconds(moved(zero_stage=2, offload_optimizer="cpu"), without)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from(("offload_optimizer", "offload_activations")), st.integers(1, 8))
 def test_more_micro_batches_never_move_less_and_arrays_move_what_each_moves(option, micro_batches):
     fewer, more = (

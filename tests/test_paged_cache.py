@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tonnage
@@ -102,7 +102,6 @@ MODELS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(MODELS, st.integers(1, 200_000), st.integers(1, 16), st.sampled_from([1, 2, 4, 8]))
 def test_an_engine_never_sets_aside_less_than_the_architecture_keeps_nor_less_for_more_context(
     name, context, more, ranks
@@ -113,7 +112,6 @@ def test_an_engine_never_sets_aside_less_than_the_architecture_keeps_nor_less_fo
     assert held >= plain and request_of(read(name), context * more, ranks).value >= held
 
 
-@settings(deadline=None)
 @given(MODELS, st.integers(1, 50_000))
 def test_the_slope_is_what_a_request_grows_by_over_many_blocks(name, context):
     """Over a span that every block size divides, and that no window ends in."""

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tonnage
@@ -24,21 +24,18 @@ def closed(asked):
     return asked.num_microbatches * asked.slowest + bubble
 
 
-@settings(deadline=None)
 @given(stages=st.integers(1, 8), chunks=st.integers(1, 4), groups=st.integers(1, 6))
 def test_even_stages_end_when_the_closed_form_says(stages, chunks, groups):
     asked = step(stages, chunks if stages > 1 else 1, stages * groups)
     assert pipeline_boxes(asked, EVERY).pipeline == pytest.approx(closed(asked))
 
 
-@settings(deadline=None)
 @given(stages=st.integers(1, 8), count=st.integers(1, 40))
 def test_without_chunks_any_number_of_micro_batches_does(stages, count):
     asked = step(stages, 1, count)
     assert pipeline_boxes(asked, EVERY).pipeline == pytest.approx(closed(asked))
 
 
-@settings(deadline=None)
 @given(stages=st.integers(1, 6), chunks=st.integers(1, 3), count=st.integers(1, 60))
 def test_what_is_left_out_changes_no_box_that_is_shown(stages, chunks, count):
     asked = step(stages, chunks if stages > 1 else 1, count)
@@ -50,7 +47,6 @@ def test_what_is_left_out_changes_no_box_that_is_shown(stages, chunks, count):
     assert len(starts) == len(shown.boxes) * count / (count - shown.skipped)
 
 
-@settings(deadline=None)
 @given(
     seconds=st.lists(st.floats(0.5, 2), min_size=2, max_size=8),
     chunks=st.integers(1, 3),

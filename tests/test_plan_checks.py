@@ -4,6 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._checks import near_divisors
 
 
 def warnings(model, on, **options):
@@ -98,3 +99,10 @@ def test_a_schedule_of_several_stages_asks_for_them_before_it_blames_layers(sche
     said = rf"pipeline_schedule {schedule} needs pipeline_parallel_size above 1. Got 1\."
     with pytest.raises(InvalidPlan, match=said):
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", pipeline_schedule=schedule)
+
+
+def test_the_nearest_sizes_of_a_very_large_cluster_are_found_at_once():
+    """8 x 1,000,000 accelerators: by their divisors, not by trying every number."""
+    assert near_divisors(8_000_000, 48) == "40 or 50"
+    assert near_divisors(8_000_000, 8_000_001) == "8000000"
+    assert near_divisors(2**40 - 87, 5) == "1 or 1099511627689"

@@ -244,6 +244,8 @@ def test_without_plotly_the_extra_is_named(tmp_path, capsys, monkeypatch, ending
     printed = capsys.readouterr()
     assert not printed.out, "it is said before the work"
     assert "pip install 'tonnage[plot]'" in printed.err
+    said = "pictures that end in .png or .svg need kaleido" if module == "kaleido" else "plots need plotly"
+    assert said in printed.err and (".html needs none" in printed.err) == (module == "kaleido")
     assert not list(tmp_path.iterdir())
 
 

@@ -450,4 +450,4 @@ def test_nothing_but_refresh_asks_the_network(config, server, monkeypatch, capsy
 def test_a_day_to_come_has_no_prices(config, lists, capsys):
     assert main(["prices", "refresh", "--from", str(lists.root), "--as-of", "2099-01-01"]) == 64
     said = capsys.readouterr().err
-    assert "as_of must be" in said and "Got 2099-01-01." in said and not refreshed.path().exists()
+    assert "--as-of must be" in said and "Got 2099-01-01." in said and not refreshed.path().exists()

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 import tonnage
 from tonnage.breakdown import Term
 from tonnage.formulas.memory import fixed_bytes
@@ -74,3 +76,21 @@ def test_an_empty_table_is_its_header():
 def test_a_formula_is_shown_with_its_numbers():
     line = tree_lines(Term.of("x", overhead_share_rule, M=8.0, rho=0.2), depth=1, formulas=True)[0]
     assert "8.0 / (1 - 0.2)" in line
+
+
+@pytest.mark.parametrize("way", ["text", "report"])
+def test_inputs_that_are_times_or_rates_have_their_unit_and_are_rounded(way):
+    run = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", tokens="1T")
+    served = tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", request_rate=2.5, ttft="1s", tpot="25ms")
+    lines = {}
+    for answer in (run, served):
+        text = answer.text() if way == "text" else answer.to_markdown().replace("|", " ").replace("\\_", "_")
+        lines |= {found[1]: found[2].strip() for found in re.finditer(r"(?m)^ +([a-z_]+)  +(.+?)(?:  |$)", text)}
+    said = {
+        "accelerator_mtbf": "2111.54 d", "checkpoint_seconds": "98.68 s", "restart_seconds": "698.68 s", "checkpoint_interval": "18.62 h",
+        "storage_bandwidth": "976.56 MB/s", "ttft": "1.00 s", "tpot": "25.00 ms", "request_rate": "2.5 requests/s",
+    }  # fmt: skip
+    assert {name: lines[name] for name in said} == said
+    assert run.question["accelerator_mtbf"]["value"] == pytest.approx(182437208.59, rel=1e-9), (
+        "the document keeps the number"
+    )

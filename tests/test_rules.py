@@ -5,7 +5,9 @@ import math
 import pytest
 
 from tonnage import read, rules
+from tonnage.cli import main
 from tonnage.references import cited
+from tonnage.rules._rule import GIVEN
 
 rules.load()
 GIB, MIB, YEAR = 2**30, 2**20, 365 * 86400
@@ -167,3 +169,32 @@ def test_numbers_that_happen_to_be_the_documents_are_still_the_models(name):
     own = rules.RULES[name].of_document(read("llama-7b"))
     assert not own & {"N", "L", "h", "a", "k", "dh", "V"}
     assert rules.RULES[name].of_document() >= set(rules.RULES[name].worked().value.inputs)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_a_rule_follows_moves_it_or_the_exact_figure_and_nothing_else_does(name):
+    before = rules.RULES[name].to_dict()
+    for option, letter in GIVEN.items():
+        now = getattr(rules.RULES[name].example, letter)
+        after = rules.RULES[name].to_dict(given={option: now / 2 if option == "utilization" else 2 * now})
+        same = all(after[part] == before[part] for part in ("value", "values", "exact"))
+        assert option in before["follows"] or same, option
+        if after["inputs"] != before["inputs"]:
+            assert letter not in after["of_document"]
+
+
+def test_a_rule_and_its_exact_figure_follow_the_same_batch():
+    one, two = (rules.RULES["A8"].to_dict(given={"micro_batch_size": size}) for size in (1, 2))
+    assert two["value"] == 2 * one["value"]
+    assert two["exact"]["value"] == pytest.approx(2 * one["exact"]["value"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--num-accelerators 0", "--tokens 0", "--sequence-length 0", "--micro-batch-size 0", "--num-hidden-layers 0", "--utilization 0", "--utilization 1e-300"],
+)  # fmt: skip
+def test_a_number_of_nothing_is_refused_by_its_name(words, capsys):
+    option, value = words.split()
+    assert main(["rules", *words.split()]) == 64
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {option} must be ") and f"Got {value}" in said

@@ -108,7 +108,7 @@ def step(name, times, count, chunks=1):
 SECONDS = st.floats(0.2, 3)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(SECONDS, SECONDS, SECONDS), min_size=2, max_size=6), st.integers(1, 14))
 def test_gpipe_of_uneven_stages_takes_what_its_order_takes(times, count):
     forward, inputs, weights = map(list, zip(*times, strict=True))
@@ -116,7 +116,7 @@ def test_gpipe_of_uneven_stages_takes_what_its_order_takes(times, count):
     assert step("gpipe", [Times(*each) for each in times], count) == pytest.approx(taken)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.floats(0.5, 1.5), min_size=2, max_size=6), st.integers(1, 16), st.floats(1, 2.5))
 def test_1f1b_of_uneven_stages_takes_what_its_order_takes(forward, count, ratio):
     """Backward in a like proportion to forward on every stage."""
@@ -130,7 +130,7 @@ def test_1f1b_of_uneven_stages_takes_what_its_order_takes(forward, count, ratio)
     assert found <= sum(each.all for each in times) + (count - 1) * max(each.all for each in times) + 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(2, 6), st.integers(1, 16), st.floats(1, 3), st.sampled_from([0, -1]))
 def test_1f1b_with_a_slow_first_or_last_stage_is_exact(stages, count, more, which):
     forward = [1.0] * stages

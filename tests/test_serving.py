@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -111,7 +111,6 @@ SIZES = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), SIZES)
 def test_more_context_users_or_precision_never_cost_less(name, sizes):
     now = memory(name, **sizes).memory.value
@@ -121,7 +120,6 @@ def test_more_context_users_or_precision_never_cost_less(name, sizes):
     assert memory(name, **{**sizes, "weights": "fp32"}).memory.value >= now
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), SIZES)
 def test_more_ranks_never_hold_more_weights_or_cache_each(name, sizes):
     stages = memory(name, **sizes).ranks

@@ -85,3 +85,12 @@ def test_prompts_on_replicas_of_their_own_stand_beside_replicas_that_do_both():
 def test_replicas_of_prompts_that_cannot_be_are_refused(options, words):
     with pytest.raises(TonnageError, match=words):
         tonnage.serve("llama-3.1-8b", on="8xH100-SXM-80GB", context=4096, **options)
+
+
+def test_a_move_to_other_replicas_keeps_the_requests_that_are_held():
+    """Two replicas have a default of two requests, four of four: what is faster with more of them is another workload."""
+    answer = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB")
+    held = answer.question["concurrency"]["value"]
+    for move in answer.advice:
+        again = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB", **move["change"])
+        assert again.question["concurrency"]["value"] == held, move["text"]

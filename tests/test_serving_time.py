@@ -56,7 +56,7 @@ def test_a_pass_never_takes_less_than_reading_the_weights_that_it_touches(name, 
         assert passes.seconds(0, 0, requests, requests * 1024) > (dense + touched) / bandwidth
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 512), st.integers(1, 30_000), st.sampled_from(sorted(MODELS)))
 def test_more_requests_and_more_context_never_make_a_pass_shorter(requests, context, name):
     passes = pass_time(MODELS[name], plan(), cluster("h200"))
@@ -66,7 +66,7 @@ def test_more_requests_and_more_context_never_make_a_pass_shorter(requests, cont
     assert passes.seconds(256, 256 * 128, requests, requests * context) > one
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.floats(1.01, 4), st.sampled_from(sorted(MODELS)), st.integers(1, 256))
 def test_a_faster_memory_or_a_higher_peak_never_makes_anybody_wait_longer(factor, name, users):
     machine = cluster("h200")

@@ -456,7 +456,7 @@ def test_the_command_line_has_frontiers_and_machines_with_their_own_errors(capsy
         ([MODEL, "--on", ON, "--for-my-machine"], "leave out MODEL"),
         ([MODEL, "--on", ON, "--frontier", "--users", "4"], "leave out concurrency"),
         (["--on", ON, "--for-my-machine", "--frontier"], "give one"),
-        (["--on", ON, "--for-my-machine", "--rate", "3"], "leave out request_rate"),
+        (["--on", ON, "--for-my-machine", "--rate", "3"], "leave out --rate"),
     ):
         assert main(["serve", *words]) == 64
         assert said in capsys.readouterr().err

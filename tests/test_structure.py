@@ -13,9 +13,9 @@ import tonnage
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("units", "errors"), ("registry", "yaml_files"), ("glossary",), ("formula",), ("formulas",), ("breakdown",), ("references",), ("spec",), ("document_term",), ("document",),
+    ("units", "errors"), ("reach",), ("registry", "yaml_files"), ("spelling",), ("language",), ("glossary",), ("formula",), ("formulas",), ("breakdown", "frames"), ("references",), ("spec",), ("document_term",), ("document",),
     ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
-    ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli", "__main__"),
+    ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli",), ("fields",), ("ask",), ("web", "mcp_server", "__main__"),
 )  # fmt: skip
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -100,6 +100,6 @@ def test_the_package_ships_its_types_and_its_data():
     """Whatever lies in src/tonnage is in the wheel; these files are not code, and are needed."""
     project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())
     assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/tonnage"]}
-    for name in ("py.typed", "tonnage.schema.json", "references.toml", "cli/flags.toml"):
+    for name in ("py.typed", "tonnage.schema.json", "references.toml", "spelling/flags.toml"):
         assert (PACKAGE / name).is_file(), name
     assert "Typing :: Typed" in project["project"]["classifiers"]

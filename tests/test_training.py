@@ -116,7 +116,6 @@ RUNTIMES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), SIZES, RUNTIMES)
 def test_more_of_anything_that_shards_never_costs_more(name, sizes, runtime):
     base = {**sizes, "runtime": runtime[0], "zero_stage": runtime[1]}
@@ -137,7 +136,6 @@ def _communicators(sizes):
     return 1.02 * 2**30 + 1 if alone else 0
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), SIZES, RUNTIMES)
 def test_longer_sequences_and_larger_batches_never_cost_less(name, sizes, runtime):
     base = {**sizes, "runtime": runtime[0], "zero_stage": runtime[1]}
@@ -146,14 +144,12 @@ def test_longer_sequences_and_larger_batches_never_cost_less(name, sizes, runtim
         assert needed(name, **{**base, size: base[size] * 2}) >= now, size
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), SIZES)
 def test_full_recomputation_needs_no_more_than_selective_and_that_no_more_than_none(name, sizes):
     by_policy = [needed(name, **{**sizes, "recompute": policy}) for policy in ("full", "selective", "none")]
     assert by_policy == sorted(by_policy)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), SIZES)
 def test_more_zero_never_costs_more_of_what_it_shards(name, sizes):
     deepspeed = [{**sizes, "runtime": "deepspeed", "zero_stage": stage} for stage in (0, 1, 2, 3)]
@@ -163,7 +159,7 @@ def test_more_zero_never_costs_more_of_what_it_shards(name, sizes):
         assert values == sorted(values, reverse=True)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.sampled_from(["llama-3.1-8b", "deepseek-v3"]), st.lists(SIZES, min_size=1, max_size=8), RUNTIMES)
 def test_plans_as_arrays_need_what_each_plan_needs(name, listed, runtime):
     names = {"runtime": runtime[0], "zero_stage": runtime[1], "recompute": listed[0]["recompute"], "attention": listed[0]["attention"],

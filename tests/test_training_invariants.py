@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tonnage
@@ -50,14 +50,12 @@ def states(name: str, runtime: str, **said: object) -> float | None:
     return max(sum(phase.child(part).value for part in parts) for rank in made.ranks for phase in rank.phases)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), st.sampled_from(ADAPTED), WORK)
 def test_adapters_hold_no_more_states_than_all_weights(name, runtime, work):
     full, lora = (states(name, runtime, method=method, **work) for method in ("full", "lora"))
     assert full is None or lora is None or lora <= full
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["transformers", "ddp", "litgpt"]), WORK)
 def test_adapters_need_no_more_than_all_weights_where_states_are_whole(runtime, work):
     """Of a small or sharded model with much text they may: an adapter keeps its input once more, in its own type."""
@@ -65,7 +63,6 @@ def test_adapters_need_no_more_than_all_weights_where_states_are_whole(runtime, 
     assert full is None or lora is None or lora <= full
 
 
-@settings(deadline=None)
 @given(st.sampled_from(ADAPTED), WORK)
 def test_a_base_of_four_bits_needs_no_more_where_layers_are_most_of_the_model(runtime, work):
     """Of a small model with a large vocabulary it may: the head's copy in 16 bits is made while its own are kept."""
@@ -73,7 +70,6 @@ def test_a_base_of_four_bits_needs_no_more_where_layers_are_most_of_the_model(ru
     assert lora is None or qlora is None or qlora <= lora
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), st.sampled_from(ADAPTED), WORK, st.sampled_from([4, 16, 64]))
 def test_larger_adapters_and_more_work_never_need_less(name, runtime, work, rank):
     now = needed(name, runtime, method="lora", lora_rank=rank, **work)
@@ -87,7 +83,6 @@ def test_larger_adapters_and_more_work_never_need_less(name, runtime, work, rank
         assert longer is None or longer >= now, size
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), st.sampled_from(["transformers", "ddp", "deepspeed", "fsdp2"]), WORK, st.integers(1, 8))
 def test_each_layer_that_trains_as_well_never_needs_less(name, runtime, work, layers):
     found = [needed(name, runtime, method="freeze", trainable_layers=each, model_code="transformers", **work) for each in (layers, layers + 1)]  # fmt: skip
@@ -95,7 +90,6 @@ def test_each_layer_that_trains_as_well_never_needs_less(name, runtime, work, la
         assert found[0] <= found[1]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(MODELS), st.sampled_from(TRAINING), WORK)
 def test_running_layers_again_never_needs_more_in_any_runtime(name, runtime, work):
     """But for what a layer that is run again holds besides: its input once more, positions and masks."""

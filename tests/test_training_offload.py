@@ -136,7 +136,7 @@ def test_what_recomputation_keeps_is_what_is_offloaded():
     assert held.child("offloaded activations").value == 8 * kept  # 2048 tokens of 4096 numbers: a power of two
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(KINDS, st.sampled_from(["llama-3.1-8b", "gpt2-xl", "mixtral-8x7b", "gemma-3-1b-pt"]), st.sampled_from([1, 2, 8]),
        st.sampled_from([256, 4096]), st.sampled_from(["none", "full"]), st.integers(1, 4))  # fmt: skip
 def test_offloading_never_needs_more_on_the_accelerator_and_never_less_on_the_host(
@@ -161,7 +161,7 @@ def test_offloading_never_needs_more_on_the_accelerator_and_never_less_on_the_ho
         assert hosts[1].child(name).value >= hosts[0].child(name).value
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from([1, 2, 3]), st.sampled_from(["llama-3.1-8b", "gpt2-xl", "mixtral-8x7b"]), st.booleans(),
        st.sampled_from(["reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_max_live_parameters", "stage3_max_reuse_distance",
                         "stage3_param_persistence_threshold", "sub_group_size", "allgather_bucket_size"]),

@@ -375,7 +375,7 @@ FRAMEWORKS = st.sampled_from(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     CONFIGS,
     FRAMEWORKS,

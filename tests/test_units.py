@@ -103,3 +103,16 @@ def test_one_thing_is_not_a_plural(value, unit, text):
 )
 def test_energy_is_in_watt_hours_however_small(joules, text):
     assert human(joules, "joules") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1,024", 1024), ("12,345,678", 12345678), ("1,024k", 1024 * 1024), ("1，024", 1024)]
+)
+def test_commas_part_groups_of_three_digits(text, size):
+    assert parse_length(text, "context") == size
+
+
+@pytest.mark.parametrize("text", ["1,2", "8,32", "1,2,3", "1,0000", "1,024,5", "0,123", ",1", "1,5B"])
+def test_a_list_is_no_number(text):
+    with pytest.raises(InvalidInput, match=r"context takes one value, .* `tonnage compare` takes lists"):
+        parse_count(text, "context")

@@ -217,7 +217,7 @@ ROW = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROW | VALUES, max_size=3) | VALUES)
 def test_any_rows_give_a_document_or_a_clear_error(tmp_path: Path, rows: object):
     try:

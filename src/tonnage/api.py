@@ -4,17 +4,19 @@ import os
 from collections.abc import Mapping
 from math import isfinite
 from operator import index
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tonnage.api_report import Reported, Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate import answers
+from tonnage.estimate import frontier as frontiers
 from tonnage.estimate.bill import OF_TRAINING, BillOptions
-from tonnage.estimate.frontier import POINTS, Frontier
+from tonnage.estimate.frontier import POINTS
 from tonnage.estimate.frontier import frontier as estimate_frontier
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.my_machine import Machine, my_machine
@@ -23,17 +25,20 @@ from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.models.catalogued import every
-from tonnage.registry import unknown
 from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster
+from tonnage.spelling import no_option
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
                          float | str: "a finite number, or a text such as 100k, 30d or 20GB/s"}  # fmt: skip
 
 
-class Answer(answers.Answer, frozen=True, kw_only=True):
-    """An answer with the text that the command line prints: `print(answer)`, or `answer.text(formulas=True)`."""
+class Answer(answers.Answer, Reported, frozen=True, kw_only=True):
+    """An answer with the text that the command line prints: `print(answer)`, or `answer.text(formulas=True)`. `to_html()` and `to_markdown()`
+    are its report, `rows()`, `to_polars()` and `to_pandas()` its figures, `figure(kind)` a picture; `command` asks it on the command line."""
+
+    command: str = ""
 
     def text(self, *, formulas: bool = False) -> str:
         """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
@@ -55,18 +60,60 @@ class Answer(answers.Answer, frozen=True, kw_only=True):
 
         write_plot(self, path)
 
+    def figure(self, kind: str = "ranks") -> Any:
+        """A picture as a plotly.graph_objects.Figure: ranks, phases, pipeline, work or ownership, as far as the answer has it. Needs the extra `plot`."""
+        from tonnage.render.plot import figure_of
+
+        return figure_of(self, kind)
+
     def __str__(self) -> str:
         return self.text()
 
 
-class Maximum(maxima.Maximum, frozen=True, kw_only=True, eq=False):
-    """An answer of `maximum` with the text that the command line prints."""
+class Maximum(maxima.Maximum, Reported, frozen=True, kw_only=True, eq=False):
+    """An answer of `maximum` with the text that the command line prints, its report and its figures."""
+
+    command: str = ""
 
     def text(self, *, formulas: bool = False) -> str:
         """The lines of the command line, without colour; `formulas`: with the numbers put in, as --formulas."""
         from tonnage.render.maximum import maximum_lines
 
         return "\n".join(maximum_lines(self.summary(), self.answer.memory, formulas=formulas))
+
+    def figure(self, kind: str = "ranks") -> Any:
+        """A picture of the answer at the largest value, or at the least where none fits: as `Answer.figure`."""
+        from tonnage.render.plot import figure_of
+
+        return figure_of(self.answer, kind)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class Frontier(frontiers.Frontier, Tabled, frozen=True, kw_only=True, eq=False):
+    """A frontier with its report, its points as data frames, and its picture."""
+
+    command: str = ""
+    listed: ClassVar[tuple[str, ...]] = ("points",)
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Write its picture, as --plot. Needs the extra `plot`."""
+        from tonnage.render.plot import write_plot
+
+        write_plot(self, path)
+
+    def figure(self, kind: str = "frontier") -> Any:
+        """Its picture as a plotly.graph_objects.Figure. Needs the extra `plot`."""
+        from tonnage.render.plot import figure_of
+
+        return figure_of(self, kind)
+
+    def text(self) -> str:
+        """The lines of the command line, without colour."""
+        from tonnage.render.frontier import frontier_lines
+
+        return "\n".join(frontier_lines(self.to_dict()))
 
     def __str__(self) -> str:
         return self.text()
@@ -88,11 +135,16 @@ def train(
     An option that is not given has its default, and `answer.question` says which and why.
     Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
     """
+    command = command_of("train", model, on=on, reserve_bytes=_reserve(reserve_bytes), **options)
     of_run = {name: options.pop(name) for name in RunOptions.__struct_fields__ if name in options}
     of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
-    said, run, bill = _options(TrainingOptions, options), _options(RunOptions, of_run), _options(BillOptions, of_bill)
+    said, run, bill = (
+        _options(TrainingOptions, options, RunOptions, BillOptions),
+        _options(RunOptions, of_run),
+        _options(BillOptions, of_bill),
+    )
     return _with_text(
-        answers.train(_model(model), _cluster(on), said, run, bill, reserve_bytes=_reserve(reserve_bytes))
+        answers.train(_model(model), _cluster(on), said, run, bill, reserve_bytes=_reserve(reserve_bytes)), command
     )
 
 
@@ -107,12 +159,17 @@ def serve(
     - help(tonnage.LoadOptions): what users ask: input_tokens, output_tokens, request_rate, ttft, tpot, simulate, ...
     - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
     """
+    command = command_of("serve", model, on=on, reserve_bytes=_reserve(reserve_bytes), **options)
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
     of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
-    said, load, bill = _options(ServingOptions, options), _options(LoadOptions, of_load), _options(BillOptions, of_bill)
+    said, load, bill = (
+        _options(ServingOptions, options, LoadOptions, BillOptions),
+        _options(LoadOptions, of_load),
+        _options(BillOptions, of_bill),
+    )
     _not_of_training(bill)
     return _with_text(
-        answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes))
+        answers.serve(_model(model), _cluster(on), said, load, bill, reserve_bytes=_reserve(reserve_bytes)), command
     )
 
 
@@ -129,12 +186,22 @@ def frontier(
     Options as for `serve`; what is given is not varied. `points`: numbers of users that are tried of each plan.
     `to_dict()` is the document.
     """
+    command = command_of(
+        "serve",
+        model,
+        on=on,
+        reserve_bytes=_reserve(reserve_bytes),
+        frontier=True,
+        points=None if points == POINTS else points,
+        **options,
+    )
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
     of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
-    said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
-    return estimate_frontier(
+    said = replace(_options(ServingOptions, options, LoadOptions, BillOptions), reserve_bytes=_reserve(reserve_bytes))
+    found = estimate_frontier(
         _model(model), _cluster(on), said, _options(LoadOptions, of_load), _options(BillOptions, of_bill), points=points
     )
+    return Frontier(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
 
 
 def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, order: str = "parameters", ttft: float | str | None = None,
@@ -170,6 +237,9 @@ def maximum(
     if not isinstance(what, str):
         raise InvalidInput(f"what takes a name. Got {_shown(what)}.")
     asked = what_of(what, verb)
+    command = command_of(
+        f"max {what}", model, on=on, reserve_bytes=_reserve(reserve_bytes), **({verb: True} if verb else {}), **options
+    )
     serves = asked.verb == "serve"
     of_other = LoadOptions if serves else RunOptions
     others = {name: options.pop(name) for name in of_other.__struct_fields__ if name in options}
@@ -178,13 +248,13 @@ def maximum(
     if serves:
         _not_of_training(bill)
     ask, form = (serving_maximum, ServingOptions) if serves else (training_maximum, TrainingOptions)
-    said, other = _options(form, options), _options(of_other, others)
+    said, other = _options(form, options, of_other, BillOptions), _options(of_other, others)
     found = ask(asked, about, _cluster(on), said, other, bill, reserve_bytes=_reserve(reserve_bytes), advise=advise)
-    return Maximum(**{name: getattr(found, name) for name in found.__struct_fields__})
+    return Maximum(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
 
 
-def _with_text(answer: answers.Answer) -> Answer:
-    return Answer(**{name: getattr(answer, name) for name in answer.__struct_fields__})
+def _with_text(answer: answers.Answer, command: str) -> Answer:
+    return Answer(**{name: getattr(answer, name) for name in answer.__struct_fields__}, command=command)
 
 
 def _model(model: Any) -> Model:
@@ -216,10 +286,12 @@ def _reserve(size: Any) -> int:
     return round(size)
 
 
-def _options(form: Any, options: Mapping[str, Any]) -> Any:
+def _options(form: Any, options: Mapping[str, Any], *others: type[Struct]) -> Any:
+    """The options as their struct. `others`: of the same question, whose names may be meant too."""
     for name in options:
         if name not in form.__struct_fields__:
-            raise unknown("option", name, form.__struct_fields__)
+            known = [field for each in (form, *others) for field in each.__struct_fields__]
+            raise no_option(name, dict.fromkeys(("on", "reserve_bytes", *known)))
     return form(**{name: _option(form, name, value) for name, value in options.items()})
 
 

@@ -4,7 +4,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from tonnage import frames
 from tonnage.api import _cluster, _model, _option, _reserve, _shown
+from tonnage.api_report import Told, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
 from tonnage.estimate.bill import OF_TRAINING
@@ -12,11 +14,14 @@ from tonnage.registry import unknown
 from tonnage.search import compare as search
 from tonnage.search.compare.places import FEWEST
 from tonnage.spec import Cluster
+from tonnage.spelling import no_option
 
 
-class Comparison(search.Comparison, frozen=True, kw_only=True, eq=False):
+class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
     """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names and units; `best`: of each
-    column the numbers of the best rows; `to_dict()` is the document."""
+    column the numbers of the best rows; `to_dict()` is the document; `to_html()` the report."""
+
+    command: str = ""
 
     def text(self, *, show: Sequence[str] = (), rows: bool = False) -> str:
         """The table of the command line. `show`: its figures; `rows`: a line for each cell."""
@@ -24,8 +29,12 @@ class Comparison(search.Comparison, frozen=True, kw_only=True, eq=False):
 
         return "\n".join(comparison_lines(self, show=show, rows=rows))
 
-    def to_markdown(self, *, show: Sequence[str] = (), rows: bool = False) -> str:
-        """The table as Markdown, for a pull request."""
+    def to_markdown(
+        self, path: str | os.PathLike[str] | None = None, *, show: Sequence[str] = (), rows: bool = False
+    ) -> str | None:
+        """The table as Markdown, for a pull request; where `path` is written, the whole report."""
+        if path is not None:
+            return super().to_markdown(path)
         from tonnage.render.compare import comparison_markdown
 
         return comparison_markdown(self, show=show, rows=rows)
@@ -48,9 +57,28 @@ class Comparison(search.Comparison, frozen=True, kw_only=True, eq=False):
 
         return arrow_table(self)
 
-    def to_pandas(self) -> Any:
-        """A pandas.DataFrame. Needs pandas beside the extra `cluster`."""
-        return self.to_arrow().to_pandas()
+    def to_polars(self, *names: str) -> Any:
+        """A polars.DataFrame of all columns, or of those named. Needs polars."""
+        return frames.to_polars(self.rows, self._kinds(names))
+
+    def to_pandas(self, *names: str) -> Any:
+        """A pandas.DataFrame of all columns, or of those named. Needs pandas."""
+        return frames.to_pandas(self.rows, self._kinds(names))
+
+    def figure(self, kind: str = "") -> Any:
+        """A comparison is a table and has no picture: InvalidInput, which says what has."""
+        raise InvalidInput(f"a comparison is a table and has no figure {_shown(kind)}: `to_html()` shows it, and `figure` is of an answer of train or serve.")  # fmt: skip
+
+    def _kinds(self, names: Sequence[str]) -> dict[str, Any]:
+        kinds = {column.name: column.kind for column in self.columns}
+        for name in names:
+            if not isinstance(name, str):
+                raise InvalidInput(
+                    f"a column is given by its name, and several one after the other. Got {_shown(name)}."
+                )
+            if name not in kinds:
+                raise unknown("column", name, kinds)
+        return {name: kinds[name] for name in names} if names else kinds
 
     def __str__(self) -> str:
         return self.text()
@@ -71,6 +99,9 @@ def compare(
     (8, 'fits')
     """
     verb = "train" if train else "serve"
+    command = command_of(
+        "compare", models, on=on, train=train or None, count=None if count == FEWEST else count, sort=sort, **options
+    )
     axes = [search.axis("model", _listed(models)), search.axis("on", _listed(on))]
     if count != FEWEST:
         axes.append(search.axis("count", [_counted(each) for each in _listed(count)]))
@@ -79,7 +110,7 @@ def compare(
     for machine in axes[1].values:
         _cluster(machine)
     made = search.compare(verb, axes, lambda model, _: _model(model), sort=sort)
-    return Comparison(**{name: getattr(made, name) for name in made.__struct_fields__})
+    return Comparison(**{name: getattr(made, name) for name in made.__struct_fields__}, command=command)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -100,4 +131,4 @@ def _one_option(verb: str, name: str, value: Any) -> Any:
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
             return _option(form, name, value)
-    raise unknown("option", name, search.options_of(verb))
+    raise no_option(name, ("on", "count", *search.options_of(verb)))

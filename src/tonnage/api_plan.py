@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from tonnage.api import _model, _options, _reserve, _shown
+from tonnage.api_report import Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
 from tonnage.estimate.bill import BillOptions
@@ -17,13 +18,48 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.registry import unknown
 from tonnage.search.pool.place import place as place_on
 from tonnage.search.pool.placement import Placement
+from tonnage.search.serving import answer as serving_answers
 from tonnage.search.serving import plan_serving as search_serving
-from tonnage.search.serving.answer import ServingPlans
 from tonnage.search.serving.machines import fixed, named
 from tonnage.search.serving.options import ServingPlanOptions
-from tonnage.search.training.answer import TrainingPlans, answer
+from tonnage.search.training import answer as training_answers
 from tonnage.search.training.options import Asked, SearchOptions
 from tonnage.spec import Cluster
+
+
+class TrainingPlans(training_answers.TrainingPlans, Tabled):
+    """`plans`: the best first, each with its whole `answer`; with the report, and the plans as data frames."""
+
+    listed = ("plans", "front")
+
+    def __init__(self, found: training_answers.TrainingPlans, command: str = ""):
+        super().__init__(found.found, found.to_dict())
+        self.command = command
+
+    def text(self) -> str:
+        """The lines of the command line, without colour."""
+        from tonnage.render.plan_training import plan_lines
+
+        return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=True, eq=False, dict=True):
+    """`plans`: the best first; `best`: the answer of `serve` for the first; with the report, and the plans as data frames."""
+
+    command: str = ""
+    listed: ClassVar[tuple[str, ...]] = ("plans", "pareto")
+
+    def text(self, *, formulas: bool = False) -> str:
+        """The lines of the command line, without colour."""
+        from tonnage.render.plan_serving import plan_lines
+
+        return "\n".join(plan_lines(self.to_dict(), self.best, formulas=formulas))
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 def plan_training(
@@ -37,16 +73,18 @@ def plan_training(
     other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
     the document.
     """
+    names = (on,) if isinstance(on, str) else tuple(on)
+    command = command_of("plan", model, on=names, vary=vary, reserve_bytes=_reserve(reserve_bytes), **options)
     forms = (SearchOptions, RunOptions, BillOptions)
     parts = [{name: options.pop(name) for name in form.__struct_fields__ if name in options} for form in forms]
     asked, run, bill = (_options(form, part) for form, part in zip(forms, parts, strict=True))
-    names = (on,) if isinstance(on, str) else tuple(on)
-    said = _options(TrainingOptions, options)
+    said = _options(TrainingOptions, options, *forms)
     reserve = _reserve(reserve_bytes)
-    return answer(
+    found = training_answers.answer(
         _model(model),
         Asked(on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve),
     )
+    return TrainingPlans(found, command)
 
 
 def plan_serving(
@@ -65,13 +103,15 @@ def plan_serving(
     - help(tonnage.ServingPlanOptions): the search: goal, vary, max_accelerators, budget, top, pareto
     - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
     """
+    command = command_of("plan", model, serve=True, on=on, reserve_bytes=_reserve(reserve_bytes), **options)
     forms = (ServingPlanOptions, LoadOptions, BillOptions)
     said, load, bill = (
         _options(form, {name: options.pop(name) for name in form.__struct_fields__ if name in options})
         for form in forms
     )
-    serving = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
-    return search_serving(_model(model), _machines(on), said, serving, load, bill)
+    serving = replace(_options(ServingOptions, options, *forms), reserve_bytes=_reserve(reserve_bytes))
+    found = search_serving(_model(model), _machines(on), said, serving, load, bill)
+    return ServingPlans(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
 
 
 def _machines(on: Any) -> Any:
@@ -94,12 +134,19 @@ def _cluster_name(name: Any) -> str:
     raise InvalidInput(f"on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {_shown(name)}.")
 
 
-class Placed:
-    """What `place` answers: the document's parts (`verdict`, `stages`, `replicas`, `jobs`, `moves`, `figures`, ...) and the lines of the command line."""
+class Placed(Tabled):
+    """What `place` answers: the document's parts (`verdict`, `stages`, `replicas`, `jobs`, `moves`, `figures`, ...), the lines of the command
+    line, the report, and what is placed as data frames."""
 
-    def __init__(self, found: Placement):
-        self.document, self.placed, self.status = found.document, found.placed, found.status
-        self.to_dict = found.to_dict
+    listed = ("stages", "replicas", "jobs", "moves")
+
+    def __init__(self, found: Placement, command: str = ""):
+        self.document, self.placed, self.status, self.command = found.document, found.placed, found.status, command
+        self._found = found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document."""
+        return self._found.to_dict()
 
     def text(self) -> str:
         """The lines of the command line, without colour."""
@@ -122,8 +169,12 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     """
     if kind not in ("serve", "train"):
         raise unknown("kind of placement", str(kind), ("serve", "train"))
+    command = "" if isinstance(inventory, Mapping) else command_of(
+        "plan", model, inventory=inventory, **({"train": True} if kind == "train" else {}), split=None if split == "auto" else split,
+        goal=None if goal == "throughput" else goal, stages=stages, offload=offload or None, leave=list(leave), join=list(join), time_limit=time_limit,
+        gap=gap or None, **options)  # fmt: skip
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options and kind == "serve"}
-    said = _options(TrainingOptions if kind == "train" else ServingOptions, options)
+    said = _options(TrainingOptions if kind == "train" else ServingOptions, options, LoadOptions)
     if model is None and (options or of_load):
         raise InvalidInput(
             f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}."
@@ -131,4 +182,4 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
     found = place_on(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
                   offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip
-    return Placed(found)
+    return Placed(found, command)

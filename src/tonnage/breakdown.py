@@ -7,11 +7,11 @@ arrays with one entry per plan; `at(i)` is the tree of plan i.
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from operator import mul
 from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage import frames
 from tonnage.formula import BASES, Basis, Formula, Number, maximum
 
 Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
@@ -57,7 +57,10 @@ class Term(Struct, frozen=True):
     @classmethod
     def product(cls, name: str, unit: str, *children: "Term") -> "Term":
         """Children of any units, multiplied; `unit` is what comes out."""
-        return cls(name, reduce(mul, (child.value for child in children)), unit, "product", _weakest(children), children=children)  # fmt: skip
+        product = children[0].value
+        for child in children[1:]:
+            product = product * child.value
+        return cls(name, product, unit, "product", _weakest(children), children=children)
 
     @classmethod
     def ratio(cls, name: str, unit: str, above: "Term", below: "Term") -> "Term":
@@ -106,6 +109,18 @@ class Term(Struct, frozen=True):
             document["method"] = dict(self.method)
         return document
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The figures as flat rows, parents first: path, name, value, unit, basis, formula, text, source."""
+        return list(rows_of(self.to_dict(), self.name))
+
+    def to_polars(self) -> Any:
+        """The rows as a polars.DataFrame. Needs polars."""
+        return frames.to_polars(self.to_rows())
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas.DataFrame. Needs pandas."""
+        return frames.to_pandas(self.to_rows())
+
     @property
     def text(self) -> str:
         """How the value comes about: the formula's own code, or how the children combine."""
@@ -118,24 +133,39 @@ class Term(Struct, frozen=True):
         return between.join(names) if between else f"max({', '.join(names)})"
 
 
+def rows_of(document: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+    """A TERM of a document as flat rows; the path of a child is that of its parent and its name."""
+    kept = ("name", "value", "unit", "basis", "formula", "text", "source")
+    yield {"path": path, **{name: document[name] for name in kept}}
+    for child in document["children"]:
+        yield from rows_of(child, f"{path}/{child['name']}")
+
+
 def weaker(first: Basis, second: Basis) -> Basis:
     """The lower of two rungs of the ladder of fidelity."""
     return first if BASES.index(first) <= BASES.index(second) else second
 
 
 def _weakest(children: tuple[Term, ...]) -> Basis:
-    basis: Basis = "measured"
+    if not children:
+        return "analytic"
+    basis = children[0].basis
     for child in children:
         if child.basis != basis:
             basis = weaker(basis, child.basis)
-    return basis if children else "analytic"
+    return basis
 
 
 def _one_unit(name: str, children: tuple[Term, ...], unit: str) -> str:
+    found = unit or (children[0].unit if children else "")
+    for child in children:
+        if child.unit != found:
+            break
+    else:
+        if found:
+            return found
     units = {child.unit for child in children} | ({unit} if unit else set())
-    if len(units) != 1:
-        raise TypeError(f"{name!r} combines different units: {sorted(units)}")
-    return units.pop()
+    raise TypeError(f"{name!r} combines different units: {sorted(units)}")
 
 
 def _pick(value: Number, i: int) -> Number:

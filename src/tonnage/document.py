@@ -18,6 +18,7 @@ from tonnage.document_run import HostDocument, OwnershipDocument, RunDocument, S
 from tonnage.document_serving import FrontierDocument, MachineDocument, ServingDocument
 from tonnage.document_sweep import SweepDocument
 from tonnage.document_term import TermDocument
+from tonnage.document_timeline import TimelineDocument
 from tonnage.glossary import Word
 from tonnage.references import Reference
 from tonnage.spec import Accelerator, Fact, Node
@@ -79,7 +80,8 @@ class RuleDocument(Struct, kw_only=True):
     """One rule of thumb, worked on its document's own example or on `model`. `exact` is what tonnage computes beside it.
 
     `of_document` lists the names in `inputs` and `values` whose numbers are the document's own whatever the model is, and
-    "value" where the figure itself is.
+    "value" where the figure itself is. `example`: the model of the document's example; `follows`: the options that move the rule or the exact
+    figure, with what they are.
     """
 
     name: str
@@ -97,6 +99,8 @@ class RuleDocument(Struct, kw_only=True):
     exact: TermDocument
     model: str | None
     of_document: list[str]
+    example: str
+    follows: dict[str, float]
     stages: list[dict[str, Any]] = []
     variants: list[dict[str, Any]] = []
 
@@ -308,6 +312,13 @@ class NamesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     sources: list[str]
 
 
+class ToolsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `mcp --json` prints: the tools that assistants are offered, each with its name, description and the JSON Schema of its fields."""
+
+    schema: Literal["tonnage/1"]
+    tools: list[dict[str, Any]]
+
+
 class TraceVerdict(Struct, kw_only=True, forbid_unknown_fields=True):
     """`needed_bytes`: in how little the program runs, with what is outside of the allocator; `failure`: where it runs out."""
 
@@ -361,8 +372,8 @@ def json_schema() -> dict[str, Any]:
     import msgspec
 
     types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PoolDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, TraceDocument, MeasureDocument, FrontierDocument,
-             MachineDocument, CompareDocument, MaxDocument, PlansDocument, ServingPlansDocument, SweepDocument, ErrorDocument)  # fmt: skip
+             NodeDocument, PoolDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, ToolsDocument, TraceDocument, MeasureDocument, FrontierDocument,
+             MachineDocument, CompareDocument, MaxDocument, PlansDocument, ServingPlansDocument, SweepDocument, TimelineDocument, ErrorDocument)  # fmt: skip
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -12,7 +12,8 @@ class Advice(Struct, kw_only=True):
     changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
     `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all replicas.
     `usd_per_million_tokens`: of training, or of prompts and answers, all machines paid. `time_change`, `usd_change`: how much more (less, if
-    negative) time and money a token takes then, as a part of what it takes now. Each null where nobody knows it.
+    negative) money, and time of the whole cluster (1 / tokens a second), a token takes then, as a part of what it takes now. `serves`: whether the
+    load is then served as it was asked, within its limits and with no queue that grows; null where neither was asked. Each null where nobody knows it.
     """
 
     change: dict[str, Any]
@@ -28,6 +29,7 @@ class Advice(Struct, kw_only=True):
     usd_per_million_tokens: float | None = None
     time_change: float | None = None
     usd_change: float | None = None
+    serves: bool | None = None
 
 
 class NearestMiss(Struct, kw_only=True):

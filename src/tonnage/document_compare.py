@@ -27,6 +27,7 @@ class ComparedCell(Struct, kw_only=True):
 
     `accelerators`: where their number was left open, the fewest that hold the model, or what was tried last; `accelerators_paid`: those of the
     whole machines that are rented. `weights_stored`: what the weights of the question came to. Options that were given are keys too.
+    Times and prices of what does not fit are those that it would have with more memory.
     `not served`: it fits, and a service level is not met or a queue grows without end. Bytes, seconds, tokens a second, USD.
     """
 
@@ -67,9 +68,19 @@ class ComparedCell(Struct, kw_only=True):
     run_usd: float | None = None
 
 
+class ComparedWorkload(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One workload of several: its values on the axes that say what is asked for, such as context and users, the numbers of the cells that were
+    asked this, and of each column those of the best among them."""
+
+    values: dict[str, str]
+    cells: list[int]
+    best: dict[str, list[int]]
+
+
 class CompareDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """One matrix. `counts`: cells of each verdict; `best`: of each column the numbers of the cells that are best in it, of those that fit;
-    `warnings`: what every answer noted, what some noted stands with them."""
+    `key`: the column that says which cell is the best; `workloads`: the best of each, where the axes hold several: a short context is no
+    better answer than a long one; `settings`: what all answers took beside the axes, and where it comes from; `warnings`: what every answer noted, what some noted stands with them."""
 
     schema: Literal["tonnage/1"]
     verb: Literal["serve", "train"]
@@ -78,5 +89,8 @@ class CompareDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     columns: list[ComparedColumn]
     counts: dict[ComparedVerdict, int]
     cells: list[ComparedCell]
+    key: str
     best: dict[str, list[int]]
+    workloads: list[ComparedWorkload]
+    settings: dict[str, Any]
     warnings: list[str]

@@ -48,8 +48,9 @@ class FrontDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `plan --train` answers.
 
-    `considered`: plans of the whole space, valid or not; `removed`: by each constraint; `beaten`: shown to be worse by a bound, without a
-    whole estimate; `estimated`: memory and time, each by the walk of a single answer; `machines`: so many, and `passed` over, whose fastest imaginable plan is worse than what was found. `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer of the first
+    `considered`: plans of the whole space, valid or not, each in one of these and in one alone: `removed`, by the first constraint that it breaks;
+    `beaten`: shown to be worse by a bound or by its time, without a whole estimate; `estimated`: memory and time, each by the walk of a single
+    answer, and it fits. `machines`: so many, and `passed` over, whose fastest imaginable plan is worse than what was found. `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer of the first
     plan, as `train` has it.
     """
 

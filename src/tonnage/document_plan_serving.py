@@ -61,7 +61,8 @@ class NearestDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so many replica configurations, of
-    which `skipped` were ruled out by bounds. `own_precision`: the best plan that keeps the checkpoint's own precision, where the first does not;
+    which `removed` break a limit or could not be among the best (`skipped`: these alone, ruled out by bounds), and `kept` hold all: together they are
+    all. `own_precision`: the best plan that keeps the checkpoint's own precision, where the first does not;
     `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan, and `command`: what asks it; `unpriced`: accelerators without a price, which a
     search for the cheapest leaves out."""
 
@@ -73,6 +74,7 @@ class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     considered: int
     configurations: int
     skipped: int
+    kept: int
     removed: list[RemovedDocument]
     plans: list[ServingPlanDocument]
     own_precision: ServingPlanDocument | None

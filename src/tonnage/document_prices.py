@@ -9,12 +9,15 @@ from tonnage.document_serving import HostedOffer
 
 class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     """An offer. `price_per_hour` is of the whole machine, in `currency`; the dollars of an accelerator are null where the price is in another
-    currency and no rate was given. `own`: from a file of the user's own; `origin`: from which file: own, refreshed or shipped."""
+    currency and no rate was given. `sizes`: of a price by the accelerator, how many a machine has that is sold so, and where that is listed;
+    empty where only one alone is known to be. `own`: from a file of the user's own; `origin`: from which file: own, refreshed or shipped."""
 
     provider: str
     instance: str
     accelerator: str
     accelerators: int
+    sizes: list[int]
+    sizes_source: str
     region: str
     kind: Literal["on-demand", "spot", "reserved"]
     term_months: int | None

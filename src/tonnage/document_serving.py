@@ -73,9 +73,12 @@ class HostedOffer(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HostedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Own machines under this load beside those who host the model, the cheapest first. `cheaper`: which has the lower price of a million tokens."""
+    """Own machines under this load beside those who host the model, the cheapest first. `cheaper`: which has the lower price of a million tokens.
+    `cost_per_million_tokens`: that of own machines, under this load, or under the largest within `ttft` and `tpot` where this one is past them; null
+    where no load is within. `most_requests_per_day` is within them too."""
 
     cheaper: Literal["own machines", "hosted"]
+    cost_per_million_tokens: TermDocument | None
     most_requests_per_day: TermDocument
     offers: list[HostedOffer]
 
@@ -101,7 +104,8 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     no source gives the power, times and rates of later tokens where an answer has one. All but the cache and the loading is left out where
     the times of a plan or a machine are not known. `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out
     where no run on such a machine is published. `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
-    `hosted`: where a load was said, and prices of own machines and of the model by the token are known.
+    `hosted`: where a load was said, and prices of own machines and of the model by the token are known. `users_at_service_level`: the most within
+    `ttft` and `tpot`; `rate_at_service_level`: what they ask, or the most requests a second that come by themselves.
     """
 
     kv_bytes_per_token: TermDocument | None = None

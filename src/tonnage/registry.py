@@ -50,11 +50,16 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
     if near:
         hint = f"Did you mean {', '.join(map(repr, near))}?"
     elif len(names) <= 40:
-        hint = f"Known: {', '.join(sorted(names))}."
+        hint = f"Known: {', '.join(map(_as_typed, sorted(names)))}."
     else:
-        apart = f" and {len(others)} aliases" if others else ""
-        hint = f"{len(names) - len(others)} names{apart} are known."
+        own = len(names) - len(others)
+        hint = f"{own} names and {len(others)} aliases are known." if others else f"{own} names are known."
     return UnknownName(f"no {kind} is called {shown(name)}. {hint}")
+
+
+def _as_typed(name: str) -> str:
+    """In quotes where it has blanks, so that it is seen where a name of a list ends."""
+    return repr(name) if " " in name else name
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ Inside the package every quantity is in its base unit: bytes, seconds, FLOP, FLO
 Only this file and the catalogue loader scale.
 """
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
@@ -46,6 +47,8 @@ _TIME_UNITS: dict[str, int | Decimal] = {
     "y": 365 * DAY, "year": 365 * DAY, "years": 365 * DAY, "minutes": 60, "seconds": 1,
     "秒": 1, "分钟": 60, "小时": HOUR, "天": DAY, "周": 7 * DAY, "年": 365 * DAY,
 }  # fmt: skip
+# 1,024 is a number; 1,2 may be a list, or 1.2 as it is written elsewhere.
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?(?:[eE][+-]?\d+)?\Z")
 LARGEST = 10**30  # beyond any count, byte or FLOP that this field will see
 
 
@@ -99,6 +102,7 @@ class _Form(NamedTuple):
 
 
 _COUNTS = _Form("7B, 1.5T, 15e12 or 70亿", _DECIMAL, chinese=True)
+_SIZES = _Form("8, 256 or 2k", _DECIMAL, chinese=True)
 _LENGTHS = _Form("8192 or 32k", _BINARY, chinese=True)
 _BYTES = _Form("80GB, 80GiB or 512MiB", _BYTE_UNITS)
 _RATES = _Form(
@@ -115,6 +119,15 @@ def parse_count(text: str, what: str) -> int:
     1500000000000
     """
     return _whole(_scaled(text, what, _COUNTS), text, what)
+
+
+def parse_size(text: str, what: str) -> int:
+    """As parse_count, of things that there are few of: ranks, requests, layers.
+
+    >>> parse_size("2k", "concurrency")
+    2000
+    """
+    return _whole(_scaled(text, what, _SIZES), text, what)
 
 
 def parse_number(text: str, what: str) -> float:
@@ -170,7 +183,13 @@ def parse_usd(text: str, what: str) -> float:
 
 
 def _scaled(text: str, what: str, form: _Form) -> Decimal:
-    number, suffix = _split(str(text).strip().replace(",", "").replace("_", "").replace("，", ""))
+    number, suffix = _split(str(text).strip().replace("，", ",").replace("_", ""))
+    if "," in number:
+        if not _GROUPED.match(number):
+            raise InvalidInput(
+                f"{what} takes one value, and commas stand between groups of three digits alone, as in 1,024. Got {shown(text)}. `tonnage compare` takes lists."
+            )
+        number = number.replace(",", "")
     try:
         value = Decimal(number)
     except InvalidOperation:

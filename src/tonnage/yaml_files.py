@@ -21,7 +21,9 @@ def load(path: Path) -> Any:
         text = path.read_text(encoding="utf-8")
         _check(yaml.parse(text, Loader=loader), str(path))
         return yaml.load(text, loader)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
         raise InvalidInput(f"cannot read {path}: {error}") from None
     except InvalidInput:
         raise

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.files import LLAMA
@@ -59,7 +59,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_give_fields_or_a_clear_error(data: bytes):
     try:
@@ -70,7 +69,6 @@ def test_any_bytes_give_fields_or_a_clear_error(data: bytes):
         assert isinstance(fields, dict)
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([*LLAMA, "head_dim", "text_config", "quantization_config", "layer_types"]), JSON, max_size=6

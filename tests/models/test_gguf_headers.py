@@ -5,7 +5,7 @@ from pathlib import Path
 
 import gguf as package
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.files import GGUF_LLAMA, gguf_llama_tensors, write_gguf
@@ -145,7 +145,6 @@ def test_texts_across_the_borders_of_the_parts_are_counted_right():
     assert header_of(data).metadata == {"k": gguf.Counted(40_000), "end": 5}
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=120), st.booleans(), st.integers(0, 3))
 def test_any_bytes_give_a_header_or_a_clear_error(data: bytes, magic: bool, counts: int):
     start = b"GGUF" + struct.pack("<IQQ", 3, counts, counts) if magic else b""
@@ -155,7 +154,6 @@ def test_any_bytes_give_a_header_or_a_clear_error(data: bytes, magic: bool, coun
         assert str(error).startswith("x")
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_whole_file_with_some_bytes_changed_gives_a_header_or_a_clear_error(data: st.DataObject):
     keys = text("general.architecture") + struct.pack("<I", 8) + text("llama") + array(4, 3, bytes(12))

@@ -71,7 +71,6 @@ def mutated(draw: Any, fields: Mapping[str, Any], names: list[str]) -> dict[str,
 NAMES = sorted({path[-1] for config in CONFIGS for path in paths(config)} - {"quantization_config"})
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_config_of_any_family_with_changed_fields_is_a_model_or_a_clear_error(data: st.DataObject):
     fields = dict(data.draw(st.sampled_from(CONFIGS)))
@@ -88,7 +87,6 @@ def test_a_config_of_any_family_with_changed_fields_is_a_model_or_a_clear_error(
         json.dumps({key: value for key, value in document.items() if key != "warnings"}, allow_nan=False)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_overrides_of_any_kind_are_an_answer_or_a_clear_error(data: st.DataObject):
     name = data.draw(st.sampled_from(["gpt2", "llama-3.1-8b", "deepseek-v3", "qwen2.5-vl-7b-instruct", "jamba-v0.1"]))
@@ -104,7 +102,7 @@ def test_overrides_of_any_kind_are_an_answer_or_a_clear_error(data: st.DataObjec
         assert 0 < len(str(error)) < 2000
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_gguf_file_of_any_architecture_with_changed_metadata_is_a_model_or_a_clear_error(
     tmp_path: Path, data: st.DataObject
@@ -131,7 +129,7 @@ def test_a_gguf_file_of_any_architecture_with_changed_metadata_is_a_model_or_a_c
         assert model.num_parameters() > 0
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.booleans())
 def test_files_of_weights_with_some_bytes_changed_are_a_model_or_a_clear_error(
     tmp_path: Path, data: st.DataObject, gguf: bool
@@ -167,7 +165,7 @@ TENSORS = st.dictionaries(
 )  # fmt: skip
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TENSORS, st.sampled_from([None, LLAMA, {"architectures": ["NobodyKnows"]}]))
 def test_any_tensors_beside_any_config_are_a_model_or_a_clear_error(tmp_path: Path, shapes: dict, config: dict | None):
     header, at = {}, 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
@@ -156,7 +156,6 @@ ENTRIES = st.fixed_dictionaries(
 HEADERS = st.dictionaries(st.text(max_size=6), ENTRIES | st.integers() | st.none(), max_size=4)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200) | HEADERS.map(framed), st.integers(0, 64))
 def test_any_bytes_give_tensors_or_a_clear_error(data: bytes, more: int):
     try:

@@ -1,7 +1,7 @@
 """How many parameters stored tensors really hold, and what part of the model they are."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.files import Shapes, safetensors
@@ -266,7 +266,6 @@ WORDS = st.sampled_from(
 NAMES = st.lists(WORDS, min_size=1, max_size=5).map(".".join)
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         NAMES, st.tuples(st.sampled_from(sorted(BITS)), st.lists(st.integers(0, 5), max_size=4)), max_size=8

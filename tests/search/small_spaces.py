@@ -1,7 +1,5 @@
 """Small spaces of training plans: every plan one by one through the scalar path, as an oracle of the search."""
 
-from itertools import product
-
 import numpy as np
 from msgspec.structs import replace
 
@@ -14,10 +12,9 @@ from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.search.training.space import SIZES, Space
+from tonnage.search.training.space import Space
 
 MODELS = {name: tonnage.read(name) for name in ("llama-3.2-1b", "qwen3-30b-a3b", "deepseek-v2-lite")}
-CLUSTERS = ("H100-SXM-80GB", "2xH100-SXM-80GB", "4xA100-SXM-80GB", "8xH100-SXM-80GB", "2x8xH100-SXM-80GB", "8xRTX-4090")
 
 
 def scalar(model, machine, options, said):
@@ -80,6 +77,3 @@ def small_space(name, on, **options):
     vary = {key: values for key, values in vary.items() if key not in options}
     given = TrainingOptions(**({"sequence_length": 2048, "global_batch_size": 32} | options))
     return Space(MODELS[name], [cluster(each) for each in on], given, vary)
-
-
-__all__ = ["CLUSTERS", "MODELS", "SIZES", "brute_force", "every_plan", "product", "scalar", "small_space"]

@@ -32,8 +32,8 @@ def test_the_table_has_machines_and_precisions_down_and_contexts_across(capsys):
     status, out, err = _said(MATRIX, capsys)
     assert (status, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].startswith("11 of 18 fit: llama-3.1-70b on h100, rtx-4090, 8xa100; best: ")
-    heads = next(number for number, line in enumerate(lines) if "context 8k" in line)
+    assert lines[0] == "11 of 18 fit: llama-3.1-70b on h100, rtx-4090, 8xa100; the best of each workload:"
+    heads = next(number for number, line in enumerate(lines) if "context 8k" in line and "context 128k" in line)
     assert "context 128k" in lines[heads]
     assert lines[heads + 1].split()[:2] == ["on", "weights"]
     body = lines[heads + 3 : heads + 12]
@@ -51,6 +51,48 @@ def test_the_cells_of_the_table_are_those_of_serve(capsys):
     assert f"{serving['concurrency']['value']:.0f}" in line.split()
     none = tonnage.serve("llama-3.1-70b", "8xa100", weights="fp8", context=131072, concurrency=16)
     assert f"no: {100 * none.needed_bytes / none.usable_bytes:.0f} %" in line
+
+
+def test_the_best_is_said_of_each_workload_and_no_workload_is_better_than_another(capsys):
+    """The short context is cheaper everywhere: that is no answer to who asked for the long one."""
+    _, document = _rows(MATRIX, capsys)
+    _, out, _ = _said(MATRIX, capsys)
+    assert [each["values"] for each in document["workloads"]] == [{"context": "8k"}, {"context": "128k"}]
+    for number, each in enumerate(document["workloads"], 1):
+        cells = [document["cells"][at] for at in each["cells"]]
+        assert len(cells) == 9 and len({cell["context"] for cell in cells}) == 1
+        priced = [cell for cell in cells if cell["verdict"] == "fits"]
+        (best,) = [document["cells"][at] for at in each["best"][document["key"]]]
+        assert best["usd_per_million_tokens"] == min(cell["usd_per_million_tokens"] for cell in priced)
+        line = out.splitlines()[number]
+        assert line.startswith(f"  context {each['values']['context']}: {best['on']}, ")
+        assert line.endswith(f" {best['usd_per_million_tokens']:.2f} USD/M")
+
+
+def test_machines_alone_are_rivals_and_one_is_the_best(capsys):
+    _, document = _rows(["compare", "llama-3.1-8b", "--on", "h100,rtx-4090", "--context", "8k"], capsys)
+    _, out, _ = _said(["compare", "llama-3.1-8b", "--on", "h100,rtx-4090", "--context", "8k"], capsys)
+    assert document["workloads"] == [] and "; best: " in out.splitlines()[0]
+
+
+def test_what_some_answers_took_and_others_not_is_said_with_what_brings_it(capsys):
+    _, out, _ = _said(
+        ["compare", "llama-3.1-8b", "--on", "h100", "--weights", "own,q4_k_m", "--context", "8k,16k"], capsys
+    )
+    assert re.search(r"^  engine +vllm; llama.cpp \(weights q4_k_m\)$", out, re.MULTILINE)
+    assert re.search(r"^  input_tokens +1,024$", out, re.MULTILINE)
+
+
+def test_rows_of_what_does_not_fit_have_no_speed_and_no_price(capsys):
+    _, out, _ = _said(["compare", "llama-3.1-70b", "--on", "rtx-4090,8xh100", "--count", "1,8", "--rows"], capsys)
+    none = next(line for line in out.splitlines() if line.startswith("rtx-4090") and " no: " in line)
+    assert none.split()[-4:] == ["-"] * 4 and "GiB" in none
+
+
+def test_how_many_are_paid_stands_beside_those_that_are_used_though_nobody_left_the_number_open(capsys):
+    _, out, _ = _said(["compare", "llama-3.1-70b", "--on", "2xmi355x,8xmi355x", "--context", "8k,16k"], capsys)
+    line = next(line for line in out.splitlines() if line.startswith("2xmi355x"))
+    assert line.split().count("2/8") == 2 and "2/8: two accelerators, of eight that are paid for" in out
 
 
 def test_the_best_of_each_column_is_marked(capsys):

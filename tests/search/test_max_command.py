@@ -88,7 +88,7 @@ def test_what_was_looked_for_says_that_it_was(run):
         ("context llama-3.1-8b", 64, "--on is needed"), ("context llama-3.1-8b --on h100 --context 8k", 64, "max context looks for context: leave out --context"),
         ("seq llama-3.1-8b --on h100 --seq 8k", 64, "leave out --sequence-length"), ("users llama-3.1-8b --on h100 --train", 64, "leave out --train"), ("users llama-3.1-8b --on h100 --recompute full", 64, "unrecognized arguments: --recompute"),
         ("context llama-3.1-8b --on h100 --max-model-len 8k", 64, "--max-model-len of vLLM"), ("sequence llama-3.1-8b --on h100 --bf16", 64, "--precision bf16-mixed"), ("context llama-3.1-8b two --on h100", 64, "unrecognized arguments: two"),
-        ("users mamba-2.8b --on rtx-4090", 4, "names no context"), ("users llama-3.1-8b --on h100 --context 1", 64, "context must hold a token"), ("users llama-3.1-8b --on h100 --rate 3", 64, "leave out request_rate"),
+        ("users mamba-2.8b --on rtx-4090", 4, "names no context"), ("users llama-3.1-8b --on h100 --context 1", 64, "context must hold a token"), ("users llama-3.1-8b --on h100 --rate 3", 64, "leave out --rate"),
     ],
 )  # fmt: skip
 def test_wrong_usage_names_what_to_change(run, words, status, message):

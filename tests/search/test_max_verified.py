@@ -87,7 +87,7 @@ def test_training_fits_at_the_answer_and_not_beyond_it(what, model, machine, opt
     _checked("train", what, model, machine, options)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=15)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=15)
 @given(
     st.sampled_from(
         [
@@ -115,7 +115,7 @@ def test_the_context_of_any_model_on_any_machine_is_verified(model, machine, eng
     _checked("serve", "context", model, machine, options)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=10)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=10)
 @given(
     st.sampled_from(["sequence", "micro-batch"]),
     st.sampled_from(["gpt2", "llama-3.2-1b", "qwen3-0.6b", "pythia-410m"]),

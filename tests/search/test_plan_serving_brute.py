@@ -21,7 +21,7 @@ from tonnage.search.serving.machines import machine_named, named
 LENGTHS = {"input_tokens": 900, "output_tokens": 120}
 MACHINES = {"l40s": 8, "h100-pcie-80gb": 8, "rtx-4090": 8}  # accelerators of a machine
 SHOWN = 2e-4  # an answer's times are sums of parts, and parts below a ten-thousandth are left out
-FEW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 
 
 def divisors(number):

@@ -100,7 +100,7 @@ def test_where_nothing_holds_the_limit_that_binds_is_named(capsys, words, status
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--users", "0"], 64, "concurrency must be from 1"),
+        (["--users", "0"], 64, "--users must be from 1"),
         (["--on", "h100", "--goal", "fast"], 64, "no goal is called 'fast'"),
         (["--on", "h100,x9000"], 64, "no accelerator or node is called 'x9000'"),
         (["--on", "h100", "--budget", "soon"], 64, "budget"),

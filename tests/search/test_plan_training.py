@@ -146,14 +146,17 @@ def test_a_plan_is_a_document(capsys):
         (["--vary", "precison=bf16"], "Did you mean 'precision'"),
         (["--vary", "precision"], "--vary is written OPTION=VALUE,VALUE"),
         (["--precision", "bf16", "--vary", "precision=bf16,fp32"], "precision is given and varied"),
-        (["--on", "8xH100-SXM-80GB", "--max-accelerators", "4"], "max_accelerators must be at least 8"),
+        (["--on", "8xH100-SXM-80GB", "--max-accelerators", "4"], "--max-accelerators must be at least 8"),
         (["--on", "h1000"], "Did you mean 'h100'"),
         (["--deadline", "3d"], "deadline is of a whole run"),
         (["--on", ","], "--on names machines"),
-        (["--sequence-length", "0"], "sequence_length must be from 1 to"),
-        (["--vary", "sequence_length=0,4k"], "sequence_length must be from 1 to"),
-        (["--pp", "0"], "pipeline_parallel_size must be from 1 to"),
-        (["--zero-stage", "3", "--runtime", "megatron"], "zero_stage must be one that a runtime has (megatron: 0, 1)"),
+        (["--sequence-length", "0"], "--sequence-length must be from 1 to"),
+        (["--vary", "sequence_length=0,4k"], "--sequence-length must be from 1 to"),
+        (["--pp", "0"], "--pp must be from 1 to"),
+        (
+            ["--zero-stage", "3", "--runtime", "megatron"],
+            "--zero-stage must be one that a runtime has (megatron: 0, 1)",
+        ),
         (["--vary", "precision=,"], "precision is varied without a value"),
         (["--budget", "1000"], "budget is a limit of a run of a length"),
         (["--pareto"], "pareto is a front of machines"),
@@ -168,7 +171,7 @@ def test_bad_input_is_named(words, said, capsys):
 def test_an_update_on_the_host_without_its_rate_is_said_at_once(capsys):
     words = ["plan", "llama-3.2-1b", "--on", "8xH100-SXM-80GB", "--vary", "offload_optimizer=none,cpu"]
     assert main(words) == 4
-    assert "host_update_bandwidth" in capsys.readouterr().err
+    assert "--host-update-bandwidth" in capsys.readouterr().err
     assert main([*words, "--host-update-bandwidth", "20GB/s", "--runtime", "megatron", "--top", "1"]) == 0
 
 
@@ -251,7 +254,11 @@ def test_megatrons_settings_lay_out_uneven_stages():
 
 def test_what_the_settings_do_not_say_is_said():
     found = tonnage.plan_training("llama-3.2-1b", "rtx-4090", method="qlora", global_batch_size=16, max_accelerators=1)
-    assert "method lora" in found.to_dict()["plans"][0]["launch_lacks"]
+    row = found.to_dict()["plans"][0]
+    assert row["launch"][0] == "trl sft" and {"--use_peft", "--load_in_4bit", "--use_bnb_nested_quant"} <= {
+        *row["launch"]
+    }
+    assert row["launch_lacks"] == ["loss full (TRL takes it in parts, with less memory)"]
     assert not plan("8xH100-SXM-80GB", top=1).to_dict()["plans"][0]["launch_lacks"]
 
 

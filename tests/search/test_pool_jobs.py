@@ -92,7 +92,7 @@ def worth(packing: Packing, placed) -> tuple[float, float, float]:
 
 
 @given(packing=packings())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_jobs_are_placed_as_well_as_can_be_then_moves_then_cost(packing):
     best = max(worth(packing, placed) for placed in every_placement(packing))
     effort = Effort()

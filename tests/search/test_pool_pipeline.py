@@ -85,7 +85,7 @@ VALUES = {
 
 @pytest.mark.parametrize("goal", VALUES)
 @given(pipe=st.one_of(pipes(alike=True), pipes(alike=False)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_pipeline_is_the_best_of_all_that_there_are(goal, pipe):
     value = VALUES[goal]
     tried = Tried(shape=None, pipe=pipe, value=value, lower=0.0, slowest=pipe.slowest())
@@ -95,7 +95,7 @@ def test_the_pipeline_is_the_best_of_all_that_there_are(goal, pipe):
 
 
 @given(pipe=st.one_of(pipes(alike=True), pipes(alike=False)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_is_known_before_a_program_is_never_above_the_best(pipe):
     slowest = best_of_all(pipe, lambda total, slowest: slowest)
     assert pipe.slowest() == pytest.approx(slowest)
@@ -104,7 +104,7 @@ def test_what_is_known_before_a_program_is_never_above_the_best(pipe):
 
 
 @given(pipe=pipes(alike=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_runs_as_a_program_and_by_counts_of_stages_are_as_good(pipe):
     walked, solved = pipe.walked(inf), cut(pipe, inf, Effort())
     assert (walked is None) == (solved is None)
@@ -113,7 +113,7 @@ def test_runs_as_a_program_and_by_counts_of_stages_are_as_good(pipe):
 
 
 @given(pipe=st.one_of(pipes(alike=True), pipes(alike=False)))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_run_that_was_refused_does_not_come_back(pipe):
     value = VALUES["step"]
     for _ in range(3):

@@ -68,7 +68,7 @@ def every_count(found: list[Candidate]):
 
 
 @given(found=candidates(), amount=st.integers(1, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, amount):
     assume(found)
     costs = [sum(_cost(found, each) * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
@@ -80,7 +80,7 @@ def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, am
 
 
 @given(found=candidates())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_without_a_demand_the_pool_answers_the_most_that_it_can(found):
     assume(found)
     best = max(

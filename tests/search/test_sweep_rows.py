@@ -3,6 +3,7 @@
 from itertools import product
 from math import ceil, isnan
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,9 @@ from tonnage.search.removed import Tally
 from tonnage.search.sweep import serving, training
 from tonnage.search.sweep.spec import parse
 from tonnage.search.sweep.tasks import Tasks
+from tonnage.search.training import walk
+from tonnage.search.training.space import Space
+from tonnage.search.training.validity import columns_of, holding
 
 SIZES = ("sequence_length", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size",
          "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size")  # fmt: skip
@@ -64,6 +68,15 @@ def one_by_one(model, machine, said):
     return plan, needed, seconds_of(model, plan, machine)
 
 
+def runs_evenly(plan):
+    """What an answer leaves to the user and a search does not: equal pieces of sequences, and whole rounds of an interleaved pipeline."""
+    pieces = 2 * plan.context_parallel_size if plan.context_parallel_size > 1 else 1
+    pieces *= plan.tensor_parallel_size if plan.sequence_parallel else 1
+    interleaved = plan.runtime == "megatron" and plan.virtual_pipeline_size > 1
+    rounds = plan.pipeline_parallel_size if interleaved else 1
+    return plan.sequence_length % pieces == 0 and plan.num_microbatches % rounds == 0
+
+
 def some(*values, most=3):
     return st.lists(st.sampled_from(values), min_size=1, max_size=most, unique=True)
 
@@ -75,7 +88,7 @@ AXES = {
     "recompute": some("none", "selective", "full", most=2), "zero_stage": some(0, 1, 2, 3, most=2), "precision": some("bf16-mixed", "fp32", "bf16", most=2),
     "optimizer": some("adamw", "sgd", "muon", most=2), "runtime": some("megatron", "fsdp2", "deepspeed", "transformers", most=2),
     "virtual_pipeline_size": some(1, 2, most=2), "pipeline_schedule": some("1f1b", "gpipe", "zbv", "dualpipev", most=2), "loss": some("full", "chunked", most=2),
-    "packing": st.just([True, False]), "replicate_size": some(1, 2, most=2),
+    "sequence_parallel": st.just([True, False]), "packing": st.just([True, False]), "replicate_size": some(1, 2, most=2),
 }  # fmt: skip
 
 
@@ -92,15 +105,15 @@ def sweeps(draw):
     return parse(fields)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(sweeps())
-def test_a_sweep_has_a_row_for_each_plan_that_is_no_error_alone_and_the_same_figures(spec):
+def test_a_sweep_has_a_row_for_each_plan_that_is_no_error_alone_and_runs_evenly_and_the_same_figures(spec):
     rows, tally = rows_of(spec)
     expected = set()
     for number, name, on, said in every_plan(spec):
         model, machine = read(name), cluster(on)
         alone = one_by_one(model, machine, said)
-        if alone is None:
+        if alone is None or not runs_evenly(alone[0]):
             assert (number, None) not in rows, (name, on, said)
             continue
         expected.add((number, None))
@@ -114,6 +127,36 @@ def test_a_sweep_has_a_row_for_each_plan_that_is_no_error_alone_and_the_same_fig
         )
     assert set(rows) == expected
     assert tally.considered == Tasks(spec).plans and tally.left == len(rows)
+
+
+SEARCHED = [
+    ("llama-3.2-1b", {"runtime": "megatron", "recompute": "none"}, {"virtual_pipeline_size": [1, 2], "global_batch_size": [8, 12, 24]}),
+    ("llama-3.2-1b", {"runtime": "fsdp2", "recompute": "full", "zero_stage": 3}, {"virtual_pipeline_size": [1], "sequence_parallel": [True, False], "global_batch_size": [8, 12]}),
+    ("qwen3-30b-a3b", {"runtime": "megatron", "recompute": "full"}, {"virtual_pipeline_size": [1], "expert_parallel_size": [1, 2, 3], "expert_tensor_parallel_size": [1, 2], "global_batch_size": [8]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "options", "vary"), SEARCHED)
+def test_a_sweep_and_a_search_take_the_same_plans(name, options, vary):
+    options = {"zero_stage": 0, **options, "loss": "full"}
+    vary = {"sequence_length": [1020, 1022, 1024], "tensor_parallel_size": [1, 2, 3, 4], "pipeline_parallel_size": [1, 2, 4], "context_parallel_size": [1, 2],
+            "micro_batch_size": [1, 2]} | vary  # fmt: skip
+    told = [*SIZES, *(each for each in vary if each == "sequence_parallel")]
+    rows, _ = rows_of(parse({"models": [name], "on": ["8xh100"], "options": options, "vary": vary}))
+    space, found = Space(read(name), [cluster("8xh100")], TrainingOptions(**options), vary), set()
+    for group in space.groups():
+        columns = columns_of(space, group)
+        left = holding(space, group, columns, Tally())
+        if not left.any():
+            continue
+        try:
+            walk.template(space, group, columns, left)
+        except walk.REFUSALS:
+            continue
+        plans = (walk.said(space, group, columns, row, 0) for row in np.flatnonzero(left[:, 0]))
+        found |= {tuple(plan[each] for each in told) for plan in plans}
+    assert {tuple(row[each] for each in told) for row in rows.values()} == found
+    assert {each[told.index("sequence_length")] for each in found} == {1020, 1022, 1024}
 
 
 def test_verdict_and_money_are_those_of_an_answer():

@@ -14,7 +14,7 @@ from tonnage.search.training.bounds import Bounds
 from tonnage.search.training.search import nearest, search
 from tonnage.search.training.space import Space
 from tonnage.search.training.validity import columns_of, holding
-from tonnage.search.training.walk import said, walk
+from tonnage.search.training.walk import REFUSALS, said, walk
 
 CASES = [
     ("llama-3.2-1b", ("2x8xH100-SXM-80GB",), {"runtime": "megatron"}),
@@ -24,6 +24,8 @@ CASES = [
     ("qwen3-30b-a3b", ("8xH100-SXM-80GB",), {"runtime": "fsdp2", "zero_stage": 3}),
     ("llama-3.2-1b", ("H100-SXM-80GB",), {"runtime": "transformers"}),
     ("llama-3.2-1b", ("8xH100-SXM-80GB",), {"runtime": "fsdp2", "method": "lora"}),
+    ("llama-3.2-1b", ("8xH100-SXM-80GB",), {"runtime": "fsdp2", "pipeline_schedule": "zbv", "recompute": "none"}),
+    ("llama-3.2-1b", ("8xH100-SXM-80GB",), {"runtime": "megatron", "first_stage_layers": 2, "recompute": "full"}),
 ]
 
 
@@ -35,8 +37,16 @@ def groups(space, seed, count):
         yield every[at], columns, holding(space, every[at], columns, Tally())
 
 
+def walked_or_refused(space, group, columns, left):
+    """None where the runtime takes none of the group's plans: what their sizes alone do not tell."""
+    try:
+        return walk(space, group, columns, left)
+    except REFUSALS:
+        return None
+
+
 @pytest.mark.parametrize(("name", "on", "options"), CASES)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10_000))
 def test_a_plan_of_arrays_is_valid_where_the_scalar_path_takes_it_and_has_its_bytes_and_seconds(
     name, on, options, seed
@@ -44,7 +54,7 @@ def test_a_plan_of_arrays_is_valid_where_the_scalar_path_takes_it_and_has_its_by
     space = small_space(name, on, **options)
     generator = np.random.default_rng(seed)
     for group, columns, left in groups(space, seed, 3):
-        walked = walk(space, group, columns, left) if left.any() else None
+        walked = walked_or_refused(space, group, columns, left) if left.any() else None
         for at in generator.permutation(left.size)[:6]:
             row, machine = divmod(int(at), len(space.machines))
             options = said(space, group, columns, row, machine)
@@ -52,6 +62,9 @@ def test_a_plan_of_arrays_is_valid_where_the_scalar_path_takes_it_and_has_its_by
                 key: value for key, value in options.items() if key not in ("data_parallel_size", "num_microbatches")
             }
             found = scalar(space.model, space.machines[machine], space.options, asked)
+            if walked is None:
+                assert found is None, options
+                continue
             if (found is not None) != left[row, machine]:
                 p = interleaves(options)
                 assert p and options["num_microbatches"] % p, (options, found)
@@ -73,7 +86,9 @@ def test_a_bound_is_never_above_the_estimate(name, on, options):
         bound = bounds.of(group, columns, left) if left.any() else None
         if bound is None:
             continue
-        walked = walk(space, group, columns, left)
+        walked = walked_or_refused(space, group, columns, left)
+        if walked is None:
+            continue
         assert (np.broadcast_to(bound.needed(), left.shape)[left] <= walked.high * (1 + 1e-9)).all()
         least = np.broadcast_to(bound.seconds_per_token(), left.shape)[left]
         assert (least <= walked.seconds / walked.tokens * (1 + 1e-9)).all()
@@ -117,11 +132,8 @@ def test_every_plan_is_counted_once():
     for bounded in (True, False):
         made = search(space, space.largest.accelerator.memory.usable_bytes, bounded=bounded)
         removed = {each.constraint: each.plans for each in made.tally}
-        fits = removed.pop("the fullest rank fits the accelerator's memory, with the high end of the error band")
-        valid = made.tally.considered - sum(removed.values())
-        assert valid == made.walked if not bounded else valid >= made.walked
-        assert fits <= valid
-        assert made.beaten <= valid
+        assert made.tally.considered == sum(removed.values()) + made.beaten + made.walked
+        assert made.walked > 0 and (bounded or not made.beaten)
 
 
 def test_where_nothing_fits_the_nearest_plan_is_the_one_that_needs_least():

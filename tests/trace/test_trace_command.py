@@ -107,7 +107,7 @@ def test_what_cannot_be_traced_is_answered_by_name(line, status, said, capsys):
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        ('"optimizer": "adamw"', "function of the parameters"), ('"num_microbatches": 0', "num_microbatches"), ('"num_microbatches": -4', "num_microbatches"),
+        ('"optimizer": "adamw"', "function of the parameters"), ('"num_microbatches": 0', "--num-microbatches must be"), ('"num_microbatches": -4', "--num-microbatches must be"),
         ('"optimizer": torch.optim.Adam(torch.nn.Linear(2, 2).parameters())', "none of its parameters"),
     ],
 )  # fmt: skip

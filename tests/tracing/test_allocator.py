@@ -1,7 +1,7 @@
 """PyTorch's caching allocator, rule by rule: each answer is derived by hand from c10/cuda/CUDACachingAllocator.cpp."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage.errors import InvalidInput, TonnageError, UnknownName
@@ -316,7 +316,6 @@ def check(allocator):
     assert all(pool.keys == sorted(pool.keys) for pool in allocator.pools.values())
 
 
-@settings(deadline=None)
 @given(st.sampled_from(CONFIGS), STEPS)
 def test_memory_is_conserved_and_never_handed_out_twice(text, steps):
     allocator = made(text, capacity=GIB, total=2 * GIB)
@@ -337,7 +336,6 @@ def test_memory_is_conserved_and_never_handed_out_twice(text, steps):
     assert held(allocator) == (0, 0)
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_a_snapshot_tells_what_the_allocator_holds(steps):
     allocator = made(record=True)

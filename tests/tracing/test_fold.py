@@ -1,7 +1,7 @@
 """Folding, on programs that are generated for any number of layers: what is folded is what is generated."""
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 from msgspec import Struct
 
@@ -152,7 +152,6 @@ DESIGNS = st.builds(
 PLAIN = Design(period=(Layer((512, 1024), (4096, 512), (1024,), 512, True),))
 
 
-@settings(deadline=None)
 @given(DESIGNS, st.integers(3, 8))
 def test_a_folded_program_is_the_program_traced_whole(design, more):
     first = len(design.first) + 5 * len(design.period)
@@ -164,7 +163,6 @@ def test_a_folded_program_is_the_program_traced_whole(design, more):
     assert made == traced(design, count)
 
 
-@settings(deadline=None)
 @given(DESIGNS, st.integers(3, 8))
 def test_the_shortest_traces_fold_rightly_or_not_at_all(design, more):
     first = len(design.first) + max(len(design.period), 2)

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage.errors import InvalidInput, TonnageError, UnknownName
@@ -43,7 +43,6 @@ def test_a_file_of_events_gives_the_events_back(events):
     assert read == events and about == {"said": 1}
 
 
-@settings(deadline=None)
 @given(programs(), st.sampled_from(["", "expandable_segments:True", "max_split_size_mb:32"]))
 def test_reserved_is_never_below_allocated_and_allocated_never_below_requested(events, text):
     run = replay(events, parse_settings(text))
@@ -55,7 +54,6 @@ def test_reserved_is_never_below_allocated_and_allocated_never_below_requested(e
     assert [stage.name for stage in run.stages] == [mark.name for mark in events.marks]
 
 
-@settings(deadline=None)
 @given(programs())
 def test_the_peak_is_where_most_is_alive(events):
     run = replay(events)
@@ -64,7 +62,6 @@ def test_the_peak_is_where_most_is_alive(events):
     assert sum(share.bytes for share in by_module(events, events.live_at(run.peak_position))) == sum(alive.values())
 
 
-@settings(deadline=None)
 @given(programs())
 def test_the_least_capacity_is_enough_and_a_page_less_is_not(events):
     least = least_capacity(events)

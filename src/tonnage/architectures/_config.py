@@ -8,8 +8,15 @@ from tonnage.errors import InvalidInput, shown
 
 _REQUIRED: Any = object()
 _NO_SIZES = frozenset({"architectures", "quantization_config", "compression_config"})
+DIMENSIONS = "the dimensions given"  # where a model has no file: its fields are options, which have one name
 LARGEST_SIZE = 2**34  # no width, vocabulary or context of this field comes near it
 LARGEST_DEPTH = 20_000  # layers, and experts of a layer: ten times what anybody has built
+
+
+def _lacks(where: str, names: tuple[str, ...]) -> str:
+    if where == DIMENSIONS:
+        return f"the dimensions given lack {names[0]}, which decides the model's size."
+    return f"{where} lacks {' or '.join(names)}, which decides the model's size."
 
 
 class Config:
@@ -159,7 +166,7 @@ class Config:
         if inherited is not _REQUIRED:
             return names[0], inherited
         if default is _REQUIRED:
-            raise InvalidInput(f"{self.where} lacks {' or '.join(names)}, which decides the model's size.")
+            raise InvalidInput(_lacks(self.where, names))
         return names[0], default
 
 

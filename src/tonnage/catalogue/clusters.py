@@ -14,6 +14,7 @@ from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.errors import InvalidInput, UnknownName, shown
+from tonnage.reach import allowed_file, check_machine, reads_files
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Cluster, Node
 from tonnage.units import counted
@@ -32,6 +33,7 @@ def cluster(text: str) -> Cluster:
     if name == "local":
         from tonnage.catalogue.local import local_cluster
 
+        check_machine()
         if counts:
             raise InvalidInput(f"'local' is this machine and takes no count. Got {shown(text)}.")
         return local_cluster()
@@ -121,8 +123,8 @@ def _known(name: str) -> bool:
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
-    if name.endswith(".toml") and _files.is_file(Path(name)):
-        return _user_file(Path(name))
+    if name.endswith(".toml") and reads_files() and _files.is_file(allowed_file(name)):
+        return _user_file(allowed_file(name))
     chip = name.partition(":")[0]
     if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
         return accelerator_named(name), None
@@ -130,6 +132,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         node = node_named(name)
         return accelerator_named(node.accelerator), node
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
+        allowed_file(name)  # says so where none may be named
         raise InvalidInput(
             f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
         )

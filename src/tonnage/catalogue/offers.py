@@ -33,7 +33,7 @@ def offers(
         if who in ("", price.provider) and kind in ("", price.kind)
         and (where in ("", EVERYWHERE, price.region) or price.region == EVERYWHERE)
         and (not currency or currency.upper() == price.currency) and term_months in (None, price.term_months)
-        and price.accelerators >= at_least
+        and max(price.sizes, default=price.accelerators) >= at_least
     )  # fmt: skip
 
 

@@ -29,7 +29,8 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `price_per_hour` is in `currency`; `usd_per_hour` the same in US dollars, None where the price is in another currency, because no rate
     of exchange is assumed. `term_months`: how long a reserved machine is taken for, None where the provider does not say. `index`: what
-    others paid on average; nobody offers it.
+    others paid on average; nobody offers it. `sizes`: of a price by the accelerator, how many a machine may have that is sold so, and
+    `sizes_source` who says so; without them one alone.
     """
 
     provider: str
@@ -46,6 +47,19 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     term_months: int | None = None
     index: bool = False
     note: str = ""
+    sizes: tuple[int, ...] = ()
+    sizes_source: str = ""
+
+    @property
+    def machines(self) -> "tuple[Price, ...]":
+        """The machines that are sold at this price: those of `sizes`, or the one that the row is."""
+        if not self.sizes:
+            return (self,)
+        return tuple(
+            replace(self, accelerators=size, sizes=(), price_per_hour=self.price_per_hour * size,
+                    usd_per_hour=None if self.usd_per_hour is None else self.usd_per_hour * size)
+            for size in self.sizes
+        )  # fmt: skip
 
     @property
     def price_per_accelerator_hour(self) -> float:
@@ -199,6 +213,7 @@ def _priced(price: Price, where: str) -> Price:
         )
     _check_term(price, where)
     _check_row(price, where)
+    _check_sizes(price, where)
     if price.currency != DOLLARS:
         if price.usd_per_hour is not None:
             raise InvalidInput(f"{where}: a price in {price.currency} is written as price_per_hour, not usd_per_hour.")
@@ -220,6 +235,17 @@ def _check_term(price: Price, where: str) -> None:
         raise InvalidInput(f"{where}: a reserved price needs term_months, or a note that says why the term is unknown.")
     if price.term_months is not None and not 1 <= price.term_months <= LONGEST_TERM:
         raise InvalidInput(f"{where}: term_months must be from 1 to {LONGEST_TERM}. Got {shown(price.term_months)}.")
+
+
+def _check_sizes(price: Price, where: str) -> None:
+    if not price.sizes:
+        return
+    if price.accelerators != 1:
+        raise InvalidInput(f"{where}: sizes belong to a price of 1 accelerator. Got accelerators {price.accelerators}.")
+    if price.sizes[0] < 1 or list(price.sizes) != sorted(set(price.sizes)):
+        raise InvalidInput(f"{where}: sizes must be whole numbers from 1, the smallest first. Got {list(price.sizes)}.")
+    if not price.sizes_source.strip():
+        raise InvalidInput(f"{where}: sizes need sizes_source: where they are listed.")
 
 
 def _check_purchase(purchase: Purchase, where: str) -> None:

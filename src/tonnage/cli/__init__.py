@@ -1,11 +1,16 @@
 """The command line. A verb is a module with HELP, add_arguments and run; only the verb that is called is imported."""
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
+from tonnage.cli._language import FLAG, otherwise, spoken
+from tonnage.cli._language import HELP as LANG_HELP
 from tonnage.cli._options import Parser
-from tonnage.cli._print import Unwritable, forgive_encodings, write
+from tonnage.cli._print import Unwritable, forgive_encodings, in_error, write
 from tonnage.errors import TonnageError
+from tonnage.language import say, sentence, speaking
 
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
@@ -21,7 +26,9 @@ VERBS = {
     "models": "the catalogue of models; one model in detail",
     "accelerators": "the catalogue of accelerators and nodes; one in detail",
     "prices": "what machines cost, by the hour or bought, each with its source and age",
+    "web": "the page and the HTTP API, on this machine",
     "validate": "predictions against published measurements, row by row",
+    "mcp": "a server of the Model Context Protocol: the answers as tools for assistants",
 }
 FIRST_WORDS = """tonnage: does a large language model fit a machine, where does the memory go, what would make it fit - and why.
 
@@ -50,6 +57,7 @@ STATUSES = {
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
+SERVERS = frozenset({"web", "mcp"})  # run until they are ended
 NEVER_TIGHT = frozenset({"trace", "measure"})  # it runs, or memory runs out
 NEVER_FITS = frozenset({"sweep"})  # its rows have verdicts; it is done, or a part of it is not
 
@@ -59,22 +67,32 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     forgive_encodings()
     try:
+        language, given = spoken(given)
+        with speaking(language):
+            return _answered(given)
+    except TonnageError as error:  # of the language itself
+        with speaking(otherwise()):
+            return _report(error, given)
+
+
+def _answered(given: list[str]) -> int:
+    try:
         return _run(given)
     except TonnageError as error:
         return _report(error, given)
     except Unwritable as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(in_error(error), file=sys.stderr)
         return CANNOT_WRITE
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print(say("interrupted"), file=sys.stderr)
         return INTERRUPTED
 
 
 def _run(given: list[str]) -> int:
     if not given or given[0] in ("-h", "--help", "help"):
         write(
-            FIRST_WORDS.format(
-                verbs="\n".join(f"  {verb:<14} {about}" for verb, about in VERBS.items()), statuses=statuses()
+            say(FIRST_WORDS).format(
+                verbs="\n".join(f"  {verb:<14} {say(about)}" for verb, about in VERBS.items()), statuses=statuses()
             )
         )
         return 0
@@ -96,37 +114,68 @@ def _run_verb(verb: str, rest: list[str]) -> int:
         from tonnage.registry import unknown
 
         raise unknown("verb", verb, VERBS)
-    module = import_module(f"tonnage.cli.{verb}")
-    if hasattr(module, "mode"):  # what is asked decides which options there are
-        module = module.mode(rest) or module
-    parser = Parser(prog=f"tonnage {verb}", description=module.HELP, epilog=f"exit status:\n{statuses(verb)}")
-    module.add_arguments(parser)
+    module, parser = face(verb, rest)
     try:
         parsed = parser.parse_args(rest)
     except SystemExit as leave:  # --help
         return int(leave.code or 0)
+    parsed.words = (verb, *rest)  # of reports, which say what asks them again
     return int(module.run(parsed))
+
+
+def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:
+    """The module and the parser of a verb. What is asked may decide which options there are."""
+    module = import_module(f"tonnage.cli.{verb}")
+    if hasattr(module, "mode"):
+        module = module.mode(rest) or module
+    parser = Parser(
+        prog=f"tonnage {verb}", description=sentence(module.HELP), epilog=f"{say('exit status:')}\n{statuses(verb)}"
+    )
+    parser.add_argument(FLAG, metavar="LANGUAGE", help=LANG_HELP)
+    module.add_arguments(parser)
+    return module, parser
 
 
 def statuses(verb: str = "") -> str:
     """The exit statuses, a line each: all of them, or those of one verb."""
     of_verdicts = (
-        (2, 3, 4) if verb in NO_VERDICT else (2,) if verb in NEVER_TIGHT else (2, 3) if verb in NEVER_FITS else ()
+        (2, 3, 4)
+        if verb in NO_VERDICT | SERVERS
+        else (2,)
+        if verb in NEVER_TIGHT
+        else (2, 3)
+        if verb in NEVER_FITS
+        else ()
     )
-    return "\n".join(f"  {status:<5} {meaning}" for status, meaning in STATUSES.items() if status not in of_verdicts)
+    return "\n".join(
+        f"  {status:<5} {say(meaning)}" for status, meaning in STATUSES.items() if status not in of_verdicts
+    )
 
 
 def _report(error: TonnageError, given: list[str]) -> int:
     """The message without a traceback; with --json a document too, so that stdout always holds one."""
     status = 64 if given[0] in NO_VERDICT else error.exit_status
-    print(f"error: {error}", file=sys.stderr)
+    message, shown = _messages(error, given)
+    print(f"{say('error: ')}{shown}", file=sys.stderr)
     if "--json" in given:
         from tonnage.cli._print import print_json
         from tonnage.document import SCHEMA
 
         try:
-            print_json({"schema": SCHEMA, "error": {"kind": type(error).__name__, "message": str(error)}})
+            print_json({"schema": SCHEMA, "error": {"kind": type(error).__name__, "message": message}})
         except Unwritable as unwritable:
-            print(f"error: {unwritable}", file=sys.stderr)
+            print(in_error(unwritable), file=sys.stderr)
             return CANNOT_WRITE
     return status
+
+
+def _messages(error: TonnageError, given: list[str]) -> tuple[str, str]:
+    """What is wrong, in English and in the current language, with options as they are typed."""
+    if given and given[0] in VERBS:
+        from tonnage.cli._named import on_command_line
+
+        try:
+            return on_command_line(error, face(given[0], given[1:])[1], given[1:])
+        except TonnageError:  # there is no such form of the verb: that is the error
+            pass
+    return str(error), sentence(str(error))

@@ -4,12 +4,16 @@ import argparse
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option
+from tonnage.cli._report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.errors import InvalidInput, shown
+from tonnage.language import say
+from tonnage.reach import reads_files
 
 # What takes commas itself: several values stand between semicolons.
 WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
@@ -73,15 +77,23 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str, groups: Iterable[t
     for options, title in groups:
         o.add(parser, options, title, Both)
     o.add(parser, TABLE_OPTIONS, "table")
-    forms = parser.add_argument_group("output").add_mutually_exclusive_group()
+    output = parser.add_argument_group("output")
+    forms = output.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
     forms.add_argument("--csv", action="store_true", help="print all columns, in base units and full precision")
-    forms.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    output.add_argument("--html", metavar="FILE", help=HTML_HELP)
+    output.add_argument(
+        MARKDOWN,
+        metavar="FILE",
+        nargs="?",
+        const=STDOUT,
+        help="print the table as Markdown; with FILE.md, write the whole report besides",
+    )
 
 
 def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> int:
     from tonnage.catalogue.clusters import says_how_many
-    from tonnage.cli._print import print_json, print_lines, write
+    from tonnage.cli._print import in_error, print_json, print_lines, write
     from tonnage.search.compare import compare
 
     table = o.values(arguments, TABLE_OPTIONS[1:])
@@ -90,26 +102,34 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
         from tonnage.render.compare_files import check_extra
 
         check_extra()
-    models, changes = _models(arguments), _axes(arguments, o.MODEL_OPTIONS)
-    places = _axes(arguments, o.COMMON)
+    models, changes = _models(arguments), axes(arguments, o.MODEL_OPTIONS)
+    places = axes(arguments, o.COMMON)
     if not places or places[0].name != "on":
         raise InvalidInput(f"--on is needed: {o.COMMON[0].help}.")
-    counts = _axes(arguments, (COUNT,))
+    counts = axes(arguments, (COUNT,))
     if counts and all(says_how_many(str(on)) for on in places[0].values):
         raise InvalidInput(f"--count is of machines that do not say how many: leave it out. Got --on {arguments.on}.")
-    axes = [models, *changes, *places, *counts, *_axes(arguments, options)]
-    made = compare(verb, axes, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show, progress=_progress())  # fmt: skip
+    every = [models, *changes, *places, *counts, *axes(arguments, options)]
+    if arguments.markdown == STDOUT and (arguments.json or arguments.csv):
+        raise InvalidInput(
+            "--markdown prints, as --json and --csv do: give it a file that ends in .md, or leave one of them out."
+        )
+    with _shows_progress():
+        made = compare(verb, every, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show)  # fmt: skip
     if table.get("parquet"):
         from tonnage.render.compare_files import write_parquet
 
-        write_parquet(made, table["parquet"])
+        try:
+            write_parquet(made, table["parquet"])
+        except InvalidInput as error:
+            raise InvalidInput(f"--parquet: {error}") from None
     if arguments.json:
         print_json(made.to_dict())
     elif arguments.csv:
         from tonnage.render.compare_files import csv_text
 
         write(csv_text(made))
-    elif arguments.markdown:
+    elif arguments.markdown == STDOUT:
         from tonnage.render.compare import comparison_markdown
 
         write(comparison_markdown(made, show=show, rows=bool(table.get("rows"))))
@@ -120,8 +140,8 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
         width = shutil.get_terminal_size().columns if on_terminal else WIDTH
         print_lines(comparison_lines(made, show=show, rows=bool(table.get("rows")), width=width))
     if made.status == WRONG:
-        print("error: none of these can be: the reasons of the cells say why.", file=sys.stderr)
-    return made.status
+        print(in_error("none of these can be: the reasons of the cells say why."), file=sys.stderr)
+    return reported(arguments, made, made.status)
 
 
 def _models(arguments: argparse.Namespace) -> Any:
@@ -131,11 +151,13 @@ def _models(arguments: argparse.Namespace) -> Any:
     text = arguments.model
     if text is None:
         return axis("model", [None], ["dimensions"])
-    names = [text] if Path(text).exists() else _split(text, ",", "MODEL")
+    if not isinstance(text, str):  # the content of a config.json
+        return axis("model", [text], ["pasted config"])
+    names = [text] if reads_files() and Path(text).exists() else _split(text, ",", "MODEL")
     return axis("model", names)
 
 
-def _axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]:
+def axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]:
     """An axis for each option that was given."""
     from tonnage.search.compare.axes import axis
 
@@ -148,17 +170,18 @@ def _axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]
         if option.read is None:
             found.append(axis(name, given))
             continue
-        texts = _split(given, ";" if option.name in WHOLE else ",", option.flag)
-        found.append(axis(name, [_read(option, text) for text in texts], texts))
+        flag = o.spelled(arguments, option)
+        texts = _split(given, ";" if option.name in WHOLE else ",", flag)
+        found.append(axis(name, [_read(option, text, flag) for text in texts], texts))
     return found
 
 
-def _read(option: Option, text: str) -> Any:
+def _read(option: Option, text: str, flag: str) -> Any:
     if text.lower() == OWN and option.name != "on":
         return None
     if text[:1] == "0" and text.isdecimal() and len(text) > 1:
-        raise InvalidInput(f"{option.flag} takes values with commas between them, and numbers without any. Got {shown(text)}.")  # fmt: skip
-    return option.read(text, option.flag) if option.read else text
+        raise InvalidInput(f"{flag} takes values with commas between them, and numbers without any. Got {shown(text)}.")  # fmt: skip
+    return option.read(text, flag) if option.read else text
 
 
 def _split(text: str, between: str, what: str) -> list[str]:
@@ -174,14 +197,14 @@ def _reader(arguments: argparse.Namespace) -> Any:
     return lambda name, changes: read(name, overrides=changes, revision=arguments.revision, offline=arguments.offline)
 
 
-def _progress() -> Any:
-    """How far a long comparison is, on a terminal."""
-    if not sys.stderr.isatty():
-        return None
+def _shows_progress() -> AbstractContextManager[None]:
+    """How far a long comparison is, on a terminal; elsewhere whoever follows the search already goes on to do so."""
+    from tonnage.search.progress import followed
 
-    def show(done: int, of: int) -> None:
-        if of > 200 and (done % 50 == 0 or done == of):
+    def show(what: str, done: int, of: int | None) -> None:
+        if what == "cells" and of is not None and of > 200 and (done % 50 == 0 or done == of):
             end = "\r\x1b[K" if done == of else ""
-            print(f"\r\x1b[K{done:,} of {of:,} cells{end}", end="", file=sys.stderr, flush=True)
+            cells = say("{done} of {all} cells", done=f"{done:,}", all=f"{of:,}")
+            print(f"\r\x1b[K{cells}{end}", end="", file=sys.stderr, flush=True)
 
-    return show
+    return followed(show) if sys.stderr is not None and sys.stderr.isatty() else nullcontext()

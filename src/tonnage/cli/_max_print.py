@@ -1,16 +1,20 @@
 """From a maximum to stdout."""
 
+from argparse import Namespace
 from typing import Any
 
 from tonnage.cli._print import print_json, print_lines
+from tonnage.cli._report import prints_report, reported
 
 
-def print_maximum(found: Any, *, as_json: bool, formulas: bool) -> int:
+def print_maximum(arguments: Namespace, found: Any) -> int:
     """The status of the command."""
-    if as_json:
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
         print_json(found.to_dict())
     else:
         from tonnage.render.maximum import maximum_lines
 
-        print_lines(maximum_lines(found.summary(), found.answer.memory, formulas=formulas))
-    return int(found.status)
+        print_lines(maximum_lines(found.summary(), found.answer.memory, formulas=arguments.formulas))
+    return reported(arguments, found, found.status)

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, OPTIONS, "serving")
     o.add(parser, LOAD_OPTIONS, "load and service level")
     o.add(parser, MONEY_OPTIONS, "money and power")
-    o.add_output(parser)
+    o.add_output(parser, reports=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,4 +37,4 @@ def run(arguments: argparse.Namespace) -> int:
     machine = cluster(o.required(common, o.COMMON[0]))
     model = None if o.no_model(arguments) else o.read_model(arguments)
     found = serving_maximum(what, model, machine, options, load, money, reserve_bytes=common.get("reserve", 0))
-    return print_maximum(found, as_json=arguments.json, formulas=arguments.formulas)
+    return print_maximum(arguments, found)

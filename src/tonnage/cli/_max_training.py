@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, OPTIONS, "training")
     o.add(parser, RUN_OPTIONS, "run")
     o.add(parser, BILL_OPTIONS, "money, power and disks")
-    o.add_output(parser)
+    o.add_output(parser, reports=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,4 +39,4 @@ def run(arguments: argparse.Namespace) -> int:
     machine = cluster(o.required(common, o.COMMON[0]))
     model = None if o.no_model(arguments) else o.read_model(arguments)
     found = training_maximum(what, model, machine, options, run, money, reserve_bytes=common.get("reserve", 0))
-    return print_maximum(found, as_json=arguments.json, formulas=arguments.formulas)
+    return print_maximum(arguments, found)

@@ -7,13 +7,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.cli._flags import assignment, ours
+from tonnage.cli._help import Formatter
 from tonnage.cli._print import write
-from tonnage.errors import InvalidInput, OutOfRange, shown
-from tonnage.units import parse_bytes, parse_count, parse_length
+from tonnage.cli._report import add_reports, parted
+from tonnage.errors import InvalidInput, OutOfRange, TonnageError, UnknownName, shown
+from tonnage.language import say, sentence, speaking
+from tonnage.spelling.flags import assignment, ours
+from tonnage.units import parse_bytes, parse_length, parse_size
 
 Reader = Callable[[str, str], Any]
 LONGEST = 200  # characters of a wrong word that are shown
+LAST_PORT = 65535
 
 
 class Option(Struct, frozen=True):
@@ -33,12 +37,21 @@ class Option(Struct, frozen=True):
 
 def whole(text: str, what: str) -> int:
     """A plain whole number, or one with k, M, 万, 亿."""
-    return parse_count(text, what)
+    return parse_size(text, what)
 
 
 def count(text: str, what: str) -> int:
     """A whole number that may be 0."""
-    return 0 if text.strip() == "0" else parse_count(text, what)
+    return 0 if text.strip() == "0" else parse_size(text, what)
+
+
+def port(text: str, what: str) -> int:
+    """Of this machine."""
+    plain = text.strip()
+    found = int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < len(str(LAST_PORT)) + 1 else 0
+    if not 1 <= found <= LAST_PORT:
+        raise InvalidInput(f"{what} must be a port from 1 to {LAST_PORT:,}, such as 8000. Got {shown(text)}.")
+    return found
 
 
 def word(text: str, what: str) -> str:
@@ -85,24 +98,63 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("allow_abbrev", False)
-        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("formatter_class", Formatter)
         super().__init__(*args, **kwargs)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Options of other tools that mean the same are read as ours, and underscores as dashes."""
-        words = ours(args, self._option_string_actions, self._verb)
-        for word in words[: words.index("--")] if "--" in words else words:
-            if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
-                self.error(f"argument {word.removesuffix('=--')}: expected one argument")
+        """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option -> as it was written."""
+        given = parted(args)
+        words = ours(given, self._option_string_actions, self._verb)
+        typed = self._typed(given, words)
         # two positional words, with options between them
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
         found, extra = parse(words, namespace)
         if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
+        found.typed = typed
         return found
 
+    def _typed(self, given: list[str], words: list[str]) -> dict[str, str]:
+        """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused here."""
+        found: dict[str, str] = {}
+        for at, word in enumerate(words):
+            flag, equals, value = word.partition("=")
+            if word == "--":
+                break
+            action = self._option_string_actions.get(flag)
+            if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
+                self.error(f"argument {word.removesuffix('=--')}: expected one argument")
+            if action is None:
+                continue
+            if action.nargs == 0 and equals:
+                off = next((each for each in action.option_strings if each.startswith("--no-")), "")
+                if off:
+                    self.error(f"{flag} takes no value: write {flag} or {off}. Got {shown(value)}")
+                self.error(f"{flag} takes no value: write it alone, or leave it out. Got {shown(value)}")
+            if action.nargs is not None or isinstance(action, argparse._AppendAction):
+                continue
+            found[action.dest] = given[at].partition("=")[0].replace("_", "-")
+        return found
+
+    def takes(self, name: str) -> argparse.Action | None:
+        """The option that a field of a question names; None where there is none. InvalidInput for another tool's that means something else."""
+        (flag,) = ours([f"--{name.replace('_', '-')}"], self._option_string_actions, self._verb)
+        return self._option_string_actions.get(flag)
+
+    def near(self, name: str) -> list[str]:
+        """Fields that may be meant by a name that is none."""
+        from tonnage.spelling import meant
+
+        return meant(name, (action.dest for action in self._actions if action.dest not in ("help", "lang")))
+
+    def format_usage(self) -> str:
+        """In English, since argparse itself cuts the first word off it."""
+        with speaking("en"):
+            return super().format_usage()
+
     def error(self, message: str) -> Any:
-        raise InvalidInput(f"{message.removesuffix('.')}. See `{self.prog} --help`.")
+        end = "" if message.endswith("?") else "."
+        raise InvalidInput(f"{message.removesuffix('.')}{end} See `{self.prog} --help`.")
 
     @property
     def _verb(self) -> str:
@@ -114,13 +166,11 @@ class Parser(argparse.ArgumentParser):
         write(message)
 
     def _nearest(self, word: str) -> str:
-        from difflib import get_close_matches
-
         if not word.startswith("--"):
             return assignment(word, self._verb)
-        known = [flag for action in self._actions for flag in action.option_strings]
-        near = get_close_matches(word.partition("=")[0].replace("_", "-"), known, n=2, cutoff=0.5)
-        return f" Did you mean {' or '.join(near)}?" if near else ""
+        near = self.near(word.removeprefix("--").partition("=")[0])
+        flags = [f"--{name.replace('_', '-')}" if f"--{name.replace('_', '-')}" in self._option_string_actions else name.upper() for name in near]  # fmt: skip
+        return f" Did you mean {' or '.join(flags)}?" if flags else ""
 
 
 def add(
@@ -132,14 +182,14 @@ def add(
     """Add options as a group; each help line ends with unit and default. `switch`: what an option without a value does."""
     group = parser.add_argument_group(title)
     for option in options:
-        about = option.help
+        about = sentence(option.help)
         if option.unit:
-            about += f" [{option.unit}]"
+            about += f" [{say(option.unit)}]"
         if option.default:
-            about += f" (default: {option.default})"
+            about += say(" (default: {what})", what=sentence(option.default))
         about = about.replace("%", "%%")
         if option.read is None:
-            group.add_argument(
+            action = group.add_argument(
                 option.flag,
                 *option.short,
                 dest=option.name,
@@ -149,7 +199,8 @@ def add(
             )
         else:
             metavar = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
-            group.add_argument(option.flag, *option.short, dest=option.name, metavar=metavar, help=about)
+            action = group.add_argument(option.flag, *option.short, dest=option.name, metavar=metavar, help=about)
+        action.__dict__["option"] = option  # for faces that show the options of a verb otherwise
 
 
 def values(arguments: argparse.Namespace, options: Iterable[Option]) -> dict[str, Any]:
@@ -158,8 +209,13 @@ def values(arguments: argparse.Namespace, options: Iterable[Option]) -> dict[str
     for option in options:
         given = getattr(arguments, option.name)
         if given is not None:
-            found[option.name] = given if option.read is None else option.read(given, option.flag)
+            found[option.name] = given if option.read is None else option.read(given, spelled(arguments, option))
     return found
+
+
+def spelled(arguments: argparse.Namespace, option: Option) -> str:
+    """The option as it was typed, by which of its names that may be."""
+    return str(getattr(arguments, "typed", {}).get(option.name, option.flag))
 
 
 MODEL_OPTIONS = (
@@ -196,6 +252,10 @@ COMMON = (
     ),
     Option("reserve", "memory of each accelerator to leave free", parse_bytes, unit="bytes", default="0"),
 )
+
+ADVICE = (
+    Option("advice", "the next best moves: other plans are estimated for them, which takes most of the time of an answer", default="on"),
+)  # fmt: skip
 
 
 def add_model(parser: argparse.ArgumentParser, switch: type[argparse.Action] = argparse.BooleanOptionalAction) -> None:
@@ -236,17 +296,43 @@ def model_and_machine(arguments: argparse.Namespace) -> tuple[Any, Any, int]:
     from tonnage.catalogue import cluster
 
     common = values(arguments, COMMON)
+    if COMMON[0].name not in common:
+        _say_both(arguments)
     machine = cluster(required(common, COMMON[0]))
     return read_model(arguments), machine, common.get("reserve", 0)
 
 
-def add_output(parser: argparse.ArgumentParser) -> Any:
-    """--json and --formulas; the group, for a verb that has more."""
+def check_model(name: str) -> None:
+    """UnknownName for a name of no model; what has to be asked for, or read, is left for later."""
+    from tonnage.models import read
+
+    if not set(name) & set("/\\:~"):
+        try:
+            read(name, offline=True)
+        except UnknownName:
+            raise
+        except TonnageError:
+            pass
+
+
+def _say_both(arguments: argparse.Namespace) -> None:
+    """A name of no model is said together with the machine that is missing."""
+    if isinstance(arguments.model, str):
+        try:
+            check_model(arguments.model)
+        except UnknownName as error:
+            raise UnknownName(f"{error} {_needed(COMMON[0])}") from None
+
+
+def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
+    """--json and --formulas, and of verbs that have them --html and --markdown; the group, for a verb that has more."""
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
     group.add_argument(
         "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
     )
+    if reports:
+        add_reports(group)
     return group
 
 
@@ -275,5 +361,9 @@ def named_values(pairs: list[str]) -> dict[str, Any]:
 def required(found: Mapping[str, Any], option: Option) -> Any:
     """The value of an option that cannot be left out."""
     if option.name not in found:
-        raise InvalidInput(f"{option.flag} is needed: {option.help}.")
+        raise InvalidInput(_needed(option))
     return found[option.name]
+
+
+def _needed(option: Option) -> str:
+    return f"{option.flag} is needed: {option.help}."

@@ -1,11 +1,13 @@
 """tonnage plan --inventory: a model, replicas of it, or jobs placed on a pool of unlike machines."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli import serve, train
 from tonnage.cli._options import Option, number, size, word
+from tonnage.cli._report import add_reports
 from tonnage.errors import InvalidInput
 
 HELP = "what goes where on a pool of unlike machines: the layers or replicas of a model, or the jobs of the inventory, and what is proven of it"
@@ -49,37 +51,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, serving, "serving, and training where it has the same")
     o.add(parser, load, "load and service level")
     o.add(parser, training, "training")
-    parser.add_argument_group("output").add_argument(
-        "--json", action="store_true", help="print one JSON document (schema tonnage/1)"
-    )
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    add_reports(group)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_json, print_lines
+    from tonnage.cli._report import prints_report, reported
     from tonnage.search.pool.place import place
 
-    own = o.values(arguments, OPTIONS)
-    inventory = o.required(own, OPTIONS[0])
+    whole = isinstance(arguments.inventory, Mapping)  # of a question that is no command line
+    own = o.values(arguments, OPTIONS[1:] if whole else OPTIONS)
+    inventory = arguments.inventory if whole else o.required(own, OPTIONS[0])
     kinds = [name for name in ("serve", "train") if own.pop(name, False)]
     if len(kinds) > 1:
-        raise InvalidInput("--serve and --train are two questions: give one. Got both.")
+        raise InvalidInput("--train and --serve are two questions: give one. Got both.")
     names: dict[str, Any] = {
         name: tuple(part.strip() for part in own.pop(name).split(",") if part.strip())
         for name in ("leave", "join")
         if name in own
     }
-    own.pop("inventory")
+    own.pop("inventory", None)
     if "goal" in own:
         own["objective"] = own.pop("goal")
     model, options, load = _asked(arguments, kinds[0] if kinds else "serve")
     found = place(inventory, model, options, load, **own, **names)
-    if arguments.json:
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
         print_json(found.to_dict())
     else:
         from tonnage.render.pool import pool_lines
 
         print_lines(pool_lines(found.to_dict()))
-    return found.status
+    return reported(arguments, found, found.status)
 
 
 def _asked(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any, Any]:

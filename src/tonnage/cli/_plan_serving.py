@@ -42,11 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what is not varied: each of these is searched where it is not given, or is as for `tonnage serve`",
     )
     o.add(parser, MONEY_OPTIONS, "money and power")
-    o.add_output(parser)
+    o.add_output(parser, reports=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_json, print_lines
+    from tonnage.cli._report import prints_report, reported
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.load_options import LoadOptions
     from tonnage.estimate.serving_options import ServingOptions
@@ -58,10 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     options = replace(ServingOptions(**o.values(arguments, OF_PLANS)), reserve_bytes=said.pop("reserve", 0))
     found = plan_serving(o.read_model(arguments), machines, ServingPlanOptions(**said), options, LoadOptions(**o.values(arguments, OF_LOAD)),
                          BillOptions(**o.values(arguments, MONEY_OPTIONS)))  # fmt: skip
-    if arguments.json:
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
         print_json(found.to_dict())
     else:
         from tonnage.render.plan_serving import plan_lines
 
         print_lines(plan_lines(found.to_dict(), found.best, formulas=arguments.formulas))
-    return found.status
+    return reported(arguments, found, found.status)

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, OPTIONS, "training: what is given is not varied")
     o.add(parser, RUN_OPTIONS, "the whole run")
     o.add(parser, BILL_OPTIONS, "money, power and disks")
-    o.add_output(parser)
+    o.add_output(parser, reports=True)
 
 
 def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
@@ -87,6 +87,7 @@ def machines_named(text: str | None) -> tuple[str, ...]:
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.api_plan import plan_training
     from tonnage.cli._print import print_json, print_lines
+    from tonnage.cli._report import prints_report, reported
 
     common = o.values(arguments, MACHINES)
     given = (
@@ -102,10 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
         reserve_bytes=common.get("reserve", 0),
         **given,
     )
-    if arguments.json:
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
         print_json(found.to_dict())
     else:
         from tonnage.render.plan_training import plan_lines
 
         print_lines(plan_lines(found.to_dict(), found.plans[0].answer.memory if found.plans else None))
-    return found.status
+    return reported(arguments, found, found.status)

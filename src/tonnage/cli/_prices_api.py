@@ -16,6 +16,7 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput
 from tonnage.estimate.hosted import offer
 from tonnage.formulas import service as h
+from tonnage.language import say, sentence
 from tonnage.registry import unknown
 from tonnage.units import human
 
@@ -115,23 +116,33 @@ def _lines(document: dict[str, Any]) -> list[str]:
 
     rows, request, name = document["prices"], document["request"], document["model"]
     if not rows:
-        return [
-            f"no price{f' of {name}' if name else ''} by the token is known. Yours go in <config directory>/api_prices/."
-        ]
-    header = ["model", "provider", "input", "cached", "output", *(["a request", "a million tokens"] if request else ()),
-              *(["a day"] if request and request["requests_per_day"] else ()), "as of", "age"]  # fmt: skip
-    of = f" of {name}" if name else ""
-    lines = [f"{len(rows)} prices{of} by the token, USD a million"]
+        if name:
+            return [
+                say("no price of {name} by the token is known. Yours go in <config directory>/api_prices/.", name=name)
+            ]
+        return [say("no price by the token is known. Yours go in <config directory>/api_prices/.")]
+    header = ["model", "provider", "input", "cached", "output", *([say('a request'), say('a million tokens')] if request else ()),
+              *([say('a day')] if request and request["requests_per_day"] else ()), say('as of'), "age"]  # fmt: skip
+    lines = [
+        say("{rows_count} prices of {name} by the token, USD a million", rows_count=len(rows), name=name)
+        if name
+        else say("{rows_count} prices by the token, USD a million", rows_count=len(rows))
+    ]
     if request:
-        lines.append(f"a request: {request['input_tokens']:,} tokens, {request['cached_tokens']:,} of them cached, and an answer of {request['output_tokens']:,}")  # fmt: skip
+        lines.append(say('a request: {input_tokens} tokens, {cached_tokens} of them cached, and an answer of {output_tokens}', input_tokens=f"{request['input_tokens']:,}", cached_tokens=f"{request['cached_tokens']:,}", output_tokens=f"{request['output_tokens']:,}"))  # fmt: skip
     lines += ["", *table_lines([_cells(row, request) for row in rows], header), ""]
-    lines += [f"note: {warning}" for warning in document["warnings"]]
+    lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
     if name:
         notes = {row["note"]: row["provider"] for row in rows if row["note"]}
-        lines += [f"note: {provider}: {note}" for note, provider in notes.items()]
-        lines += [f"source: {source}" for source in dict.fromkeys(row["source"] for row in rows)]
+        lines += [
+            say("note: {provider}: {note}", provider=provider, note=sentence(note)) for note, provider in notes.items()
+        ]
+        lines += [say("source: {what}", what=source) for source in dict.fromkeys(row["source"] for row in rows)]
         lines.append(
-            f"beside own machines: tonnage serve {name} --on CLUSTER --input-tokens N --output-tokens N --users N"
+            say(
+                "beside own machines: tonnage serve {name} --on CLUSTER --input-tokens N --output-tokens N --users N",
+                name=name,
+            )
         )
     return lines if lines[-1] else lines[:-1]
 
@@ -142,4 +153,4 @@ def _cells(row: dict[str, Any], request: dict[str, Any] | None) -> list[str]:
         made += [f"{row['request']['value']:.6f} USD", human(row["cost_per_million_tokens"]["value"], "USD")]
     if request and request["requests_per_day"]:
         made.append(human(row["usd_per_day"]["value"], "USD"))
-    return [*made, row["as_of"], f"{row['age_days']} d{', stale' if row['stale'] else ''}"]
+    return [*made, row["as_of"], f"{row['age_days']} d{(say(', stale') if row['stale'] else '')}"]

@@ -15,6 +15,7 @@ from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
+from tonnage.language import say, sentence
 
 HELP = "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the only part that asks the network"
 URL = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8"
@@ -185,10 +186,18 @@ def _lines(document: dict[str, Any]) -> list[str]:
     reports = document["clouds"]
     read = [report for report in reports if report["read"]]
     total = sum(report["prices"] for report in read)
-    lines = [f"{total:,} prices of {len(read)} of {len(reports)} clouds are now in {document['file']}"]
+    lines = [
+        say(
+            "{total} prices of {read_count} of {reports_count} clouds are now in {file}",
+            total=f"{total:,}",
+            read_count=len(read),
+            reports_count=len(reports),
+            file=document["file"],
+        )
+    ]
     if not document["looked_up"]:
-        lines.append(f"note: prices are not looked up in it, but in {refreshed.path()}.")
-    header = ("cloud", "prices", "accelerators", "new", "moved", "gone", "kept", "as of")
+        lines.append(say("note: prices are not looked up in it, but in {path}.", path=refreshed.path()))
+    header = ("cloud", "prices", "accelerators", "new", "moved", "gone", "kept", say("as of"))
     cells = [
         (report["provider"], f"{report['prices']:,}", str(len(report["accelerators"])), *(str(report[key]) for key in ("new", "moved", "gone", "kept", "as_of")))
         for report in read
@@ -196,22 +205,35 @@ def _lines(document: dict[str, Any]) -> list[str]:
     lines += ["", *table_lines(cells, header), ""]
     for report in reports:
         lines += _notes(report)
-    return [*lines, "`tonnage prices` lists them."]
+    return [*lines, say("`tonnage prices` lists them.")]
 
 
 def _notes(report: dict[str, Any]) -> list[str]:
     who = report["provider"]
     if not report["read"]:
-        return [f"note: {who} was not read, and its prices are as they were. {report['problem']}"]
-    made = [f"note: {text}" for text in report["malformed"][:SHOWN]]
+        return [
+            say(
+                "note: {who} was not read, and its prices are as they were. {problem}",
+                who=who,
+                problem=sentence(report["problem"]),
+            )
+        ]
+    made = [say("note: {what}", what=sentence(text)) for text in report["malformed"][:SHOWN]]
     if more := len(report["malformed"]) - SHOWN:
-        made += [f"note: {who}: {more:,} more rows like these."] if more > 0 else []
+        made += [say("note: {who}: {more} more rows like these.", who=who, more=f"{more:,}")] if more > 0 else []
     if report["kept"]:
         made.append(
-            f"note: {who}: {report['kept']:,} older prices stay, because rows of the new list could not be read."
+            say(
+                "note: {who}: {kept} older prices stay, because rows of the new list could not be read.",
+                who=who,
+                kept=f"{report['kept']:,}",
+            )
         )
     if report["unknown"]:
         said = ", ".join(f"{name} ({count})" for name, count in report["unknown"].items())
-        made.append(f"note: {who}: left out, because our catalogue does not know which accelerator is meant (rows): {said}.")  # fmt: skip
-    made += [f"note: {who}: rows left out that {why}: {count:,}." for why, count in report["left_out"].items()]
+        made.append(say('note: {who}: left out, because our catalogue does not know which accelerator is meant (rows): {said}.', who=who, said=said))  # fmt: skip
+    made += [
+        say("note: {who}: rows left out that {why}: {count}.", who=who, why=sentence(why), count=f"{count:,}")
+        for why, count in report["left_out"].items()
+    ]
     return made

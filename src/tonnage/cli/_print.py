@@ -2,19 +2,40 @@
 
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 import msgspec
+
+from tonnage.language import say, sentence
 
 
 class Unwritable(Exception):
     """stdout does not take what is written: the disk is full, or the device is gone."""
 
 
+_TAKEN: ContextVar[list[Any] | None] = ContextVar("taken", default=None)
+
+
+@contextmanager
+def taken() -> Iterator[list[Any]]:
+    """Documents that would be printed go into the list instead: for faces that speak JSON and are no command line."""
+    found: list[Any] = []
+    before = _TAKEN.set(found)
+    try:
+        yield found
+    finally:
+        _TAKEN.reset(before)
+
+
 def print_json(document: Any) -> None:
     """One document, indented, with a newline at its end."""
+    found = _TAKEN.get()
+    if found is not None:
+        found.append(document)
+        return
     try:
         encoded = msgspec.json.encode(document)
     except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?
@@ -26,10 +47,10 @@ def print_json(document: Any) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Plain text; on a terminal the first line stands out."""
+    """Plain text; on a terminal the first line stands out, in the colour of its tone (render.tone)."""
     text = list(lines)
     if text and sys.stdout is not None and sys.stdout.isatty():
-        text[0] = _emphasised(text[0])
+        text[0] = _emphasised(text[0], getattr(text[0], "tone", "plain"))
     write("\n".join(text) + "\n")
 
 
@@ -64,14 +85,21 @@ def plotted(answer: Any, path: str | None) -> int:
     if path is None:
         return int(answer.status)
     from tonnage.errors import TonnageError
-    from tonnage.render.plot import write_plot
+    from tonnage.render.plot import note_of_plot, write_plot
 
     try:
         write_plot(answer, path)
+        if note := note_of_plot(path):
+            print(say("note: {what}", what=note), file=sys.stderr)
     except TonnageError as error:
-        print(f"error: --plot: {error}", file=sys.stderr)
+        print(in_error(error, "--plot: "), file=sys.stderr)
         return error.exit_status
     return int(answer.status)
+
+
+def in_error(error: object, of: str = "") -> str:
+    """The line that says what is wrong."""
+    return f"{say('error: ')}{of}{sentence(str(error))}"
 
 
 def write(text: str) -> None:
@@ -95,26 +123,20 @@ def forgive_encodings() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _emphasised(line: str) -> str:
+STYLES = {"good": "bold green", "bad": "bold red", "warn": "bold yellow", "plain": "bold"}
+
+
+def _emphasised(line: str, tone: str) -> str:
     """The line in the colour of its verdict, as far as the terminal has colours."""
     from io import StringIO
 
     from rich.console import Console
 
-    style = (
-        "bold green"
-        if line.startswith("fits:")
-        else "bold red"
-        if line.startswith("does not fit")
-        else "bold yellow"
-        if line.startswith(("tight", "fits, but"))
-        else "bold"
-    )
     held = StringIO()
     console = Console(file=held, highlight=False, force_terminal=True)
     if console.legacy_windows:  # has no escape codes
         return line
-    console.print(line, style=style, markup=False, soft_wrap=True, end="")
+    console.print(line, style=STYLES[tone], markup=False, soft_wrap=True, end="")
     return held.getvalue()
 
 

@@ -2,6 +2,8 @@
 
 import sys
 
+from tonnage.language import say
+
 
 class Bar:
     """One field for each stage that is begun, of as many as are expected, on standard error."""
@@ -13,7 +15,7 @@ class Bar:
         self.begun += 1
         if sys.stderr.isatty():
             left = max(self.expected - self.begun, 0)
-            print(f"\r\x1b[K[{'#' * self.begun}{'.' * left}] {stage}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K[{'#' * self.begun}{'.' * left}] {say(stage)}", end="", file=sys.stderr, flush=True)
 
     def over(self) -> None:
         """Takes the bar away."""

@@ -15,12 +15,26 @@ def _read(check: Callable[[str, object], Any]) -> Reader:
 count, amount, money = _read(r.count), _read(r.positive), _read(r.money)
 duration, rate = _read(r.duration), _read(r.rate)
 
+
+def timed(text: str, what: str) -> str:
+    """A time as it was typed, such as 500ms; what is none is said here, where the option's name is known as it is typed."""
+    duration(text, what)
+    return text.strip()
+
+
+def last_day(text: str, what: str) -> str:
+    """A time as it was typed, or a day, which is counted from today by the estimate."""
+    if not r.DATE.fullmatch(word(text, what)):
+        r.deadline_seconds(text, None, what)
+    return text.strip()
+
+
 RUN_OPTIONS = (
     Option("tokens", "training tokens, such as 15T; or give epochs, or max_steps", count, unit="tokens"),
     Option("epochs", "passes over the data set", number, unit="epochs"),
     Option("dataset_tokens", "tokens of the data set", count, unit="tokens"),
     Option("max_steps", "optimizer steps", count, unit="steps"),
-    Option("deadline", "30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?", word, unit="time"),
+    Option("deadline", "30d, 2w, or the last day, such as 2027-01-31: how many accelerators make it?", last_day, unit="time"),
     Option("budget", "money that may be spent, such as 100k: how many tokens does it buy?", money, unit="USD"),
     Option("budget_accelerator_hours", "accelerator-hours that may be spent", amount, unit="accelerator-hours"),
     Option("price_per_accelerator_hour", "price of one accelerator for one hour", number, unit="USD"),

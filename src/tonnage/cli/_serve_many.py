@@ -7,21 +7,25 @@ from msgspec.structs import replace
 
 from tonnage.cli import _options as o
 from tonnage.cli._print import plotted, print_json, print_lines
+from tonnage.cli._report import prints_report, reported
 from tonnage.errors import InvalidInput
 
 LOCAL = "local"
 OF_MACHINE = ("ttft", "tpot")  # of the load, what this answer knows
 
 
-def check(asked: dict[str, Any], plot: str | None) -> None:
+def check(asked: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Options of one of the two questions without it."""
     if asked.get("frontier") and asked.get("for_my_machine"):
         raise InvalidInput("--frontier is of one model, --for-my-machine of all: give one. Got both.")
     for name, needs in (("points", "frontier"), ("order", "for_my_machine")):
         if name in asked and not asked.get(needs):
             raise InvalidInput(f"--{name} is of --{needs.replace('_', '-')}, which is not given. Got {asked[name]}.")
-    if plot is not None and asked.get("for_my_machine"):
+    if arguments.plot is not None and asked.get("for_my_machine"):
         raise InvalidInput("--for-my-machine has no pictures: leave out --plot.")
+    for name in ("html", "markdown"):
+        if getattr(arguments, name) is not None and asked.get("for_my_machine"):
+            raise InvalidInput(f"--for-my-machine has no report: leave out --{name}.")
 
 
 def frontier(
@@ -31,13 +35,15 @@ def frontier(
     from tonnage.estimate.frontier import frontier as estimate
 
     found = estimate(model, machine, options, load, money, points=asked.get("points", POINTS))
-    if arguments.json:
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
         print_json(found.to_dict())
     else:
         from tonnage.render.frontier import frontier_lines
 
         print_lines(frontier_lines(found.to_dict()))
-    return plotted(found, arguments.plot)
+    return reported(arguments, found, plotted(found, arguments.plot))
 
 
 def my_machine(arguments: argparse.Namespace, options: Any, load: Any, asked: dict[str, Any]) -> int:

@@ -10,6 +10,8 @@ from tonnage.catalogue.nodes import find as find_node
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
+from tonnage.language import say, sentence
+from tonnage.language.columns import left
 from tonnage.spec import Accelerator, Link, Node
 from tonnage.units import human
 
@@ -59,13 +61,13 @@ def _list(as_json: bool) -> int:
     rows = [(chip.name, chip.vendor, human(chip.memory.usable_bytes, "bytes"), _rate(chip.memory.bytes_per_second, "bytes/s"),
              _rate(chip.dense_flops.get("bf16") or chip.dense_flops.get("fp16"), "FLOP/s"), ", ".join(chip.variants))
             for chip in chips]  # fmt: skip
-    header = ("name", "vendor", "memory", "bandwidth", "dense 16 bit", "variants")
+    header = ("name", "vendor", "memory", "bandwidth", say("dense 16 bit"), "variants")
     nodes = [
         (node.name, f"{node.accelerators}x{node.accelerator}", _link(node.inside), _link(node.outside), node.provider)
         for node in machines
     ]
     print_lines([
-        f"{len(chips)} accelerators, {len(machines)} nodes", "", *table_lines(rows, header), "",
+        say('{chips_count} accelerators, {machines_count} nodes', chips_count=len(chips), machines_count=len(machines)), "", *table_lines(rows, header), "",
         *table_lines(nodes, ("node", "accelerators", "inside", "outside", "provider")),
     ])  # fmt: skip
     return 0
@@ -75,32 +77,35 @@ def _accelerator_lines(chip: Accelerator) -> list[str]:
     memory = chip.memory
     facts = [("memory.nominal_gib", "memory", human(memory.nominal_bytes, "bytes")),
              ("memory.bandwidth_gb_per_s", "bandwidth", _rate(memory.bytes_per_second, "bytes/s"))]  # fmt: skip
-    readings = (("memory.reported_mib", "as the driver reports", memory.reported_bytes),
-                ("memory.runtime_mib", "as programs get it", memory.runtime_bytes))  # fmt: skip
+    readings = (("memory.reported_mib", say('as the driver reports'), memory.reported_bytes),
+                ("memory.runtime_mib", say('as programs get it'), memory.runtime_bytes))  # fmt: skip
     facts[1:1] = [(path, label, human(size, "bytes")) for path, label, size in readings if size]
     if memory.system_bytes:
-        facts.append(("memory.system_gib", "kept by the system", human(memory.system_bytes, "bytes")))
+        facts.append(("memory.system_gib", say("kept by the system"), human(memory.system_bytes, "bytes")))
     facts += [
-        (f"dense_tflops.{name}", f"{name}, dense", human(peak, "FLOP/s")) for name, peak in chip.dense_flops.items()
+        (f"dense_tflops.{name}", say("{name}, dense", name=name), human(peak, "FLOP/s"))
+        for name, peak in chip.dense_flops.items()
     ]
     facts += [
-        (f"sparse_tflops.{name}", f"{name}, 2:4 sparse", human(peak, "FLOP/s"))
+        (f"sparse_tflops.{name}", say("{name}, 2:4 sparse", name=name), human(peak, "FLOP/s"))
         for name, peak in chip.sparse_flops.items()
     ]
     facts += [
-        (key, key.replace("_", " "), _link(link))
+        (key, say(key.replace("_", " ")), _link(link))
         for key, link in (("scale_up", chip.scale_up), ("host_link", chip.host_link))
         if link
     ]
     if chip.tdp_watts:
         facts.append(("tdp_watts", "power", human(chip.tdp_watts, "watts")))
     lines = [f"{chip.name} ({chip.vendor}, {chip.generation})"]
-    lines += [f"  {label:<24} {value:<24} {_fact(chip.fact(path))}".rstrip() for path, label, value in facts]
-    lines += [f"  why {key}: {reason}" for key, reason in chip.why.items()]
+    lines += [
+        f"  {left(say(label), 24)} {left(value, 24)} {_fact(chip.fact(path))}".rstrip() for path, label, value in facts
+    ]
+    lines += ["  " + say("why {key}: {reason}", key=key, reason=sentence(reason)) for key, reason in chip.why.items()]
     return (
         lines
-        + [f"  variant {chip.name}:{variant}" for variant in chip.variants]
-        + ([f"  note: {chip.note}"] if chip.note else [])
+        + ["  " + say("variant {name}:{variant}", name=chip.name, variant=variant) for variant in chip.variants]
+        + (["  " + say("note: {what}", what=sentence(chip.note))] if chip.note else [])
     )
 
 
@@ -109,15 +114,15 @@ def _node_lines(node: Node) -> list[str]:
     facts: list[tuple[str, Any]] = [("inside", _link(node.inside)), ("outside", _link(node.outside)), ("cpus", node.cpus),
              ("storage", node.storage), ("provider", node.provider)]  # fmt: skip
     if node.host_memory_bytes:
-        facts.append(("host memory", human(node.host_memory_bytes, "bytes")))
+        facts.append((say("host memory"), human(node.host_memory_bytes, "bytes")))
     if node.power_watts:
         facts.append(("power", human(node.power_watts, "watts")))
-    lines += [f"  {label:<12} {value}" for label, value in facts if value and value != "-"]
-    lines += [f"  source of {key}: {_fact(fact)}" for key, fact in node.sources.items()]
+    lines += [f"  {left(say(label), 12)} {sentence(str(value))}" for label, value in facts if value and value != "-"]
+    lines += ["  " + say("source of {key}: {fact}", key=key, fact=_fact(fact)) for key, fact in node.sources.items()]
     return (
         lines
-        + [f"  why {key}: {reason}" for key, reason in node.why.items()]
-        + ([f"  note: {node.note}"] if node.note else [])
+        + ["  " + say("why {key}: {reason}", key=key, reason=sentence(reason)) for key, reason in node.why.items()]
+        + (["  " + say("note: {what}", what=sentence(node.note))] if node.note else [])
     )
 
 

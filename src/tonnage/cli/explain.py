@@ -12,16 +12,20 @@ from msgspec import structs
 from tonnage import formulas
 from tonnage.cli import rules, serve, train
 from tonnage.cli._bill_options import BILL_OPTIONS
-from tonnage.cli._options import COMMON, Option, add_output
+from tonnage.cli._options import ADVICE, COMMON, Option, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.document import SCHEMA
 from tonnage.formula import FORMULAS, Formula
 from tonnage.glossary import SYMBOLS, WORDS, Symbol, Word
+from tonnage.language import say, sentence
+from tonnage.language.columns import left
 from tonnage.registry import letters_of, unknown
 from tonnage.rules import RULES
 
 HELP = "a formula, a symbol of the formulas, a word of the answers, an option, a source or a rule of thumb: text, unit, meaning, where it comes from"
+
+SAID = ("unit", "meaning", "assumes", "basis", "source", "where")  # words, of what is listed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name is None:
         return _list(arguments.json)
     if _found(arguments.name) is None and rules.is_rule(arguments.name):
-        rules.show([arguments.name], None, None, as_json=arguments.json, formulas=arguments.formulas)
+        rules.show_rule(arguments.name, as_json=arguments.json, formulas=arguments.formulas)
         return 0
     document = explain(arguments.name)
     if arguments.json:
@@ -53,6 +57,12 @@ def load_formulas() -> None:
     """Import every file of formulas."""
     for path in sorted(Path(formulas.__path__[0]).glob("[!_]*.py")):
         import_module(f"tonnage.formulas.{path.stem}")
+
+
+def formula_names() -> list[str]:
+    """All of them, file by file, whatever was imported first."""
+    load_formulas()
+    return sorted(FORMULAS, key=lambda name: FORMULAS[name].evaluate.__module__)
 
 
 def explain(name: str) -> dict[str, Any]:
@@ -96,7 +106,7 @@ def _found(name: str) -> dict[str, Any] | None:
 def _options() -> dict[str, dict[str, Option]]:
     """Every option of the verbs whose answers print its name -> what it is to each of them."""
     verbs = {
-        "train": (*COMMON, *train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS),
+        "train": (*COMMON, *train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS, *ADVICE),
         "serve": (*COMMON, *serve.OPTIONS, *serve.LOAD_OPTIONS, *serve.FRONTIER_OPTIONS),
     }
     found: dict[str, dict[str, Option]] = {}
@@ -147,16 +157,16 @@ def _reference(key: str) -> dict[str, Any]:
 def _list(as_json: bool) -> int:
     from tonnage.references import references
 
-    found = {"formulas": list(FORMULAS), "symbols": list(SYMBOLS), "words": list(WORDS), "sources": list(references())}
+    found = {"formulas": formula_names(), "symbols": list(SYMBOLS), "words": list(WORDS), "sources": list(references())}
     if as_json:
         print_json({"schema": SCHEMA, **found})
     else:
-        print_lines([f"{kind}: {', '.join(names)}" for kind, names in found.items()])
+        print_lines([f"{say(kind)}{say(': ')}{', '.join(names)}" for kind, names in found.items()])
     return 0
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
-    lines = [f"{document['name']} ({document['kind']})"]
+    lines = [f"{document['name']} ({say(document['kind'])})"]
     for key in (
         "text",
         "long_name",
@@ -172,16 +182,20 @@ def _lines(document: dict[str, Any]) -> list[str]:
         "checked",
     ):
         if document.get(key):
-            lines.append(f"  {key.replace('_', ' '):<10} {document[key]}")
+            lines.append(
+                f"  {left(say(key.replace('_', ' ')), 10)} {sentence(str(document[key])) if key in SAID else document[key]}"
+            )
     for symbol in document.get("symbols", []):
-        lines.append(f"    {symbol['letter']:<8} {symbol['long_name']} [{symbol['unit']}]: {symbol['meaning']}")
+        lines.append(
+            f"    {symbol['letter']:<8} {symbol['long_name']} [{say(symbol['unit'])}]: {sentence(symbol['meaning'])}"
+        )
     for reference in document.get("references", []):
         lines.append(
-            f"    {reference['key']}: {reference['authors']}, {reference['title']}, {reference['year']}, {reference['where']}"
+            f"    {reference['key']}{say(': ')}{', '.join(str(reference[name]) for name in ('authors', 'title', 'year', 'where') if reference[name])}"
         )
     if document.get("see"):
-        lines.append(f"  see        {', '.join(document['see'])}")
+        lines.append(f"  {left(say('see'), 10)} {', '.join(document['see'])}")
         lines += [f"    {name} = {FORMULAS[name].text}" for name in document["see"] if name in FORMULAS]
     if document.get("formulas"):
-        lines.append(f"  used in    {', '.join(document['formulas'])}")
+        lines.append(f"  {left(say('used in'), 10)} {', '.join(document['formulas'])}")
     return lines

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from tonnage.cli._options import Option
 from tonnage.cli._print import write
+from tonnage.language import say
 
 HELP = "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits, checked at the answer and just beyond it"
 MODES = {"serve": "_max_serving", "train": "_max_training"}
@@ -45,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add_what(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
-    lines = "\n".join(f"  {what.name:<14} {what.about} ({what.verb})" for what in WHATS)
-    parser.description = f"{HELP}\n\nWHAT:\n{lines}\n\n`tonnage max WHAT --help` lists the options of each: those of `tonnage serve` or `tonnage train`."
+    lines = "\n".join(f"  {what.name:<14} {say(what.about)} ({what.verb})" for what in WHATS)
+    rest = say("`tonnage max WHAT --help` lists the options of each: those of `tonnage serve` or `tonnage train`.")
+    parser.description = f"{say(HELP)}\n\nWHAT:\n{lines}\n\n{rest}"
 
 
 def run(arguments: argparse.Namespace) -> int:

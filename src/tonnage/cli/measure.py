@@ -8,6 +8,8 @@ from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
 from tonnage.cli._progress import Bar
 from tonnage.errors import InvalidInput
+from tonnage.language import say, sentence
+from tonnage.language.columns import left
 from tonnage.units import parse_length
 
 HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
@@ -36,7 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add_model(parser)
     for action in parser._actions:
         if action.dest == "model":
-            action.help = f"FILE.py:callable, which gives model, inputs, loss and optimizer; or {action.help}"
+            program = say(
+                "FILE.py:callable, which gives model, inputs, loss and optimizer; or {other}",
+                other=say(action.help or ""),
+            )
+            action.help = program
     o.add(parser, MODEL, "training, of a MODEL")
     o.add(parser, RUN, "how it is measured")
     o.add_named_values(parser)
@@ -102,23 +108,44 @@ def _lines(answer: Any) -> list[str]:
 
     found, row = answer.measurement, answer.row
     place = (
-        row["config"]["gpu"] if answer.on_gpu else "this host, which stands for no GPU: resident memory of the process"
+        row["config"]["gpu"]
+        if answer.on_gpu
+        else say("this host, which stands for no GPU: resident memory of the process")
     )
     if found.failure is None:
-        first = f"{row['model']['name']} on {place}: {human(found.peak_reserved, 'bytes')} reserved at most"
-        first += f", {human(found.peak_allocated, 'bytes')} allocated" if answer.on_gpu else ""
+        first = say(
+            "{model} on {place}: {peak_reserved} reserved at most",
+            model=row["model"]["name"],
+            place=place,
+            peak_reserved=human(found.peak_reserved, "bytes"),
+        )
+        first += (
+            say(", {peak_allocated} allocated", peak_allocated=human(found.peak_allocated, "bytes"))
+            if answer.on_gpu
+            else ""
+        )
     else:
-        first = f"out of memory: {row['model']['name']} on {place}"
+        first = say("out of memory: {model} on {place}", model=row["model"]["name"], place=place)
     stages = [
-        (each.name, *(human(size, "bytes") for size in (each.allocated, each.reserved, each.peak_allocated, each.peak_reserved)))
+        (say(each.name), *(human(size, "bytes") for size in (each.allocated, each.reserved, each.peak_allocated, each.peak_reserved)))
         for each in found.stages
     ]  # fmt: skip
     lines = [first, "", *table_lines(stages, ("stage", "allocated", "reserved", "peak allocated", "peak reserved"))]
-    lines += ["", *(f"  {name:<28} {human(size, 'bytes')}" for name, size in found.held.items())]
-    for name, size in (("process, as the driver says", found.process_bytes), ("device in use", found.device_bytes)):
-        lines += [f"  {name:<28} {human(size, 'bytes')}"] if size is not None else []
+    lines += ["", *(f"  {left(say(name), 28)} {human(size, 'bytes')}" for name, size in found.held.items())]
+    for name, size in (
+        (say("process, as the driver says"), found.process_bytes),
+        (say("device in use"), found.device_bytes),
+    ):
+        lines += [f"  {left(say(name), 28)} {human(size, 'bytes')}"] if size is not None else []
     if found.step_time is not None:
-        lines.append(f"  {'step time':<28} {human(found.step_time, 's')} (median of {len(found.step_seconds)})")
+        lines.append(
+            f"  {left(say('step time'), 28)} "
+            + say(
+                "{step_time} (median of {step_seconds_count})",
+                step_time=human(found.step_time, "s"),
+                step_seconds_count=len(found.step_seconds),
+            )
+        )
     if found.failure is not None:
-        lines += ["", found.failure]
-    return [*lines, "", f"row {row['id']}"]
+        lines += ["", sentence(found.failure)]
+    return [*lines, "", say("row {id}", id=row["id"])]

@@ -7,6 +7,8 @@ from tonnage import catalogue
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
+from tonnage.language import quantities, say, sentence
+from tonnage.language.columns import left
 from tonnage.units import human
 
 HELP = "the catalogue of models; one model in detail: its parameters part by part, its cache, its sources"
@@ -50,7 +52,7 @@ def _list(as_json: bool) -> int:
               row["hub"]) for row in rows]  # fmt: skip
     print_lines(
         [
-            f"{len(rows)} models",
+            quantities.counted(len(rows), "models"),
             "",
             *table_lines(cells, ("name", "parameters", "active", "layers", "context", "family", "hub")),
         ]
@@ -103,7 +105,7 @@ def _entry(name: str) -> dict[str, Any]:
 def _lines(document: dict[str, Any], terms: dict[str, Any], formulas: bool) -> list[str]:
     from tonnage.render.text import tree_lines
 
-    lines = [f"{document['name']}: {human(terms['parameters'].value, 'parameters')}"]
+    lines = [f"{document['name']}{say(': ')}{quantities.human(terms['parameters'].value, 'parameters')}"]
     for key in (
         "architecture",
         "family",
@@ -118,12 +120,18 @@ def _lines(document: dict[str, Any], terms: dict[str, Any], formulas: bool) -> l
         "dtype",
     ):
         if document.get(key) not in (None, ""):
-            lines.append(f"  {key:<14} {document[key]}")
+            lines.append(f"  {left(say(key), 14)} {sentence(str(document[key])) if key == 'source' else document[key]}")
     for term in terms.values():
         lines += ["", *tree_lines(term, depth=99 if formulas else 1, formulas=formulas)]
     for published in document.get("published", []):
         lines.append(
-            f"published: {published['parameters']} ({published['counts']}), {published['source']}, {published['as_of']}"
+            say(
+                "published: {parameters} ({counts}), {source}, {as_of}",
+                parameters=published["parameters"],
+                counts=sentence(published["counts"]),
+                source=published["source"],
+                as_of=published["as_of"],
+            )
         )
-    lines += [f"note: {warning}" for warning in document["warnings"]]
+    lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
     return lines

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
+from tonnage.errors import InvalidInput
+
 HELP = "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike machines (--inventory)"
 MODES = {"--train": "_plan_training", "--serve": "_plan_serving", "--inventory": "_plan_pool"}
 
@@ -13,6 +15,8 @@ def mode(words: Sequence[str]) -> ModuleType:
     """The module of the search that the words ask for; of a training run where they name none."""
     said = {word.partition("=")[0] for word in words}
     found = [name for flag, name in MODES.items() if flag in said]
+    if {"--train", "--serve"} <= said:
+        raise InvalidInput("--train and --serve are two questions: give one. Got both.")
     return import_module(f"tonnage.cli.{found[-1] if found else MODES['--train']}")
 
 

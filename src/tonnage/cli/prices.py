@@ -13,6 +13,7 @@ from tonnage.cli import _options as o
 from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
+from tonnage.language import say, say_as, sentence
 
 HELP = "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its source and date; older than 90 days are marked"
 
@@ -101,7 +102,7 @@ def _row(price: Price, rates: dict[str, float], today: date) -> dict[str, Any]:
     known = price.currency == DOLLARS or price.currency in rates
     return {
         "provider": price.provider, "instance": price.instance, "accelerator": price.accelerator, "accelerators": price.accelerators,
-        "region": price.region, "kind": price.kind, "term_months": price.term_months, "currency": price.currency,
+        "sizes": list(price.sizes), "sizes_source": price.sizes_source, "region": price.region, "kind": price.kind, "term_months": price.term_months, "currency": price.currency,
         "price_per_hour": price.price_per_hour, "usd_per_accelerator_hour": in_usd(price, rates) / price.accelerators if known else None,
         "source": price.source, "as_of": price.as_of, "age_days": age_days(price, today), "stale": is_stale(price, today),
         "own": origin(price) == "own", "origin": origin(price), "note": price.note,
@@ -141,18 +142,32 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
     from tonnage.render.text import table_lines
 
     rows, sold = document["prices"], document["purchases"]
-    of = f" of {rows[0]['accelerator'] if rows else name}" if name else ""
-    lines = [f"{len(rows)} prices by the hour{of}, {len(sold)} to buy" if rows or sold else _none(name, given)]  # fmt: skip
+    of = rows[0]["accelerator"] if rows else name
+    counts = (
+        say(
+            "{rows_count} prices by the hour of {of}, {sold_count} to buy",
+            rows_count=len(rows),
+            of=of,
+            sold_count=len(sold),
+        )
+        if name
+        else say(
+            "{rows_count} prices by the hour, {sold_count} to buy",
+            rows_count=len(rows),
+            sold_count=len(sold),
+        )
+    )
+    lines = [counts if rows or sold else sentence(_none(name, given))]  # fmt: skip
     if rows:
         header = (
             "accelerator",
-            "an hour of one",
+            say("an hour of one"),
             "provider",
             "instance",
             "x",
             "kind",
             "region",
-            "as of",
+            say("as of"),
             "age",
             "from",
         )
@@ -161,7 +176,11 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
         bought_cells = [(row["accelerator"], f"{row['usd']:,.0f} USD", row["name"], f"{row['power_watts']:,.0f} W" if row["power_watts"] else "-",
                          row["as_of"], _age(row, document["as_of"])) for row in sold]  # fmt: skip
         lines += ["", *table_lines(bought_cells, ("accelerator", "price", "machine", "power", "as of", "age"))]
-    lines += ["", *(f"note: {warning}" for warning in document["warnings"]), *(_of_one(rows, sold) if name else ())]
+    lines += [
+        "",
+        *(say("note: {what}", what=sentence(warning)) for warning in document["warnings"]),
+        *(_of_one(rows, sold) if name else ()),
+    ]
     return lines if lines[-1] else lines[:-1]
 
 
@@ -171,20 +190,34 @@ def _of_one(rows: list[dict[str, Any]], sold: list[dict[str, Any]]) -> list[str]
     for row in rows:
         if row["note"]:
             notes.setdefault(row["note"], {})[row["provider"]] = None
-    sources = dict.fromkeys(row["source"] for row in (*rows, *sold))
-    return [*(f"note: {', '.join(who)}: {note}" for note, who in notes.items()), *(f"source: {source}" for source in sources)]  # fmt: skip
+    sources = dict.fromkeys([*(row["source"] for row in (*rows, *sold)), *(row["sizes_source"] for row in rows)])
+    sources.pop("", None)
+    return [*(say('note: {who}: {note}', who=', '.join(who), note=sentence(note)) for note, who in notes.items()), *(say('source: {what}', what=source) for source in sources)]  # fmt: skip
 
 
 def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
     dollars = row["usd_per_accelerator_hour"]
     foreign = f"{row['price_per_hour'] / row['accelerators']:.3f} {row['currency']}"
     each = foreign if dollars is None else f"{dollars:.3f} USD"
-    kind = f"{row['kind']}, {row['term_months']} months" if row["term_months"] else row["kind"]
-    return (row["accelerator"], each, row["provider"], row["instance"], row["accelerators"], kind, row["region"], row["as_of"], _age(row, today),
-            row["origin"])  # fmt: skip
+    kind = (
+        say("{kind}, {term_months} months", kind=say_as("price", row["kind"]), term_months=row["term_months"])
+        if row["term_months"]
+        else say_as("price", row["kind"])
+    )
+    return (row["accelerator"], each, row["provider"], row["instance"], _size(row), kind, row["region"], row["as_of"], _age(row, today),
+            say(row["origin"]))  # fmt: skip
+
+
+def _size(row: dict[str, Any]) -> str:
+    """Accelerators of the machine, or of those that are sold at a price by the accelerator: 1-8, or 1, 2, 4, 8."""
+    sizes = row["sizes"] or [row["accelerators"]]
+    first, last = sizes[0], sizes[-1]
+    if len(sizes) > 2 and sizes == list(range(first, last + 1)):
+        return f"{first}-{last}"
+    return ", ".join(map(str, sizes))
 
 
 def _age(row: dict[str, Any], today: str) -> str:
     if row["as_of"] > today:
-        return "later"
-    return f"{row['age_days']} d, stale" if row["stale"] else f"{row['age_days']} d"
+        return say("later")
+    return say("{age_days} d, stale", age_days=row["age_days"]) if row["stale"] else f"{row['age_days']} d"

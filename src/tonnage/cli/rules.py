@@ -1,17 +1,58 @@
 """tonnage rules: the rules of thumb of the five source documents."""
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from tonnage.cli import _options as o
+from tonnage.cli._options import Option, length, number, size
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput
+from tonnage.language import say, sentence
+from tonnage.language.columns import left
+from tonnage.language.quantities import counted, human
 from tonnage.registry import unknown
-from tonnage.units import GB, MIB, human
+from tonnage.units import GB, MIB
 
 HELP = "the rules of thumb, each worked, with its source, its erratum and the exact figure beside it"
+
+
+def share(text: str, what: str) -> float:
+    """Above 0, at most 1; a millionth is already less than anybody reaches."""
+    value = number(text, what)
+    if not 1e-6 <= value <= 1:
+        raise InvalidInput(f"{what} must be from 0.000001 to 1. Got {text}.")
+    return value
+
+
+def some(text: str, what: str) -> int:
+    """A whole number of things, one at least."""
+    return _some(size(text, what), text, what)
+
+
+def long(text: str, what: str) -> int:
+    """A length, of one token at least."""
+    return _some(length(text, what), text, what)
+
+
+def _some(value: int, text: str, what: str) -> int:
+    if value < 1:
+        raise InvalidInput(f"{what} must be at least 1. Got {text}.")
+    return value
+
+
 OWN = "the document's own"
+OPTIONS = (
+    Option(
+        "num_hidden_layers", "layers of the model, whatever it has", some, ("--num-layers",), "layers", "the model's"
+    ),
+    Option("sequence_length", "tokens of a sequence; 32k is 32768", long, ("--seq",), "tokens", "the document's"),
+    Option("micro_batch_size", "sequences of one forward pass", some, ("--mbs",), "sequences", "the document's"),
+    Option("tokens", "tokens to train on", some, unit="tokens", default="the document's"),
+    Option("num_accelerators", "accelerators that share the work", some, unit="accelerators", default="the document's"),
+    Option("utilization", "share of the peak that is reached", share, unit="share", default="the document's"),
+)
 # Words of the documents and of the people who look for them.
 SAME_WORDS = {
     "keys and values": "kv cache", "accelerator": "gpu", "quantis": "quantiz", "16 bit": "fp16 bf16", "compute": "flops",
@@ -26,31 +67,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="MODEL", help="work the rules on this model instead of the documents' own examples"
     )
+    o.add(parser, OPTIONS, "numbers that rules and exact figures follow")
     o.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    show(arguments.names, arguments.like, arguments.model, as_json=arguments.json, formulas=arguments.formulas)
+    chosen = _chosen(arguments.names)
+    if arguments.like is not None:
+        chosen = _alike(chosen, arguments.like)
+    show(chosen, arguments.model, o.values(arguments, OPTIONS), as_json=arguments.json, formulas=arguments.formulas,
+         in_detail=bool(arguments.names) and arguments.like is None and not any(_is_part(name) for name in arguments.names))  # fmt: skip
     return 0
 
 
-def show(names: list[str], like: str | None, about: str | None, *, as_json: bool, formulas: bool) -> None:
-    """Print the chosen rules: those that are named in detail, a part of the documents as a table."""
-    chosen = _chosen(names)
-    if like is not None:
-        chosen = _alike(chosen, like)
-    model = None
-    if about:
-        from tonnage.models import read
+def show_rule(name: str, *, as_json: bool, formulas: bool) -> None:
+    """Print one rule in detail, on its document's own example."""
+    show(_chosen([name]), None, {}, as_json=as_json, formulas=formulas, in_detail=True)
 
-        model = read(about)
+
+def show(
+    chosen: list[Any], about: str | None, given: Mapping[str, Any], *, as_json: bool, formulas: bool, in_detail: bool
+) -> None:
+    """Print rules, each worked on what it is asked of."""
+    cases = _cases(chosen, about, dict(given))
     if as_json:
-        print_json({"schema": SCHEMA, "rules": [rule.to_dict(model) for rule in chosen]})
-    elif names and like is None and not any(_is_part(name) for name in names):
-        details = [_detail(rule, model, formulas) for rule in chosen]
+        print_json({"schema": SCHEMA, "rules": [case.rule.to_dict(case.model, case.given) for case in cases]})
+    elif in_detail:
+        details = [_detail(case, formulas) for case in cases]
         print_lines([line for detail in details for line in (*detail, "")][:-1])
     else:
-        print_lines(_overview(chosen, model))
+        print_lines(_overview(cases, about is not None))
+
+
+class Case(NamedTuple):
+    """A rule and what it is worked on."""
+
+    rule: Any
+    model: Any
+    given: Mapping[str, Any]
+
+
+def _cases(chosen: list[Any], about: str | None, given: dict[str, Any]) -> list[Case]:
+    """Layers that are given are those of the model that was named, or of the model of a rule's own example."""
+    from tonnage.models import read
+
+    layers = given.pop("num_hidden_layers", None)
+    changes = {} if layers is None else {"num_hidden_layers": layers}
+    models: dict[str | None, Any] = {}
+    for rule in chosen:
+        name = about or (rule.example.name_of_model if changes else None)
+        if name not in models:
+            models[name] = read(name, overrides=changes) if name else None
+    return [Case(rule, models[about or (rule.example.name_of_model if changes else None)], given) for rule in chosen]
 
 
 def is_rule(name: str) -> bool:
@@ -73,8 +141,9 @@ def _chosen(names: list[str]) -> list[Any]:
         elif len(name) == 1:
             raise unknown("part of the rules", name, rules.DOCUMENTS.upper())
         else:
-            rule = rules.RULES[_name(name)]
-            found[rule.name] = rule
+            if _name(name) not in rules.RULES:
+                raise unknown("rule", name, rules.RULES)
+            found[_name(name)] = rules.RULES[_name(name)]
     return list(found.values())
 
 
@@ -112,53 +181,75 @@ def _text(rule: Any) -> str:
     return " ".join([text, *(same for word, same in SAME_WORDS.items() if word in text)])
 
 
-def _overview(chosen: list[Any], model: Any) -> list[str]:
+def _overview(cases: list[Case], named: bool) -> list[str]:
+    """A line for each rule. `named`: all of them about one model that was named."""
     from tonnage.render.text import table_lines
 
-    rows, header = [], ["rule", "what", "rule says", "", "document prints"]
-    for rule in chosen:
-        value = rule.worked(model).value
-        erratum = "erratum" if rule.erratum else ""
-        row = [rule.name, rule.title, _said(value.value, value.unit), erratum, _shortened(rule.printed)]
+    rows, header = [], ["rule", "what", say("rule says"), "", say("document prints")]
+    model = cases[0].model if named else None
+    for rule, on, given in cases:
+        value = rule.worked(on, given).value
+        erratum = say("erratum") if rule.erratum else ""
+        row = [
+            rule.name,
+            sentence(rule.title),
+            _said(value.value, value.unit),
+            erratum,
+            _shortened(sentence(rule.printed)),
+        ]
         if model:
-            row.insert(3, "document" if "value" in rule.of_document(model) else "model")
+            row.insert(3, say("document") if "value" in rule.of_document(on, given) else say("model"))
         rows.append(row)
     if model:
-        header[3:] = ["numbers of", "", "document prints, of its own example"]
+        header[3:] = [say("numbers of"), "", say("document prints, of its own example")]
     about = (
-        f"worked on {model.name} as far as their numbers are a model's"
+        say("worked on {name} as far as their numbers are a model's", name=model.name)
         if model
-        else "each worked on its document's own example"
+        else say("each worked on its document's own example") + _with(cases[0].given, any(case.model for case in cases))
     )
-    count = f"{len(rows)} rule{'s' if len(rows) > 1 else ''} of thumb"
-    return [f"{count}, {about}", "", *table_lines(rows, header)]
+    count = counted(len(rows), "rules of thumb") if len(rows) != 1 else say("1 rule of thumb")
+    return [f"{count}{say(', ')}{about}", "", *table_lines(rows, header)]
+
+
+def _with(given: Mapping[str, Any], layered: bool) -> str:
+    words = [*(["num_hidden_layers"] if layered else []), *given]
+    return say(", with {names} as given", names=", ".join(words)) if words else ""
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _detail(rule: Any, model: Any, formulas: bool) -> list[str]:
+def _detail(case: Case, formulas: bool) -> list[str]:
     from tonnage.render.text import tree_lines
 
-    worked = rule.worked(model)
+    rule, model, given = case
+    worked = rule.worked(model, given)
     value, exact = worked.value, worked.exact()
-    own = rule.of_document(model)
-    lines = [f"{rule.name} {rule.title}: {_said(value.value, value.unit)}", ""]
-    lines += [f"  formula   {value.text}", f"  put in    {value.formula.substituted(value.inputs)}"]
-    if model:
+    own = rule.of_document(model, given)
+    other = bool(model or given)
+    lines = [f"{rule.name} {sentence(rule.title)}{say(': ')}{_said(value.value, value.unit)}", ""]
+    lines += [
+        f"  {left(say('formula'), 9)} {value.text}",
+        f"  {left(say('put in'), 9)} {value.formula.substituted(value.inputs)}",
+    ]
+    if other:
         lines += [
-            f"    {letter:<7} {number:<22,.15g} {_whose(letter, own, model)}" for letter, number in value.inputs.items()
+            f"    {letter:<7} {number:<22,.15g} {_whose(letter, own, case)}" for letter, number in value.inputs.items()
         ]
-    lines += [f"  unrounded {value.value!r} {value.unit}", f"  source    {value.source}"]
-    lines += [f"  printed   {rule.printed}{' (of its own example)' if model else ''}"]
+    lines += [
+        f"  {left(say('unrounded'), 9)} {value.value!r} {say(value.unit)}",
+        f"  {left(say('source'), 9)} {sentence(value.source)}",
+    ]
+    of_own = say(" (of its own example)") if other else ""
+    lines += [f"  {left(say('printed'), 9)} {sentence(rule.printed)}{of_own}"]
     for label, figure in worked.values.items():
-        whose = f"  {_whose(label, own, model)}" if model else ""
-        lines.append(f"  {label:<40} {_figure(figure, value.unit)}{whose}")
+        whose = f"  {_whose(label, own, case)}" if other else ""
+        lines.append(f"  {left(sentence(label), 40)} {_figure(figure, value.unit)}{whose}")
     if rule.erratum:
-        lines.append(f"  ERRATUM   {rule.erratum}")
-    lines += [f"  note      {note}" for note in (rule.note, worked.note) if note]
-    lines += ["", "exact, beside it:", *tree_lines(exact, depth=99 if formulas else 1, formulas=formulas)]
+        lines.append(f"  {left(say('ERRATUM'), 9)} {sentence(rule.erratum)}")
+    lines += [f"  {left(say('note'), 9)} {sentence(note)}" for note in (rule.note, worked.note) if note]
+    lines += ["", say("exact, beside it:"), *tree_lines(exact, depth=99 if formulas else 1, formulas=formulas)]
     return [*lines, *_variants(worked.variants())]
 
 
@@ -168,22 +259,28 @@ def _variants(variants: list[dict[str, Any]]) -> list[str]:
 
     if not variants:
         return []
-    header = ("MiB, traced", *(stage["stage"] for stage in variants[0]["stages"]))
+    header = (say("MiB, traced"), *(sentence(stage["stage"]) for stage in variants[0]["stages"]))
     rows = [
-        (f"{variant['name']} ({variant['profile']})",
+        (f"{sentence(variant['name'])} ({variant['profile']})",
          *(f"{stage['allocated_bytes'] / MIB:.2f} / {stage['reserved_bytes'] / MIB:.2f}" for stage in variant["stages"]))
         for variant in variants
     ]  # fmt: skip
     return [
         "",
-        "allocated / reserved after each stage, replayed without a GPU (tonnage trace e5):",
+        say("allocated / reserved after each stage, replayed without a GPU (tonnage trace e5):"),
         *table_lines(rows, header),
     ]
 
 
-def _whose(label: str, own: frozenset[str], model: Any) -> str:
-    """Whether a number is the document's own or the model's."""
-    return OWN if label in own else f"worked on {model.name}"
+def _whose(label: str, own: frozenset[str], case: Case) -> str:
+    """Whether a number is the document's own, the model's, or comes of what was given."""
+    from tonnage.rules._rule import GIVEN
+
+    if label in own:
+        return say(OWN)
+    if label in {GIVEN.get(name) for name in case.given}:
+        return say("given")
+    return say("worked on {name}", name=case.model.name) if case.model else say("by what is given")
 
 
 def _figure(value: float, unit: str) -> str:

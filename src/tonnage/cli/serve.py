@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, count, length, number, ranged, size, word
+from tonnage.cli._run_options import timed
 from tonnage.units import parse_bytes, parse_rate
 
 HELP = "does this model serve these requests, how many would fit, how fast is each answered, and at what price?"
@@ -46,8 +47,8 @@ LOAD_OPTIONS = (
     Option("spread", "lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these", number, unit="0 to 1", default="0, all alike"),
     Option("burstiness", "of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly", number, unit="factor", default="1"),
     Option("trace", "requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated", word, unit="file"),
-    Option("ttft", "the longest time to the first token that is wanted, such as 500ms", word, unit="time"),
-    Option("tpot", "the longest time of each later token that is wanted, such as 30ms", word, unit="time"),
+    Option("ttft", "the longest time to the first token that is wanted, such as 500ms", timed, unit="time"),
+    Option("tpot", "the longest time of each later token that is wanted, such as 30ms", timed, unit="time"),
     Option("percentile", "of the requests that must keep within --ttft and --tpot: mean, p50, p90 or p99", word, unit="name", default="mean; others are simulated"),
     Option("simulate", "request by request, with percentiles", default="off"),
     Option("num_requests", "requests of the simulation", size, ("--num-prompts",), "requests", "ten for each user, at least 100; 10,000 that arrive by themselves"),
@@ -75,7 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, LOAD_OPTIONS, "load and service level")
     o.add(parser, MONEY_OPTIONS, "money and power")
     o.add(parser, FRONTIER_OPTIONS, "many configurations, many models")
-    o.add_output(parser).add_argument(
+    o.add(parser, o.ADVICE, "advice")
+    o.add_output(parser, reports=True).add_argument(
         "--plot", metavar="FILE", help="pictures besides: FILE.html (a page that needs no network), .png or .svg"
     )
 
@@ -83,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli import _serve_many as many
     from tonnage.cli._print import plotted, print_answer, ready_to_plot
+    from tonnage.cli._report import prints_report, reported
     from tonnage.estimate.answers import serve
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.load_options import LoadOptions
@@ -92,13 +95,15 @@ def run(arguments: argparse.Namespace) -> int:
     load = LoadOptions(**o.values(arguments, LOAD_OPTIONS))
     money = BillOptions(**o.values(arguments, MONEY_OPTIONS))
     asked = o.values(arguments, FRONTIER_OPTIONS)
-    many.check(asked, arguments.plot)
+    many.check(asked, arguments)
     ready_to_plot(arguments.plot)
     if asked.get("for_my_machine"):
         return many.my_machine(arguments, options, load, asked)
     model, machine, reserve = o.model_and_machine(arguments)
     if asked.get("frontier"):
         return many.frontier(arguments, model, machine, replace(options, reserve_bytes=reserve), load, money, asked)
-    answer = serve(model, machine, options, load, money, reserve_bytes=reserve)
-    print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
-    return plotted(answer, arguments.plot)
+    advise = o.values(arguments, o.ADVICE).get("advice", True)
+    answer = serve(model, machine, options, load, money, reserve_bytes=reserve, advise=advise)
+    if not prints_report(arguments, answer):
+        print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
+    return reported(arguments, answer, plotted(answer, arguments.plot))

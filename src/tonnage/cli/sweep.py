@@ -11,6 +11,7 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, ranged, whole, word
 from tonnage.errors import InvalidInput
+from tonnage.language import say
 
 HELP = "every combination of the models, machines and options of a file, estimated into a Parquet dataset"
 OPTIONS = (
@@ -55,10 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
         again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
-        print(
-            f"interrupted: what is done is in {out}. To go on: tonnage sweep {arguments.spec} --out {out} {again}",
-            file=sys.stderr,
-        )
+        on = f"tonnage sweep {arguments.spec} --out {out} {again}"
+        print(say("interrupted: what is done is in {out}. To go on: {on}", out=out, on=on), file=sys.stderr)
         return INTERRUPTED
     except FullDisk as error:
         raise Unwritable(str(error.strerror or error)) from None

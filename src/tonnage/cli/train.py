@@ -1,6 +1,7 @@
 """tonnage train: memory of a training run."""
 
 import argparse
+from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
@@ -98,7 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     o.add(parser, OPTIONS, "training")
     o.add(parser, RUN_OPTIONS, "run")
     o.add(parser, BILL_OPTIONS, "money, power and disks")
-    o.add_output(parser).add_argument(
+    o.add(parser, o.ADVICE, "advice")
+    o.add_output(parser, reports=True).add_argument(
         "--plot",
         metavar="FILE",
         help="pictures of memory, the step and money besides: FILE.html (a page that needs no network), .png or .svg",
@@ -107,16 +109,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import plotted, print_answer, ready_to_plot
+    from tonnage.cli._report import prints_report, reported
+
+    ready_to_plot(arguments.plot)
+    made = answer(arguments)
+    if not prints_report(arguments, made):
+        print_answer(made, as_json=arguments.json, formulas=arguments.formulas)
+    return reported(arguments, made, plotted(made, arguments.plot))
+
+
+def answer(arguments: argparse.Namespace) -> Any:
+    """The answer itself, of which documents and pictures are made."""
     from tonnage.estimate.answers import train
     from tonnage.estimate.bill import BillOptions
     from tonnage.estimate.run_options import RunOptions
     from tonnage.estimate.training_options import TrainingOptions
 
-    ready_to_plot(arguments.plot)
     options = TrainingOptions(**o.values(arguments, OPTIONS))
     run = RunOptions(**o.values(arguments, RUN_OPTIONS))
     money = BillOptions(**o.values(arguments, BILL_OPTIONS))
     model, machine, reserve = o.model_and_machine(arguments)
-    answer = train(model, machine, options, run, money, reserve_bytes=reserve)
-    print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
-    return plotted(answer, arguments.plot)
+    advise = o.values(arguments, o.ADVICE).get("advice", True)
+    return train(model, machine, options, run, money, reserve_bytes=reserve, advise=advise)

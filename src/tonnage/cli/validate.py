@@ -5,8 +5,9 @@ import sys
 from typing import Any
 
 from tonnage.cli import _options as o
-from tonnage.cli._print import print_json, print_lines
+from tonnage.cli._print import in_error, print_json, print_lines
 from tonnage.errors import InvalidInput
+from tonnage.language import say, say_as, sentence
 
 HELP = "predictions against published measurements, row by row"
 
@@ -33,11 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
         print_lines(_lines(document))
     reason = nothing_compared(document)
     if reason:
-        print(f"error: {reason}", file=sys.stderr)
+        print(in_error(reason), file=sys.stderr)
     return InvalidInput.exit_status if reason else 0
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
+    from tonnage.language.quantities import counted
     from tonnage.render.text import table_lines
 
     rows = [
@@ -47,19 +49,19 @@ def _lines(document: dict[str, Any]) -> list[str]:
             _number(line["measured"]),
             _number(line["predicted"]),
             _agreement(line["agrees"]) or _percent(line["relative_error"]),
-            line["skipped"] or "; ".join(line["notes"]),
+            sentence(line["skipped"] or "") or say("; ").join(map(sentence, line["notes"])),
         )
         for line in document["rows"]
     ]
     worst = sorted(rows, key=lambda row: row[4] in ("-", "+0.00 %"))
     summary = [
-        (entry["kind"], entry["completeness"], entry["source"][:60], entry["rows"], entry["covered"], _percent(entry["mean_abs"]),
+        (say(entry["kind"]), say_as("rows", entry["completeness"]), entry["source"][:60], entry["rows"], entry["covered"], _percent(entry["mean_abs"]),
          _percent(entry["median_abs"]), _percent(entry["p90_abs"]), _percent(entry["bias"]), _percent(entry["inside_band"]))
         for entry in document["summary"]
     ]  # fmt: skip
-    header = ("kind", "rows", "source", "n", "covered", "mean", "median", "p90", "bias", "in band")
+    header = ("kind", "rows", "source", "n", "covered", "mean", "median", "p90", "bias", say("in band"))
     return [
-        f"{len(rows)} figures",
+        counted(len(rows), "figures"),
         "",
         *table_lines(worst, ("row", "metric", "measured", "predicted", "error", "skipped, or assumed")),
         "",
@@ -81,7 +83,7 @@ def _number(value: Any) -> str:
 
 def _agreement(agrees: bool | None) -> str:
     """For what has no number to compare with."""
-    return "" if agrees is None else "as measured" if agrees else "otherwise"
+    return "" if agrees is None else say("as measured") if agrees else say("otherwise")
 
 
 def _percent(value: float | None) -> str:

@@ -1,25 +1,26 @@
 """The next best moves of a training run: changes of its plan, each estimated again, never canned."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from itertools import takewhile
-from math import ceil, inf
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from math import ceil
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._faster import faster
 from tonnage.estimate._host import host_memory
 from tonnage.estimate._larger import Machines, doublings, elsewhere
-from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, best_moves, move_of, ordered, paid
+from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, bare, best_moves, ordered, paid
 from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
 from tonnage.estimate.bands import highest
 from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import seconds_of
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.time import Timing, timing_of
+from tonnage.estimate.training import Step, TrainingMemory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.time import tokens_per_second
 from tonnage.precisions import TRAINING_RECIPES
@@ -33,7 +34,6 @@ SHORTEST = 256  # tokens: no shorter sequence is proposed
 # How many times the machine a larger one may be, and groups of how many ranks it may have beside the machine's own: more is proposed only
 # where nothing fits with less.
 MANY = ((32, 0), (32, 128), (256, 128), (2048, 128))
-WORTH = 0.01  # of a step's time: a move that takes more memory and saves less time is not shown
 # Recipes that keep less for each parameter, the mildest first.
 NARROWER = {
     "fp32": ("bf16-mixed", "bf16-mixed-16bit-gradients", "bf16"),
@@ -47,18 +47,20 @@ Rent = Callable[[Cluster], float | None]  # USD that a cluster costs an hour; No
 
 
 def training_advice(
-    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, needed: float, usable: int, rent: Rent
-) -> Found:
+    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, made: TrainingMemory, usable: int, rent: Rent
+) -> Found:  # fmt: skip
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
-    run = _Run(model, cluster, options, plan, MANY[0][1], rent)
+    now = Planned({}, cluster, plan, made.fullest.stage.step)
+    run = Run(model, cluster, options, now, MANY[0][1], rent)
+    needed = made.memory.value
     high = highest(plan, cluster, needed)
     if high <= usable:
-        return Found(moves=list(_room(run, ceil(needed), usable)))
-    now = paid(_pace(seconds_of(model, plan, cluster), plan), lambda: rent(cluster))
+        return Found(moves=faster(run, needed, usable))
+    costs = paid(now.pace, lambda: rent(cluster))
     found = Found(moves=[])
     for times, widest in MANY:
-        run = _Run(model, cluster, options, plan, widest, rent)
-        found = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, now)
+        run = Run(model, cluster, options, now, widest, rent)
+        found = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
         if found.moves:
             break
     if found.moves or found.nearest is None:
@@ -68,63 +70,100 @@ def training_advice(
     return Found(moves=[], nearest=found.nearest | {"smallest_machine": smallest})
 
 
-def _pace(seconds: float | None, plan: TrainingPlan) -> float | None:
-    """Tokens a second, of steps that take so long."""
-    if not seconds:
-        return None
-    return float(tokens_per_second.evaluate(D=plan.global_batch_size * plan.sequence_length, tau=seconds))
+class Planned(Struct, frozen=True, eq=False, dict=True):
+    """A change, and the plan that it leads to. What its step takes is asked before what it needs: that takes longer to find."""
+
+    change: dict[str, Any]
+    machine: Cluster
+    plan: TrainingPlan
+    step: Step
+
+    @cached_property
+    def timing(self) -> Timing | None:
+        return timing_of(self.step, self.machine)
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Of a step."""
+        return float(self.timing.seconds) if self.timing else None
+
+    @property
+    def seconds_a_sequence(self) -> float | None:
+        return None if self.seconds is None else self.seconds / self.plan.global_batch_size
+
+    @property
+    def pace(self) -> float | None:
+        """Tokens a second."""
+        if not self.seconds:
+            return None
+        return float(tokens_per_second.evaluate(D=self.plan.global_batch_size * self.plan.sequence_length, tau=self.seconds))  # fmt: skip
 
 
-class _Run:
+class Run:
     """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the machine has; 0: it is not."""
 
-    def __init__(
-        self, model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, widest: int, rent: Rent
-    ):
-        self.model, self.cluster, self.options, self.plan, self.widest, self.rent = model, cluster, options, plan, widest, rent  # fmt: skip
+    def __init__(self, model: Model, cluster: Cluster, options: TrainingOptions, now: Planned, widest: int, rent: Rent):
+        self.model, self.cluster, self.options, self.now, self.widest, self.rent = model, cluster, options, now, widest, rent  # fmt: skip
+        self.plan = now.plan
         self.machines = Machines(cluster)
-        self.become = _must_become(plan, options, widest)
-        self.runtime = training_runtime("fsdp2" if self.become else plan.runtime)  # which it may become
+        self.become = _must_become(self.plan, options, widest)
+        self.runtime = training_runtime("fsdp2" if self.become else self.plan.runtime)  # which it may become
 
     def ask(self, change: dict[str, Any]) -> Settled | None:
         """The change with every option that it moves, and its bytes; None if it is no plan."""
-        on = change.get("on")
-        machine = self.machines.of(on)
+        planned = self.planned(change)
+        return self.settled(planned) if planned else None
+
+    def planned(self, change: dict[str, Any]) -> Planned | None:
+        """The plan of a change; None if it is none."""
+        machine = self.machines.of(change.get("on"))
         try:
             plan = self._held(machine, {name: value for name, value in change.items() if name != "on"})
-            if plan is None:
-                return None
-            fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
-            said = {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(self.plan, name)}
-            said |= {
-                name: value for name, value in change.items() if name != "on"
-            }  # qlora, say, is lora on another base
-            again = training_plan(self.model, machine, replace(self.options, **said), Question())
-            said |= {
-                name: getattr(plan, name)
-                for name in fields
-                if getattr(plan, name) != getattr(again, name) and name not in change
-            }
-            made = training_memory(self.model, plan, machine)
+            return Planned(change, machine, plan, Step(self.model, plan, machine)) if plan else None
+        except TonnageError:
+            return None
+
+    def settled(self, planned: Planned) -> Settled | None:
+        """What it needs, and every option that it moves; None if it cannot be."""
+        machine, plan = planned.machine, planned.plan
+        try:
+            said = self._said(planned)
+            made = planned.step.walk()
             if any(getattr(plan, name) != "none" for name in ABLE) and self._overfills(plan, machine, made):
                 return None
-            needed = ceil(made.memory.value)
+            needed = ceil(made.needed)
         except TonnageError:
             return None
         grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
-        said |= {} if on is None else {"on": machine.name}
-        made_of = ordered({**change, **said}, TrainingOptions)
-        seconds = cache(lambda: seconds_of(self.model, plan, machine))
+        said = bare(said, self.plan, lambda rest: self._plan(machine, rest))
+        said |= {} if planned.change.get("on") is None else {"on": machine.name}
+        made_of = ordered(said, TrainingOptions)
         return Settled(
-            made_of, needed, grown, highest(plan, machine, needed), seconds, plan.global_batch_size, lambda: _pace(seconds(), plan),
-            lambda: self.rent(machine),
+            made_of, needed, grown, highest(plan, machine, needed), lambda: planned.seconds, plan.global_batch_size,
+            lambda: planned.pace, lambda: self.rent(machine),
         )  # fmt: skip
+
+    def _said(self, planned: Planned) -> dict[str, Any]:
+        """Every option that the user has to give for this plan."""
+        change, plan = planned.change, planned.plan
+        fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
+        said = {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(self.plan, name)}
+        said |= {name: value for name, value in change.items() if name != "on"}  # qlora, say, is lora on another base
+        again = self._plan(planned.machine, said)
+        return said | {
+            name: getattr(plan, name)
+            for name in fields
+            if getattr(plan, name) != getattr(again, name) and name not in change
+        }
+
+    def _plan(self, machine: Cluster, said: dict[str, Any]) -> TrainingPlan:
+        return training_plan(self.model, machine, replace(self.options, **said), Question())
 
     def fits_on(self, machine: Cluster, reserve: int) -> bool:
         """Whether the run as it was asked about fits other accelerators."""
         try:
             plan = training_plan(self.model, machine, self.options, Question())
-            needed = ceil(training_memory(self.model, plan, machine).memory.value)
+            needed = ceil(Step(self.model, plan, machine).walk().needed)
         except TonnageError:
             return False
         return highest(plan, machine, needed) <= machine.accelerator.memory.usable_bytes - reserve
@@ -140,6 +179,8 @@ class _Run:
         if "runtime" in change:
             freed["zero_stage"] = None
         plan = training_plan(self.model, machine, replace(self.options, **{**freed, **change}), Question())
+        if "num_microbatches" in change:
+            return plan
         count, rest = divmod(self.plan.global_batch_size, plan.micro_batch_size * plan.data_parallel_size)
         if rest == 0:
             return replace(plan, num_microbatches=count)
@@ -148,7 +189,7 @@ class _Run:
         return replace(plan, num_microbatches=self.plan.num_microbatches)
 
 
-def _ladders(run: _Run, times: int) -> Iterator[Ladder]:
+def _ladders(run: Run, times: int) -> Iterator[Ladder]:
     """Kinds of changes that free memory, what costs least speed first."""
     yield from _free(run)
     plan, runtime, size = run.plan, run.runtime, max(run.cluster.size, run.widest)
@@ -177,7 +218,7 @@ def _ladders(run: _Run, times: int) -> Iterator[Ladder]:
     yield _ladder("method", [each for each in fewer if each in training_runtime(plan.runtime).trains], "method")
 
 
-def _free(run: _Run) -> Iterator[Ladder]:
+def _free(run: Run) -> Iterator[Ladder]:
     """Changes that cost little or no speed."""
     plan, runtime = run.plan, run.runtime
     if plan.attention != "flash":  # sdpa may have no fused kernel for these heads
@@ -204,7 +245,7 @@ def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
         yield _ladder("offload_activations", ("cpu",))
 
 
-def _machines(run: _Run, times: int) -> Ladder:
+def _machines(run: Run, times: int) -> Ladder:
     """More accelerators: first the node's own, then whole nodes. `on` counts them until the move is settled."""
     plan = run.plan
     shared = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size
@@ -236,29 +277,3 @@ def _must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> d
 
 def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:
     return Ladder(Values(name, values), changes)
-
-
-def _room(run: _Run, needed: int, usable: int) -> Iterator[dict[str, Any]]:
-    """What the room that is left would carry, where that makes a step faster: less recomputation, larger micro-batches."""
-    plan = run.plan
-    lighter = {"full": ("none", "selective"), "selective": ("none",)}.get(plan.recompute, ())
-    larger = [plan.micro_batch_size * factor for factor in (2, 4, 8, 16)]
-    policies = [settled for policy in lighter if (settled := run.ask({"recompute": policy})) and settled.most <= usable]
-    batches = takewhile(
-        lambda settled: settled is not None and settled.most <= usable,
-        (run.ask({"micro_batch_size": size}) for size in larger),
-    )
-    now = seconds_of(run.model, plan, run.cluster)
-    for fitting in (policies, [settled for settled in reversed(list(batches)) if settled]):
-        # a larger micro-batch leaves fewer of them, and a pipeline stands empty for longer
-        found = fitting[0] if fitting and now is None else _fastest(fitting, (now or inf) / plan.global_batch_size)
-        if found:
-            costs = paid(_pace(now, plan), lambda: run.rent(run.cluster))
-            yield move_of(found, found.changes, needed, usable, now=costs)
-
-
-def _fastest(moves: Iterable[Settled], now: float) -> Settled | None:
-    """The move whose step takes the fewest seconds for a sequence; None where none takes clearly fewer than `now`."""
-    timed = [(took / move.sequences, move) for move in moves if move.seconds and (took := move.seconds()) is not None]
-    least, found = min(timed, key=lambda pair: pair[0], default=(inf, None))
-    return found if least <= (1 - WORTH) * now else None

@@ -1,5 +1,7 @@
 """Checks that training and serving share: sizes that must divide, and lengths that a model cannot go beyond."""
 
+from math import isqrt
+
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
 from tonnage.ops import Attention, Embedding, LatentAttention, MoE
@@ -70,9 +72,20 @@ def divide(name: str, value: int, of: str, whole: int) -> str:
     return f"{name} must divide {of} ({whole}). Got {value}. Nearest: {near_divisors(whole, value)}."
 
 
+def divisors(number: int) -> list[int]:
+    """All of them, smallest first.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return small + [number // n for n in reversed(small) if n * n != number]
+
+
 def near_divisors(whole: int, value: int) -> str:
-    below = next((n for n in range(min(value, whole), 0, -1) if whole % n == 0), 1)
-    above = next((n for n in range(value, whole + 1) if whole % n == 0), None)
+    every = divisors(whole)
+    below = max((n for n in every if n <= value), default=1)
+    above = min((n for n in every if n >= value), default=None)
     return f"{below} or {above}" if above and above != below else str(below)
 
 

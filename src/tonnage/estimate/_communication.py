@@ -5,6 +5,7 @@ what comes next.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from tonnage.architectures import Block
 from tonnage.breakdown import Term
@@ -102,8 +103,12 @@ def width_of(copy: Copy, recipe: Recipe) -> float:
 
 def copies(name: str, w: float, parameters: Term, source: str = "") -> Term:
     """w bytes for each of these parameters."""
-    each = Term.of("bytes per parameter", f.bytes_per_parameter, source=source, w=w)
-    return Term.product(name, "bytes", each, parameters)
+    return Term.product(name, "bytes", _bytes_each(w, source), parameters)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _bytes_each(w: float, source: str) -> Term:
+    return Term.of("bytes per parameter", f.bytes_per_parameter, source=source, w=w)
 
 
 def _unit(name: str, ops: Iterable[Op], shares: Shares) -> Term:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.estimate._checks import divisors
 from tonnage.estimate._larger import Machines
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted, human
@@ -67,16 +68,6 @@ def _allowed(chosen: TrainingPlan, asked: TrainingPlan) -> bool:
         and (experts == 1 or ranks % experts == 0)
         and not (interleaved and chosen.num_microbatches % chosen.pipeline_parallel_size)
     )
-
-
-def divisors(number: int) -> list[int]:
-    """All of them, smallest first.
-
-    >>> divisors(12)
-    [1, 2, 3, 4, 6, 12]
-    """
-    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
-    return small + [number // n for n in reversed(small) if n * n != number]
 
 
 def _model_ranks(plan: TrainingPlan) -> int:

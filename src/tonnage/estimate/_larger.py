@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import accelerator_names
 from tonnage.catalogue import cluster as cluster_named
-from tonnage.catalogue.clusters import BOX
+from tonnage.catalogue.clusters import BOX, LARGEST
 from tonnage.errors import TonnageError
 from tonnage.estimate._machine import is_slice
 from tonnage.spec import Cluster
@@ -58,6 +58,12 @@ class Machines:
         nodes = max(size // each, 1)
         whole = range((size // each + 1) * each, times * max(each, size) + 1, each * -(-nodes // times))
         return (*doublings(2 * size, each - 1), *whole)
+
+    def holding(self, accelerators: int) -> int | None:
+        """The fewest accelerators, at least so many, that `--on` can name; None of what comes alone, has no name or is larger than any cluster."""
+        whole = -(-accelerators // self.node_size) * self.node_size
+        count = accelerators if accelerators <= self.node_size else whole
+        return None if self.come_alone or count > LARGEST or not self._has_a_name() else count
 
     def _has_a_name(self) -> bool:
         try:

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
+from tonnage.errors import TonnageError
 from tonnage.estimate._larger import doublings
 from tonnage.formulas import service as h
 
@@ -45,7 +46,7 @@ class Settled(Struct, frozen=True, eq=False):
 
     `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, `pace`: tokens a
     second of all machines then, `rent`: USD that they cost an hour, `times`: other figures of the move by their names in the document; each
-    asked of moves that fit. `sequences`: of a step then.
+    asked of moves that fit. `sequences`: of a step then. `serves`: whether it then serves the load as it was asked, None where nobody asked.
     """
 
     change: dict[str, Any]
@@ -57,6 +58,7 @@ class Settled(Struct, frozen=True, eq=False):
     pace: Callable[[], float | None] | None = None
     rent: Callable[[], float | None] | None = None
     times: Callable[[], dict[str, float]] | None = None
+    serves: Callable[[], bool | None] | None = None
 
     @property
     def most(self) -> int:
@@ -130,6 +132,8 @@ def move_of(
         made["step_seconds"] = settled.seconds()
     if settled.times is not None:
         made |= settled.times()
+    if settled.serves is not None:
+        made["serves"] = settled.serves()
     return made if settled.pace is None else {**made, **changed(cost or settled.paid, now or Paid())}
 
 
@@ -155,6 +159,22 @@ def ordered(change: dict[str, Any], form: type[Struct]) -> dict[str, Any]:
     """The change in the order of the options of the command line."""
     names = ("on", *form.__struct_fields__)
     return {name: change[name] for name in names if name in change}
+
+
+def bare(change: dict[str, Any], now: Struct, plan_of: Callable[[dict[str, Any]], Struct]) -> dict[str, Any]:
+    """The change without what is so now and stays so by itself. `plan_of`: the plan that a change gives, or TonnageError."""
+    for name, value in tuple(change.items()):
+        rest = {other: said for other, said in change.items() if other != name}
+        if name in now.__struct_fields__ and getattr(now, name) == value and _alike(plan_of, rest, change):
+            change = rest
+    return change
+
+
+def _alike(plan_of: Callable[[dict[str, Any]], Struct], one: dict[str, Any], other: dict[str, Any]) -> bool:
+    try:
+        return plan_of(one) == plan_of(other)
+    except TonnageError:
+        return False
 
 
 def _flag(name: str, value: Any) -> str:
@@ -191,12 +211,13 @@ class _Search:
         """What the picked ladders change, before they are settled."""
         return max((self.ladders[ladder].changes for ladder, _ in picks), key=ORDER.index)
 
-    def rank(self, picks: Picks, settled: Settled, cost: Paid) -> tuple[int, int, bool, float, float, int]:
-        """What changes least first; on the fewest machines; what costs least money, or else time; in the order of the ladders. What nobody
-        knows the time of comes after what somebody does."""
+    def rank(self, picks: Picks, settled: Settled, cost: Paid) -> tuple[bool, int, int, bool, float, float, int]:
+        """What serves the load as it was asked first; then what changes least; on the fewest machines; what costs least money, or else time; in the
+        order of the ladders. What nobody knows the time of comes after what somebody does."""
         machines = sum(step for ladder, step in picks if self.ladders[ladder].changes == "machine")
         price, pace = cost.usd or 0.0, cost.pace or 0.0
-        return ORDER.index(self.changes(picks, settled)), machines, cost.pace is None, price, -pace, max(picks)[0]
+        late = settled.serves is not None and settled.serves() is False
+        return late, ORDER.index(self.changes(picks, settled)), machines, cost.pace is None, price, -pace, max(picks)[0]
 
     def nearest(self, now: int) -> dict[str, Any] | None:
         """Of all that was tried what comes closest; nothing where nothing frees anything."""
@@ -212,10 +233,12 @@ class _Search:
         }  # fmt: skip
 
     def singles(self) -> list[Picks]:
-        """Of each ladder the mildest step that fits, or else the one that needs least."""
+        """Of each ladder the mildest step that fits, and serves the load as it was asked where one does, or else the one that needs least."""
         made: list[Picks] = []
         for ladder in range(len(self.ladders)):
-            if (step := self.mildest((), ladder)) is None:
+            if (step := self.mildest((), ladder)) is not None:
+                step = self._serving(ladder, step)
+            else:
                 settled = [
                     (answer.needed, at) for at in self._strongest(ladder) if (answer := self.ask(((ladder, at),)))
                 ]
@@ -223,6 +246,19 @@ class _Search:
             if step is not None and (answer := self.ask(((ladder, step),))) and answer.needed < self.needed:
                 made.append(((ladder, step),))
         return made
+
+    def _serving(self, ladder: int, first: int) -> int:
+        """The first step of a short ladder, from one that fits on, with which the load is served as it was asked; that one where none is."""
+        last = len(self.ladders[ladder].steps) - 1
+        for step in range(first, last + 1) if last < SCANNED else (first,):
+            settled = self.ask(((ladder, step),))
+            if settled is None or settled.most > self.usable:
+                continue
+            if settled.serves is None or (serves := settled.serves()):
+                return step
+            if serves is None:
+                break
+        return first
 
     def _strongest(self, ladder: int) -> Iterable[int]:
         last = len(self.ladders[ladder].steps) - 1

@@ -35,6 +35,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
         _warn_of_float8(plan, made, question)
     if plan.method in ("lora", "dora"):
         _warn_of_rank(model, plan, question)
+    if plan.overlap_moe_expert_parallel_comm:
+        _warn_of_overlap(plan, question)
     if plan.base_weights and expert_counts(model):
         question.warn(
             "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and bitsandbytes replaces linear layers alone."
@@ -51,6 +53,17 @@ def warn_where_nothing_fits(
         f"weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
         f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
     )
+
+
+def _warn_of_overlap(plan: TrainingPlan, question: Question) -> None:
+    """Megatron-core, transformer_config.py: what it asserts of overlap_moe_expert_parallel_comm. DeepSeek's own code does without."""
+    if plan.recompute == "full":
+        question.warn(
+            "Megatron-core does not run overlap_moe_expert_parallel_comm with recompute full: the step is timed as if it did."
+        )
+    if plan.pipeline_parallel_size > 1 and plan.virtual_pipeline_size == 1:
+        question.warn("Megatron-core runs overlap_moe_expert_parallel_comm under a pipeline only with virtual_pipeline_size above 1: the step is "
+                      "timed as if it did with 1.")  # fmt: skip
 
 
 def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:

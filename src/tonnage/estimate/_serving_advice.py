@@ -13,7 +13,7 @@ from tonnage.errors import TonnageError
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._larger import Machines, doublings, elsewhere
-from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, best_moves, ordered, paid
+from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, bare, best_moves, ordered, paid
 from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_pace import Pace, pace_of
@@ -70,6 +70,7 @@ class _Replicas:
         self.case, self.model, self.cluster, self.plan = case, case.model, case.cluster, case.plan
         self.machines = Machines(case.cluster)
         self.options = replace(case.options, context=int(case.plan.context))  # a default may be the load's own
+        self.has_users = not case.wanted.is_open  # of requests that come by themselves nobody says how many are held
         self.requests = case.options.concurrency or case.plan.data_parallel_size * case.plan.concurrency
 
     def ask(self, change: dict[str, Any]) -> Settled | None:
@@ -78,20 +79,30 @@ class _Replicas:
         cluster = self.machines.of(on)
         said = {name: value for name, value in change.items() if name != "on"}
         try:
-            plan = serving_plan(self.model, cluster, replace(self.options, **said), Question())
-            if "concurrency" not in said and not self.options.concurrency and plan.data_parallel_size != self.requests:
+            plan = self._plan(cluster, said)
+            if (
+                self.has_users
+                and "concurrency" not in said
+                and not self.options.concurrency
+                and plan.data_parallel_size != self.requests
+            ):
                 said["concurrency"] = self.requests
-                plan = serving_plan(self.model, cluster, replace(self.options, **said), Question())
+                plan = self._plan(cluster, said)
             made = serving_memory(self.model, plan, cluster.accelerator)
         except TonnageError:
             return None
         options = replace(self.options, **said)
+        said = bare(said, self.plan, lambda rest: self._plan(cluster, rest))
         said |= {} if on is None else {"on": cluster.name}
         pace = cache(lambda: self._pace(cluster, options, plan, made))
         return Settled(
             ordered(said, ServingOptions), ceil(made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
             rent=lambda: self.case.rent(cluster), times=lambda: found.figures if (found := pace()) else {},
+            serves=cache(lambda: found.serves if (found := pace()) else None),
         )  # fmt: skip
+
+    def _plan(self, cluster: Cluster, said: dict[str, Any]) -> ServingPlan:
+        return serving_plan(self.model, cluster, replace(self.options, **said), Question())
 
     def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory) -> Pace | None:
         """What it then answers; None where nobody can say."""
@@ -129,7 +140,7 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
     yield from _to_host(model, plan, engine, cluster)
     yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
     yield from _more(replicas)
-    yield _ladder("concurrency", range(replicas.requests - 1, 0, -1), "workload")
+    yield _ladder("concurrency", range(replicas.requests - 1, 0, -1) if replicas.has_users else (), "workload")
     least = max(least_context, 1) - 1
     whole = range((plan.context - 1) // BLOCK * BLOCK, least, -BLOCK)
     yield _ladder("context", whole if whole else range(plan.context - 1, least, -1), "workload")

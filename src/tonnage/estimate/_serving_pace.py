@@ -7,20 +7,49 @@ from tonnage.architectures import Model
 from tonnage.estimate._question import Question
 from tonnage.estimate.inference.times import ServingTimes, times
 from tonnage.estimate.load_options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.service_level import bound_by, replicas_within
 from tonnage.estimate.serving import ServingMemory
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import replica_of
+from tonnage.estimate.serving_speed import Replica, replica_of
 from tonnage.formulas import service as h
 from tonnage.spec import Cluster, Load, ServingPlan
 
 
 class Pace(Struct, frozen=True, eq=False):
-    """`found`: times of one replica; `busy`: of so many. `knows_prompts`: whether prompts have a time: without it there is no rate of all tokens."""
+    """`found`: times of one replica; `asked`: what is asked of each. `knows_prompts`: whether prompts have a time: without it there is no rate of all
+    tokens."""
 
     found: ServingTimes
-    load: Load
-    busy: int
-    knows_prompts: bool
+    replica: Replica
+    asked: Asked
+
+    @property
+    def load(self) -> Load:
+        return self.asked.load
+
+    @property
+    def busy(self) -> int:
+        return self.asked.busy
+
+    @property
+    def knows_prompts(self) -> bool:
+        return self.replica.clock.knows_prompts
+
+    @property
+    def serves(self) -> bool | None:
+        """Whether it keeps within the limits, or keeps up with what comes; None where neither was asked, or nobody can say. As `unserved` judges."""
+        if not self.knows_prompts:
+            return None
+        if self.asked.limited:
+            return not bound_by(self.replica, self.asked)
+        if self.asked.is_open and self.asked.requests is None:
+            return self.found.ttft_seconds not in (None, float("inf"))
+        return None
+
+    @property
+    def replicas_needed(self) -> int:
+        """Replicas like this one that serve everything; 0 where no number of them does."""
+        return replicas_within(self.replica, self.asked, self.found) if self.knows_prompts else 0
 
     @property
     def answers(self) -> float:
@@ -58,4 +87,4 @@ def pace_of(
     replica = replica_of(model, plan, cluster, made, usable, this.load)
     if replica.pool is not None and replica.pool < this.load.input_tokens + this.load.output_tokens:
         return None
-    return Pace(times(replica.clock, replica.policy, this.load), this.load, this.busy, replica.clock.knows_prompts)
+    return Pace(times(replica.clock, replica.policy, this.load), replica, this)

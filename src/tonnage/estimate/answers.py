@@ -37,6 +37,7 @@ from tonnage.estimate.serving_answer import (
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.unserved import unserved
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import human
@@ -72,7 +73,7 @@ def train(
         raise InvalidInput(
             f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, max_steps, or a budget."
         )
-    question = _about(model, cluster)
+    question = _about(model, cluster, advise)
     plan = training_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)
     made = training_memory(model, plan, cluster)
@@ -87,7 +88,7 @@ def train(
     price = run.price_per_accelerator_hour
     advice = Found(moves=[])
     if advise:
-        advice = training_advice(model, cluster, options, plan, made.memory.value, usable, rent(money, price))
+        advice = training_advice(model, cluster, options, plan, made, usable, rent(money, price))
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not advice.moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
@@ -130,7 +131,7 @@ def serve(
     """
     if model.family == "tensors":
         return _weights_alone(model, cluster, options, reserve_bytes)
-    question = _about(model, cluster)
+    question = _about(model, cluster, advise)
     options = replace(options, reserve_bytes=reserve_bytes)
     said = lengths(model, options, load)
     plan = serving_plan(
@@ -161,9 +162,11 @@ def serve(
         ))  # fmt: skip
     elif advise and found.speed is not None:
         an_hour = found.bill.cost.value if found.bill and found.bill.cost else None
+        needed = found.figures.get("accelerators_needed")
         advice = Found(moves=speed_moves(Case(
             model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted, speed=found.speed,
-            an_hour=an_hour,
+            an_hour=an_hour, rent=rent(money, load.price_per_accelerator_hour), is_late=bool(unserved(found.figures, question.to_dict())),
+            accelerators_needed=int(needed.value) if needed else 0,
         )))  # fmt: skip
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
@@ -213,7 +216,7 @@ def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> Non
     )
 
 
-def _about(model: Model, cluster: Cluster) -> Question:
+def _about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
     question = Question()
     question.put("model", model.name, "given", model.source)
     question.put(
@@ -221,6 +224,8 @@ def _about(model: Model, cluster: Cluster) -> Question:
     )
     question.put("on", cluster.name, "given")
     question.put("accelerators", cluster.size, "cluster")
+    if not advise:
+        question.put("advice", False, "given")
     for note in (*([cluster.note] if cluster.note else ()), *model.notes):
         question.warn(note)
     if model.assumed:
@@ -270,5 +275,4 @@ def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: T
     """Documents C5 and C6: what one more sequence in the micro-batch, and one more token in each, add."""
     wider = training_memory(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), cluster)
     longer = training_memory(model, replace(plan, sequence_length=plan.sequence_length + 1), cluster)
-    now = made.memory.value
-    return {"bytes_per_sequence": wider.memory.value - now, "bytes_per_token": longer.memory.value - now}
+    return {"bytes_per_sequence": wider.needed - made.needed, "bytes_per_token": longer.needed - made.needed}

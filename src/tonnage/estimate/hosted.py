@@ -41,14 +41,21 @@ def beside_hosted(
     answer: float,
     cached: float,
     today: date,
+    limits: str = "",
 ) -> dict[str, Any] | None:
     """Own machines that cost `hour`, and `own` for a million tokens under the load, beside every provider of the model, the cheapest first.
-    None where nobody lists a price of either. `largest_rate`: requests a second that the machines answer at most."""
+    None where nobody lists a price of either. `largest_rate`: requests a second that the machines answer at most. `limits`: "within" or "past"
+    where users may wait only so long, as this load keeps to it or not: then `largest_rate` is within the limits, and a load that is past them has no price of its own."""
     offers = [offer(price, prompt, answer, cached, today) for price in of_model(model)]
     if hour is None or own is None or not offers:
         return None
     offers.sort(key=lambda each: each["request"].value)
-    most = Term.of("requests a day that these machines answer at most", h.requests_a_day, X=largest_rate.value)
+    name = "requests a day that these machines answer at most"
+    if limits:
+        name = "requests a day that these machines answer at most within the limits"
+    most = Term.of(name, h.requests_a_day, X=largest_rate.value)
+    if limits == "past":
+        own = _at_most(hour, largest_rate.value, prompt, answer)
     for each in offers:
         price, source = each["request"].value, f"{hour.source}; {each['request'].source}"
         each["break_even_requests_per_day"] = even = Term.of(
@@ -58,5 +65,18 @@ def beside_hosted(
             "tokens a day from which own machines are cheaper", h.break_even_tokens, source=source, USD_all=hour.value, USD_req=price, s=prompt, O=answer,
         )  # fmt: skip
         each["within_reach"] = bool(even.value <= most.value)
-    cheaper = "own machines" if own.value <= offers[0]["cost_per_million_tokens"].value else "hosted"
-    return {"cheaper": cheaper, "most_requests_per_day": most, "offers": tuple(offers)}
+    is_own = own is not None and own.value <= offers[0]["cost_per_million_tokens"].value
+    return {
+        "cheaper": "own machines" if is_own else "hosted", "cost_per_million_tokens": own, "most_requests_per_day": most, "offers": tuple(offers),
+    }  # fmt: skip
+
+
+def _at_most(hour: Term, rate: float, prompt: float, answer: float) -> Term | None:
+    """What a million tokens cost at the most that the limits allow; None where they allow nothing."""
+    tokens = h.all_tokens_per_second.evaluate(X=rate, s=prompt, O=answer)
+    name = "a million tokens of prompts and answers, at the most within the limits"
+    return (
+        Term.of(name, h.usd_per_million_tokens, source=hour.source, basis=hour.basis, USD_all=hour.value, tps=tokens)
+        if rate
+        else None
+    )

@@ -81,8 +81,8 @@ def best_price(
     rates: Rates | None = None,
 ) -> Choice:  # fmt: skip
     """The cheapest offer for this cluster: of machines that hold as many accelerators as its nodes, where there are such, else of smaller.
-    Of the first, all that is rented is compared: one accelerator of eight is dear that is only rented with the other seven. An index is no
-    offer, and is taken where there is none.
+    Of the first, all that is rented is compared: one accelerator of eight is dear that is only rented with the other seven. A price by the
+    accelerator stands for the machines that are sold at it, and for no other. An index is no offer, and is taken where there is none.
 
     MissingDatum where no price is known, or none in a currency that has a rate.
     """
@@ -99,14 +99,22 @@ def best_price(
 
 def best_of(cluster: Cluster, found: "Sequence[Price]", rates: Rates | None = None) -> Choice:
     """The same among offers for its accelerator that were found already: a search asks for many clusters of one kind."""
-    whole = [price for price in found if price.accelerators >= cluster.accelerators_per_node and not price.index]
-    payable = [price for price in whole if price.currency == DOLLARS or price.currency in (rates or {})]
+
+    def hour(machine: Price) -> float:
+        return float(in_usd(machine, rates) * c.machines_billed(n=cluster.size, n_node=machine.accelerators))
+
+    def large(price: Price) -> list[Price]:
+        return [each for each in price.machines if each.accelerators >= cluster.accelerators_per_node]
+
+    payable = [
+        price for price in found
+        if not price.index and (price.currency == DOLLARS or price.currency in (rates or {})) and large(price)
+    ]  # fmt: skip
     if not payable:
-        return Choice(price=cheapest(found, rates), among=len(compared(found, rates)), whole=False)
+        best = cheapest(found, rates)
+        return Choice(price=min(best.machines, key=hour), among=len(compared(found, rates)), whole=False)
     among = compared(payable, rates)
-    best = min(
-        among, key=lambda price: in_usd(price, rates) * c.machines_billed(n=cluster.size, n_node=price.accelerators)
-    )
+    best = min((each for price in among for each in large(price)), key=hour)
     return Choice(price=best, among=len(among), whole=True, part=cluster.is_part_of_node)
 
 
@@ -147,6 +155,8 @@ def hourly(price: Price, rates: Rates | None = None) -> Term:
 
 def _source(price: Price, fx: float = 1.0) -> str:
     said = f"{price.provider} {price.instance}, {price.region}, {price.kind}: {price.source} ({price.as_of})"
+    if price.sizes_source and price.accelerators > 1:
+        said += f"; machines of {price.accelerators} at the price of an accelerator: {price.sizes_source}"
     return said if price.currency == DOLLARS else f"{said}; the rate of {fx:g} {price.currency} for 1 USD was given"
 
 
@@ -160,6 +170,10 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
     if price.accelerators == 1 and is_any(num_accelerators > 1):
         made.append(
             f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share its fast links."
+        )
+    elif price.sizes_source and is_any(num_accelerators > price.accelerators):
+        made.append(
+            f"{price.provider} prices {price.instance} by the accelerator: ask whether its machines are joined by a fast network."
         )
     if is_any(num_accelerators % price.accelerators > 0):
         paid = c.machines_billed(n=num_accelerators, n_node=price.accelerators) * price.accelerators

@@ -18,13 +18,15 @@ PERIODS = 2  # micro-batches a stage, and one more if interleaved: with fewer no
 
 
 class StageSeconds(Struct, frozen=True):
-    """One micro-batch through one stage [seconds]. `forward_sent`, `backward_sent`: of both passes, when only links work."""
+    """One micro-batch through one stage [seconds]. `forward_sent`, `backward_sent`: of both passes, when only links work. `weights`: of the
+    backward pass, what makes gradients of weights."""
 
     forward: float
     again: float
     backward: float
     forward_sent: float = 0.0
     backward_sent: float = 0.0
+    weights: float = 0.0
 
     @property
     def there(self) -> float:

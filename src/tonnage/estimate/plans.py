@@ -116,9 +116,14 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
     return chosen
 
 
+def usual_runtime(cluster: Cluster) -> str:
+    """Where nobody names one."""
+    return "transformers" if cluster.size == 1 else "fsdp2"
+
+
 def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
     alone = cluster.size == 1
-    name = q.take("runtime", o.runtime, "transformers" if alone else "fsdp2", "default",
+    name = q.take("runtime", o.runtime, usual_runtime(cluster), "default",
                   "one accelerator" if alone else "more than one accelerator")  # fmt: skip
     if name == "transformers" and not alone:
         q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")

@@ -12,7 +12,7 @@ from tonnage.units import DAY, human, parse_count, parse_number, parse_rate, par
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
 OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_read_bandwidth")  # said of a step too
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
 class RunOptions(Struct, frozen=True, kw_only=True):
@@ -92,7 +92,9 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     given = {"tokens": read.tokens, "epochs": read.epochs, "max_steps": read.steps}
     said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
     if len(said) > 1:
-        raise InvalidInput(f"a run is as long as one of tokens, epochs and max_steps says. Got {' and '.join(said)}.")
+        raise InvalidInput(
+            f"a run is as long as one of tokens, epochs and max_steps says. Got {', '.join(said[:-1])} and {said[-1]}."
+        )
     if read.budget is not None and read.hours is not None:
         raise InvalidInput("budget is in USD, budget_accelerator_hours in hours: give one of them. Got both.")
     if not said and read.budget is None and read.hours is None:
@@ -113,21 +115,21 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     return read
 
 
-def deadline_seconds(text: float | str | None, today: date | None) -> float | None:
+def deadline_seconds(text: float | str | None, today: date | None, name: str = "deadline") -> float | None:
     """Seconds that a deadline leaves: a time with its unit, or an ISO date, of which the whole day still counts."""
     if text is None:
         return None
     said = text.strip() if isinstance(text, str) else f"{text:g}"
-    if _DATE.fullmatch(said):
+    if DATE.fullmatch(said):
         return _until(said, today)
     if re.fullmatch(r"[-+0-9.,_eE]+", said):
         raise InvalidInput(
-            f"deadline needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(said)}."
+            f"{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(said)}."
         )
-    seconds = parse_seconds(said, "deadline")
+    seconds = parse_seconds(said, name)
     if not 0 < seconds <= LARGEST:
         raise InvalidInput(
-            f"deadline must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(said)}."
+            f"{name} must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(said)}."
         )
     return seconds
 

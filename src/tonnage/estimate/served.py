@@ -86,13 +86,17 @@ def _beside_hosted(model: Model, figures: dict[str, Any], bill: Bill, wanted: As
     """What the load that was asked about costs at those who host the model."""
     load = wanted.load
     prompt, answer = mean_lengths(load)
+    limits = ""
+    if "service_level" in figures:
+        limits = "within" if figures["service_level"]["met"] else "past"
     return beside_hosted(
         model.name,
         bill.cost,
         figures["cost_per_million_tokens"],
-        figures["largest_rate"],
+        figures["rate_at_service_level" if limits else "largest_rate"],
         prompt,
         answer,
         min(load.cached_tokens, prompt),
         today(),
+        limits,
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.breakdown import Term
 from tonnage.estimate._question import Question
-from tonnage.estimate.inference.times import times
+from tonnage.estimate.inference.times import ServingTimes, times
 from tonnage.estimate.load_options import Asked
 from tonnage.estimate.serving_speed import Replica, Speed
 from tonnage.formulas import service as h
@@ -41,7 +41,7 @@ WaitsAt = Callable[[float], Waits]
 
 
 def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Question) -> dict[str, Any]:
-    """Figures of the document: `service_level`, `users_at_service_level` or `rate_at_service_level`, and `replicas_needed`."""
+    """Figures of the document: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they ask, and `replicas_needed`."""
     is_open = asked.is_open
     if not asked.limited:
         return _replicas(plan, asked, h.replicas_for_rate, speed.times.largest_rate) if is_open else {}
@@ -55,9 +55,11 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
     level["tpot_seconds"] = found.tpot
     if bound:
         level["bound_by"] = bound
-    largest = _largest_rate(at, asked, speed.times.largest_rate) if is_open else _most_users(at, asked, speed)
+    largest = _largest(at, asked, speed.times)
     name = "rate_at_service_level" if is_open else "users_at_service_level"
     figures = {"service_level": level, name: _term(plan, asked, largest, is_open)}
+    if not is_open:
+        figures["rate_at_service_level"] = _rate_of_users(plan, speed.replica, asked, int(largest))
     if largest:
         figures |= _replicas(plan, asked, h.replicas_within_limits, largest)
     _tell(at, asked, found, bound, largest * plan.data_parallel_size, is_open, question)
@@ -67,6 +69,20 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
 def bound_by(replica: Replica, asked: Asked) -> str:
     """The limit that this load exceeds most; nothing where it keeps within both."""
     return _waits(replica, asked)(_of_the_fullest(asked)).over(asked)
+
+
+def replicas_within(replica: Replica, asked: Asked, found: ServingTimes) -> int:
+    """The fewest replicas like this one that keep within the limits, or up with what comes; 0 where no number does."""
+    total = asked.wanted * asked.busy
+    if not asked.limited:
+        return int(h.replicas_for_rate.evaluate(X=total, X_max=found.largest_rate)) if asked.is_open else asked.busy
+    largest = _largest(_waits(replica, asked), asked, found)
+    return int(h.replicas_within_limits.evaluate(X=total, X_max=largest)) if largest else 0
+
+
+def _largest(at: WaitsAt, asked: Asked, found: ServingTimes) -> float:
+    """Of one replica, requests a second or users."""
+    return _largest_rate(at, asked, found.largest_rate) if asked.is_open else _most_users(at, asked, found)
 
 
 def _of_the_fullest(asked: Asked) -> float:
@@ -89,10 +105,10 @@ def _waits(replica: Replica, asked: Asked) -> WaitsAt:
     return at
 
 
-def _most_users(at: WaitsAt, asked: Asked, speed: Speed) -> int:
+def _most_users(at: WaitsAt, asked: Asked, found: ServingTimes) -> int:
     """The most users of one replica within the limits: doubled until one is past them, then halved towards; so it is known of this number
     and of one more. Without a limit on the first token, those who wait do not count: no more than run at once."""
-    most = MOST_USERS if asked.ttft is not None else max(floor(speed.times.steady.places), 1)
+    most = MOST_USERS if asked.ttft is not None else max(floor(found.steady.places), 1)
     low, high = 0, 1
     while high <= most and not at(high).over(asked):
         low, high = high, high * 2
@@ -123,6 +139,20 @@ def _term(plan: ServingPlan, asked: Asked, largest: float, is_open: bool) -> Ter
                    procedure="bisection over loads (estimate.service_level)", percentile=asked.percentile, **limits)  # fmt: skip
     return Term.product(
         f"{what} within the limits", unit, Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), each
+    )
+
+
+def _rate_of_users(plan: ServingPlan, replica: Replica, asked: Asked, users: int) -> Term:
+    """What the most users within the limits ask of all replicas, each the next as soon as it has an answer."""
+    load: Load = replace(asked.load, concurrency=users)
+    rate = times(replica.clock, replica.policy, load).requests_per_second if users else 0.0
+    each = Term.by("of one replica", rate, "requests/s", basis="analytic", source="Little1961, L = lambda W", version="1",
+                   procedure="steady state of users (estimate.load.steady)", users=users)  # fmt: skip
+    return Term.product(
+        "requests a second within the limits",
+        "requests/s",
+        Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
+        each,
     )
 
 

@@ -261,7 +261,7 @@ def _sizes(
     each = tensor * pipeline * groups
     if each > cluster.size or cluster.size % each:
         product = f"{tensor} x {pipeline}" + (f" x {groups}" if groups > 1 else "")
-        kinds = "tensor x pipeline" + (" x attention data" if groups > 1 else "")
+        kinds = "tensor x pipeline x attention data" if groups > 1 else "tensor x pipeline"
         raise InvalidPlan(f"{kinds} parallel sizes must divide the cluster's {counted(cluster.size, 'accelerators')}. Got {product}.")  # fmt: skip
     data = q.put("replicas", cluster.size // each, "cluster", "uses all accelerators")
     return tensor, pipeline, data

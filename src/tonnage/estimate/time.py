@@ -228,7 +228,9 @@ class Timing:
             if id(each) not in seen:
                 there, again, back = (float(each.computing(when)) * factor for when in WHEN)
                 sent = [float(each.sending(when)) * factor for when in WHEN]
-                seen[id(each)] = StageSeconds(there, again, back, sent[0], sent[1] + sent[2])
+                seen[id(each)] = StageSeconds(
+                    there, again, back, sent[0], sent[1] + sent[2], float(each.times.weights) * factor
+                )
         once = {name: seconds for name, (seconds, _) in walk.data_parallel.items()}
         ends = {"optimizer": walk.optimizer, "weights": once.pop("weights", 0), "fixed": walk.rates.step}
         after = {MOVING: walk.moving[0], **once, **ends}
@@ -271,12 +273,19 @@ class Timing:
         }
 
 
-def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | None:
-    """Seconds of a step; None where nobody knows."""
+def timing_of(step: Step, cluster: Cluster) -> Timing | None:
+    """The time of a step; None where nobody knows it."""
     try:
-        return float(Timing(model, plan, cluster).seconds)
+        found = Timing(step.model, step.plan, cluster, step)
+        return found if found.seconds else None
     except MissingDatum:
         return None
+
+
+def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | None:
+    """Seconds of a step; None where nobody knows."""
+    timing = timing_of(Step(model, plan, cluster), cluster)
+    return float(timing.seconds) if timing else None
 
 
 def _check(plan: TrainingPlan) -> None:

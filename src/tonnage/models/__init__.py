@@ -1,19 +1,22 @@
 """Reading a model from whatever names it: a file, a catalogue name, a repository of a model hub, or its dimensions."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.architectures._config import DIMENSIONS
 from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
 from tonnage.models import local, names
 from tonnage.models.contents import Contents
 from tonnage.models.names import Reference
+from tonnage.reach import check_hubs
 
 _NOTHING: Mapping[str, Any] = {}
 
 
 def read(
-    text: str | None,
+    text: str | Mapping[str, Any] | None,
     *,
     overrides: Mapping[str, Any] = _NOTHING,
     revision: str | None = None,
@@ -22,7 +25,8 @@ def read(
     """The model that `text` names.
 
     In this order: a folder or file of this machine; a URL, or hf: and modelscope: names; a name of the catalogue, which
-    never touches the network; owner/name of the Hugging Face Hub. Without text, `overrides` are the model's dimensions.
+    never touches the network; owner/name of the Hugging Face Hub. Without text, `overrides` are the model's dimensions;
+    a mapping is the content of a config.json.
     `revision` is a branch, tag or commit of a hub; `offline` forbids, or allows, what HF_HUB_OFFLINE says otherwise.
     """
     from tonnage.models.reconcile import assemble
@@ -31,9 +35,28 @@ def read(
         raise InvalidInput(f"overrides must map fields of config.json to values. Got {type(overrides).__name__}.")
     if text is None:
         return _of_dimensions(overrides)
+    if isinstance(text, Mapping):
+        return assemble(_pasted(text), overrides)
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"a model is named by a text. Got {shown(text)}.")
-    return assemble(_contents(text.strip(), revision, offline), overrides)
+    text = text.strip()
+    if not overrides and revision is None and kind(text) == "catalogue":
+        from tonnage.catalogue import models as catalogue
+
+        file = catalogue.find(text)
+        return _of_catalogue(text, file, file.stat().st_mtime_ns if file is not None else 0)
+    return assemble(_contents(text, revision, offline), overrides)
+
+
+@lru_cache(maxsize=128)
+def _of_catalogue(text: str, file: object, changed: int) -> Model:
+    """A model of the catalogue, made once of a file as it was when last changed: what is known of its layers is kept with them."""
+    from tonnage.models.reconcile import assemble
+
+    found = _catalogued(text)
+    if found is None:
+        raise _unknown(text)
+    return assemble(found, _NOTHING)
 
 
 def kind(text: str) -> str:
@@ -68,6 +91,18 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
     raise _unknown(text)
 
 
+def _pasted(config: Mapping[str, Any]) -> Contents:
+    """The content of a config.json, whose model may say its own name."""
+    import json
+
+    from tonnage.models.config_json import parse
+
+    fields = parse(json.dumps(dict(config)).encode(), "the config given")
+    said = config.get("_name_or_path")
+    name = said.rstrip("/").rpartition("/")[2][: names.LONGEST] if isinstance(said, str) else ""
+    return Contents(name=name or "pasted config", source="the config given", where="the config given", fields=fields)
+
+
 def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
     from tonnage.models.reconcile import assemble
 
@@ -75,7 +110,7 @@ def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
         raise InvalidInput("name a model, or give its dimensions: hidden_size, num_hidden_layers and so on.")
     named = overrides.get("architectures") or overrides.get("model_type")
     fields: dict[str, Any] = {} if named else {"architectures": ["GenericDecoder"]}
-    found = Contents(name="unnamed model", source="the dimensions given", where="the dimensions given", fields=fields)
+    found = Contents(name="unnamed model", source=DIMENSIONS, where=DIMENSIONS, fields=fields)
     return assemble(found, overrides)
 
 
@@ -98,6 +133,7 @@ def _catalogued(text: str) -> Contents | None:
 
 
 def _remote(reference: Reference, revision: str | None, offline: bool | None) -> Contents:
+    check_hubs(reference.text)
     if revision is not None:
         if reference.revision not in (None, revision):
             raise InvalidInput(f"{reference.text} names a revision already. Got revision={shown(revision)} too.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
+from tonnage.reach import allowed_file, reads_files
 
 if TYPE_CHECKING:
     from tonnage.models.location import File
@@ -65,8 +66,10 @@ def find(text: str) -> Path | None:
     """The path that the text means: one that is there and holds a model, or one that can be nothing but a path."""
     if "\0" in text or len(text) > 4096:
         return None
+    if not reads_files() and not looks_like_path(text):
+        return None
     try:
-        path = Path(text).expanduser() if text.startswith("~") else Path(text)
+        path = allowed_file(text)
         there = path.exists()
         if there and ((path.is_file() and path.suffix in _ENDINGS) or (path.is_dir() and _holds_model(path))):
             return path

@@ -121,7 +121,7 @@ def _from_url(text: str) -> Reference:
 
     try:
         url = urlsplit(text)
-        host = (url.hostname or "").lower()
+        host, port = (url.hostname or "").lower(), url.port
     except ValueError as error:
         raise InvalidInput(f"{shown(text)} is not a URL: {error}.") from None
     if url.scheme.lower() not in ("http", "https"):
@@ -129,6 +129,8 @@ def _from_url(text: str) -> Reference:
     site = _site(host, url.netloc)
     if site is None:
         raise InvalidInput(_other_host(host))
+    if "@" in url.netloc or (port is not None and urlsplit(endpoint(site)).netloc.lower() != url.netloc.lower()):
+        raise InvalidInput(f"a model's URL names a site alone, without user, password or port. Got one of {host}.")
     parts = [unquote(part) for part in url.path.split("/") if part]
     return checked(_from_path(site, parts, text))
 

@@ -141,10 +141,15 @@ def _next(url: str, location: str, endpoint: str, trusted: bool) -> str:
 
 def _is_inside(host: str) -> bool:
     from ipaddress import ip_address
+    from socket import inet_aton
 
     try:
         return not ip_address(host).is_global
     except ValueError:
+        pass
+    try:
+        return not ip_address(inet_aton(host)).is_global  # 127.1, 0x7f.1: as systems read addresses
+    except (OSError, ValueError):
         return host == "localhost" or host.endswith((".localhost", ".local", ".internal")) or "." not in host
 
 

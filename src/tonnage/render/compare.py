@@ -1,23 +1,30 @@
 """A comparison as lines of text, or as Markdown. A renderer lays out and computes nothing else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from tonnage.language import current, say, sentence
+from tonnage.language.columns import left, right, wrapped
+from tonnage.language.columns import width as columns
+from tonnage.language.quantities import counted
 from tonnage.render.text import table_lines
+from tonnage.render.tone import Tone, Toned
 from tonnage.search.compare import Comparison
-from tonnage.search.compare.columns import Column
-from tonnage.search.compare.pivot import Pivot, label, pivot, reasons, settings, shown
-from tonnage.units import counted, human
+from tonnage.search.compare.columns import Column, ran
+from tonnage.search.compare.pivot import Pivot, differing, label, part_paid, pivot, reasons, settings, shown
+from tonnage.units import human
 
 WIDTH = 150  # where no terminal says how wide it is
 MOST_ROWS = 60  # of a table for people: --csv and --json have all
 MOST_NOTES = 8
+MOST_LOADS = 6  # workloads whose best is said above the table
 FEW = 10  # what less than a tenth of the cells noted is not shown
 GAP, GROUP_GAP = "  ", "   "
 MARKS = {"tight": "~", "not served": "!"}
 SAID = {
     "*": "best of its column",
+    "each": "best of its column for its workload",
     "~": "tight: what is usable lies inside the error band",
     "!": "fits, but does not answer as asked",
 }
@@ -26,10 +33,11 @@ SAID = {
 def comparison_lines(made: Comparison, *, show: Sequence[str] = (), rows: bool = False, width: int = WIDTH) -> list[str]:  # fmt: skip
     """The best, what all cells have in common, the table, what its words mean, and why cells have no answer."""
     table = _Table(made, show, rows=rows)
-    common = [f"  {name:<28} {_setting(value)}" for name, value in settings(made).items()]
-    legend = wrap(table.legend("*"), min(width, WIDTH), break_on_hyphens=False)
+    common = [f"  {left(name, 28)} {value}" for name, value in _common(made)]
+    legend = _wrapped(table.legend("*"), min(width, WIDTH))
     return [
         table.first_line(),
+        *(f"  {line}" for line in table.best_lines()),
         "",
         *common,
         *([""] if common else []),
@@ -44,10 +52,12 @@ def comparison_markdown(made: Comparison, *, show: Sequence[str] = (), rows: boo
     """The same as Markdown, which GitHub shows as a table."""
     table = _Table(made, show, rows=rows)
     header, *body = table.markdown_rows()
-    common = ", ".join(f"{name} {_setting(value)}" for name, value in settings(made).items() if name != "model")
-    lines = [_pipes(header), _pipes(["---"] * len(header)), *map(_pipes, body)]
-    below = [f"- {each}" for each in (table.legend("**bold**"), *table.notes())]
-    return "\n".join([f"**{table.first_line()}**", "", *([common, ""] if common else []), *lines, "", *below]) + "\n"
+    common = say(", ").join(f"{name} {value}" for name, value in _common(made) if name != "model")
+    lines = [_pipes(map(say, header)), _pipes(["---"] * len(header)), *map(_pipes, body)]
+    below = [f"- {each}" for each in (table.legend(_bold(say("bold"))), *table.notes())]
+    best = [f"- {line}" for line in table.best_lines()]
+    above = [*([*best, ""] if best else []), *([common, ""] if common else [])]
+    return "\n".join([f"**{table.first_line()}**", "", *above, *lines, "", *below]) + "\n"
 
 
 class _Table:
@@ -57,26 +67,54 @@ class _Table:
         self.made, self.cells = made, made.cells
         self.across = None if rows else pivot(made)
         self.figures = shown(made, show, across=self.across is not None)
-        self.best, self.reasons, self.counts = made.best, reasons(made), made.counts
+        self.best, self.reasons, self.counts = _marked(made), reasons(made), made.counts
 
     def first_line(self) -> str:
         """How many fit, and the best of them."""
         made, counts, all_of = self.made, self.counts, f"{len(self.cells):,}"
         axes = {axis.name: axis.labels for axis in made.axes}
-        what = f"{', '.join(axes['model'])} on {', '.join(axes['on'])}"
-        what = what if len(what) <= 90 else f"{len(axes['model'])} models on {len(axes['on'])} machines"
+        what = say("{model} on {on}", model=", ".join(axes["model"]), on=", ".join(axes["on"]))
+        what = (
+            what
+            if len(what) <= 90
+            else say("{models} models on {machines} machines", models=len(axes["model"]), machines=len(axes["on"]))
+        )
         if "fits" not in counts and "tight" not in counts:
-            return (
-                f"none of {all_of} fits: {what}; {', '.join(f'{verdict}: {counts[verdict]:,}' for verdict in counts)}"
-            )
-        fit = f"{counts['fits']:,} of {all_of} fit" if "fits" in counts else f"tight: {counts['tight']:,} of {all_of}"
-        best = self.best.get(made.key.name)
-        if not best:
-            return f"{fit}: {what}"
-        cell = self.cells[best[0]]
-        at = [label(made, number, [cell]) for number, axis in enumerate(made.axes) if axis.varies and axis.name != "on"]
-        where = ", ".join([*at[:1], cell.row["on"], *at[1:]] if len(axes["model"]) > 1 else [cell.row["on"], *at])
-        return f"{fit}: {what}; best: {where}: {_figure(made.key, cell.row)} {made.key.short}"
+            verdicts = say(", ").join(f"{say(verdict)}{say(': ')}{counts[verdict]:,}" for verdict in counts)
+            return say("none of {all_of} fits: {what}; {verdicts}", all_of=all_of, what=what, verdicts=verdicts)
+        fit = (
+            say("{fits} of {all_of} fit", fits=f"{counts['fits']:,}", all_of=all_of)
+            if "fits" in counts
+            else say("tight: {tight} of {all_of}", tight=f"{counts['tight']:,}", all_of=all_of)
+        )
+        tone: Tone = "plain" if "fits" in counts else "warn"
+        if not self.best.get(made.key.name):
+            return Toned(f"{fit}{say(': ')}{what}", tone)
+        if made.loads:
+            return Toned(say("{fit}: {what}; the best of each workload:", fit=fit, what=what), tone)
+        where, figure = self._best(made.best)
+        best_of = say("{fit}: {what}; best: {where}: {figure}", fit=fit, what=what, where=where, figure=figure)
+        return Toned(best_of, tone)
+
+    def best_lines(self) -> list[str]:
+        """The best of each workload, where there are several: one is no rival of another."""
+        made, lines = self.made, []
+        for at, numbers in list(made.workloads.items())[:MOST_LOADS]:
+            values = ", ".join(f"{made.axes[axis].name} {made.axes[axis].labels[place]}" for axis, place in zip(made.loads, at, strict=True))  # fmt: skip
+            best = made.best_among(numbers)
+            where, figure = self._best(best) if made.key.name in best else ("", "")
+            lines.append(say("{values}: {where}: {figure}", values=values, where=where, figure=figure) if where else say("{values}: none fits", values=values))  # fmt: skip
+        more = len(made.workloads) - len(lines)
+        return [*lines, *([say("and {count} more", count=more)] if more else [])]
+
+    def _best(self, best: Mapping[str, list[int]]) -> tuple[str, str]:
+        """Where the best cell is, beside its workload, and its figure."""
+        made = self.made
+        cell = self.cells[best[made.key.name][0]]
+        at = [label(made, number, [cell]) for number, axis in enumerate(made.axes) if axis.varies and axis.name != "on" and number not in made.loads]  # fmt: skip
+        models = next(axis.varies for axis in made.axes if axis.name == "model")
+        where = ", ".join([*at[:1], cell.row["on"], *at[1:]] if models else [cell.row["on"], *at])
+        return where, f"{_figure(made.key, cell.row)} {say(made.key.short)}"
 
     def lines(self, width: int) -> list[str]:
         return self._rows(width) if self.across is None else self._pivoted(self.across, width)
@@ -91,25 +129,47 @@ class _Table:
 
     def legend(self, best_mark: str) -> str:
         """What headings and marks mean, of those that there are."""
-        words = [f"{column.short}: {column.about}" for column in self.figures if column.about]
-        if any(column.name == "accelerators" for column in self.figures) and any(_part_paid(cell.row) for cell in self.cells):  # fmt: skip
-            words.append("2/8: two accelerators, of eight that are paid for")
-        by = f", by {self.made.key.short}" if self.across is not None else ""
-        best = [f"{best_mark}: {SAID['*']}{by}"] if self.best else []
-        marks = [f"{mark}: {SAID[mark]}" for verdict, mark in MARKS.items() if verdict in self.counts]
-        lacking = ["no: does not fit, and needs so much of what is usable"] if "does not fit" in self.counts else []
-        return "; ".join([*words, *best, *marks, *lacking])
+        words = [f"{say(column.short)}{say(': ')}{say(column.about)}" for column in self.figures if column.about]
+        if any(column.name == "accelerators" for column in self.figures) and any(part_paid(cell.row) for cell in self.cells):  # fmt: skip
+            words.append(say("2/8: two accelerators, of eight that are paid for"))
+        by = say(", by {name}", name=say(self.made.key.short)) if self.across is not None else ""
+        alone = all(axis == self.made.across and self.across is not None for axis in self.made.loads)
+        star = SAID["*" if alone else "each"]
+        best = [f"{best_mark}{say(': ')}{say(star)}{by}"] if self.best else []
+        marks = [f"{mark}{say(': ')}{say(SAID[mark])}" for verdict, mark in MARKS.items() if verdict in self.counts]
+        lacking = (
+            [say("no: does not fit, and needs so much of what is usable")] if "does not fit" in self.counts else []
+        )
+        return say("; ").join([*words, *best, *marks, *lacking])
 
     def notes(self) -> list[str]:
         """Why cells have no answer, and what all of them noted."""
-        why = [f"[{number}] {reason}" for reason, number in self.reasons.items()]
-        cut = [f"and {len(why) - MOST_NOTES} more: --csv and --json have all"] if len(why) > MOST_NOTES else []
+        why = [f"[{number}] {sentence(reason)}" for reason, number in self.reasons.items()]
+        cut = (
+            [say("and {why_count} more: --csv and --json have all", why_count=len(why) - MOST_NOTES)]
+            if len(why) > MOST_NOTES
+            else []
+        )
         notes = self.made.notes
         said = [each for each, number in notes.items() if number * FEW >= len(self.cells)][:MOST_NOTES]
-        some = [f"note ({notes[each]:,} of {len(self.cells):,}): {each}" for each in said]
-        left = len(notes) - len(said)
-        more = [f"and {counted(left, 'more notes')} of some cells: --json has all"] if left else []
-        return [*why[:MOST_NOTES], *cut, *(f"note: {each}" for each in self.made.warnings), *some, *more]
+        some = [
+            say(
+                "note ({notes} of {cells_count}): {each}",
+                notes=f"{notes[each]:,}",
+                cells_count=f"{len(self.cells):,}",
+                each=sentence(each),
+            )
+            for each in said
+        ]
+        more = len(notes) - len(said)
+        rest = [say("and {more} of some cells: --json has all", more=counted(more, "more notes"))] if more else []
+        return [
+            *why[:MOST_NOTES],
+            *cut,
+            *(say("note: {what}", what=sentence(each)) for each in self.made.warnings),
+            *some,
+            *rest,
+        ]
 
     def _pivoted(self, across: Pivot, width: int) -> list[str]:
         """Blocks of columns, each as wide as a terminal; every block has the labels of its lines."""
@@ -117,12 +177,13 @@ class _Table:
         labels = _padded([across.down, *(line.labels for line in lines)])
         groups = [self._group([line.cells[at] for line in lines], across, at) for at in range(len(across.heads))]
         blocks: list[list[list[str]]] = [[]]
-        room = width - len(labels[0])
+        room = width - columns(labels[0])
         for group in groups:
-            if blocks[-1] and sum(len(each[0]) + len(GROUP_GAP) for each in (*blocks[-1], group)) > room:
+            if blocks[-1] and sum(columns(each[0]) + len(GROUP_GAP) for each in (*blocks[-1], group)) > room:
                 blocks.append([])
             blocks[-1].append(group)
-        heads = (" " * len(labels[0]), labels[0], "-" * len(labels[0]), *labels[1:])
+        blank = columns(labels[0])
+        heads = (" " * blank, labels[0], "-" * blank, *labels[1:])
         text: list[str] = []
         for block in blocks:
             text += [""] if text else []
@@ -131,14 +192,19 @@ class _Table:
 
     def _group(self, numbers: Sequence[int], across: Pivot, at: int) -> list[str]:
         """The lines of one column: its head, the headings of its figures, a rule, and its cells; all of one width."""
-        heads = ["", *(column.short for column in self.figures)]
+        heads = ["", *(say(column.short) for column in self.figures)]
         cells = [self._cell(number, across) for number in numbers]
-        widths = [max(len(row[i]) for row in [heads, *(each for each in cells if not isinstance(each, str))]) for i in range(len(heads))]  # fmt: skip
+        widths = [max(columns(row[i]) for row in [heads, *(each for each in cells if not isinstance(each, str))]) for i in range(len(heads))]  # fmt: skip
         head = f"{across.across} {across.heads[at]}"
-        whole = max(len(head), len(_right(heads, widths)), *(len(each) for each in cells if isinstance(each, str)), 0)
-        widths[-1] += whole - len(_right(heads, widths))
+        whole = max(
+            columns(head),
+            columns(_right(heads, widths)),
+            *(columns(each) for each in cells if isinstance(each, str)),
+            0,
+        )
+        widths[-1] += whole - columns(_right(heads, widths))
         laid = [each if isinstance(each, str) else _right(each, widths) for each in cells]
-        return [line.ljust(whole) for line in (head, _right(heads, widths), "-" * whole, *laid)]
+        return [left(line, whole) for line in (head, _right(heads, widths), "-" * whole, *laid)]
 
     def _cell(self, number: int, across: Pivot) -> list[str] | str:
         """Mark and figures of what fits; words for what does not."""
@@ -153,16 +219,16 @@ class _Table:
         cell = self._cell(number, across)
         if isinstance(cell, str):
             return cell
-        said = [f"{text}{column.short}" if column.name == "accelerators" else f"{text} {column.short}"
+        said = [f"{text}{say(column.short)}" if column.name == "accelerators" else f"{text} {say(column.short)}"
                 for text, column in zip(cell[1:], self.figures, strict=True) if text != "-"]  # fmt: skip
-        text = f"{cell[0].rstrip('*')} {', '.join(said) or 'fits'}".strip()
+        text = f"{cell[0].rstrip('*')} {say(', ').join(said) or say('fits')}".strip()
         return _bold(text) if number in across.best else text
 
     def _verdict(self, row: Any) -> str:
         """The verdict in a few words, with the number of its reason."""
         if row["verdict"] == "does not fit":
-            return f"no: {100 * row['needed_bytes'] / row['usable_bytes']:.0f} %"
-        return f"{row['verdict']} [{self.reasons[row['reason']]}]" if row["reason"] else str(row["verdict"])
+            return say("no: {needed_bytes} %", needed_bytes=f"{100 * row['needed_bytes'] / row['usable_bytes']:.0f}")
+        return f"{say(row['verdict'])} [{self.reasons[row['reason']]}]" if row["reason"] else say(str(row["verdict"]))
 
     def _rows(self, width: int) -> list[str]:
         """A line for each cell; figures are left out from the end but one where the terminal is too narrow."""
@@ -172,11 +238,11 @@ class _Table:
             ends = [any(row[at].endswith("*") for row in body) for at in range(len(body[0]))]
             body = [[f"{text} " if end and text != "-" and not text.endswith("*") else text for text, end in zip(row, ends, strict=True)] for row in body]  # fmt: skip
             lines = table_lines(body, self._header(kept))
-            if max(map(len, lines)) <= width or len(kept) <= 2:
+            if max(map(columns, lines)) <= width or len(kept) <= 2:
                 break
             kept.pop(-2)
-        left = [column.short for column in self.figures if column not in kept]
-        return [*lines, *_cut(len(self.cells), "rows"), *([f"too wide for this terminal: {', '.join(left)}"] if left else [])]  # fmt: skip
+        dropped = [say(column.short) for column in self.figures if column not in kept]
+        return [*lines, *_cut(len(self.cells), "rows"), *([say('too wide for this terminal: {dropped}', dropped=', '.join(dropped))] if dropped else [])]  # fmt: skip
 
     def _header(self, figures: Sequence[Column]) -> list[str]:
         return [
@@ -197,13 +263,17 @@ class _Table:
         return range(min(len(self.cells), MOST_ROWS))
 
 
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, width, break_on_hyphens=False) if current() == "en" else wrapped(text, width)
+
+
 def _figure(column: Column, row: Any) -> str:
     """A figure under a heading that says what it is."""
     value = row[column.name]
-    if value is None:
+    if value is None or not ran(column, row):
         return "-"
     if column.name == "accelerators":
-        return f"{value:,}/{row['accelerators_paid']:,}" if _part_paid(row) else f"{value:,}"
+        return f"{value:,}/{row['accelerators_paid']:,}" if part_paid(row) else f"{value:,}"
     if column.name == "mfu":
         return f"{100 * value:.1f} %"
     if column.unit == "USD":
@@ -213,13 +283,28 @@ def _figure(column: Column, row: Any) -> str:
     return f"{value:,.0f}" if value >= 100 or isinstance(value, int) else f"{value:.3g}"
 
 
-def _part_paid(row: Any) -> bool:
-    """Whether more is rented than is used."""
-    return bool(row["accelerators_paid"] and row["accelerators_paid"] > row["accelerators"])
+def _marked(made: Comparison) -> dict[str, list[int]]:
+    """Of each column the best of every workload."""
+    found: dict[str, list[int]] = {}
+    for numbers in made.workloads.values() or [range(len(made.cells))]:
+        for name, best in made.best_among(numbers).items():
+            found.setdefault(name, []).extend(best)
+    return found
+
+
+def _common(made: Comparison) -> list[tuple[str, str]]:
+    """What all cells have in common, and what some took that others did not."""
+    found = [(name, _setting(value)) for name, value in settings(made).items()]
+    for name, values in differing(made).items():
+        said = [say("{value} ({where})", value=_setting(value), where=where) if where else _setting(value) for value, where in values]  # fmt: skip
+        found.append((name, say("; ").join(said)))
+    return found
 
 
 def _setting(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return sentence(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
 
 
 def _star(text: str) -> str:
@@ -232,18 +317,26 @@ def _bold(text: str) -> str:
 
 def _cut(all_of: int, what: str) -> list[str]:
     return (
-        [f"and {all_of - MOST_ROWS:,} more {what}: --csv, --json and --parquet have all"] if all_of > MOST_ROWS else []
+        [
+            say(
+                "and {all_of} more {name}: --csv, --json and --parquet have all",
+                all_of=f"{all_of - MOST_ROWS:,}",
+                name=say(what),
+            )
+        ]
+        if all_of > MOST_ROWS
+        else []
     )
 
 
 def _padded(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [GAP.join(left(cell, width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _right(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return " ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(zip(cells, widths, strict=True)))  # fmt: skip
+    return " ".join(right(cell, width) if at else left(cell, width) for at, (cell, width) in enumerate(zip(cells, widths, strict=True)))  # fmt: skip
 
 
-def _pipes(cells: Sequence[str]) -> str:
+def _pipes(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cell.strip().replace('|', chr(92) + '|') for cell in cells)} |"

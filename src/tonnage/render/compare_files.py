@@ -5,6 +5,7 @@ import io
 import json
 import os
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.document import SCHEMA
@@ -59,10 +60,14 @@ def write_parquet(made: Comparison, path: str | os.PathLike[str]) -> None:
     table = arrow_table(made)
     import pyarrow.parquet as pq
 
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise InvalidInput(f"{shown(os.fspath(path))} cannot be written: {shown(os.fspath(folder))} is no folder.")
     try:
         pq.write_table(table, os.fspath(path))
-    except OSError as error:
-        raise InvalidInput(f"{shown(os.fspath(path))} cannot be written: {error.strerror or error}.") from None
+    except OSError as error:  # pyarrow's own text has the path once more
+        why = os.strerror(error.errno) if error.errno else error
+        raise InvalidInput(f"{shown(os.fspath(path))} cannot be written: {why}.") from None
 
 
 def _csv(value: Any) -> str:

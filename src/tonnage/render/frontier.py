@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
 from tonnage.render.text import inputs_lines, table_lines
-from tonnage.units import human
+from tonnage.render.tone import Toned
 
 MOST = 16  # lines of the table: more are thinned out evenly
 
@@ -13,27 +15,26 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
     """The verdict, the inputs, the best configurations."""
     best = [point for point in document["points"] if point["pareto"]]
     question = document["question"]
-    what = f"{question['model']['value']} on {question['on']['value']}"
+    what = say("{model} on {on}", model=question["model"]["value"], on=question["on"]["value"])
     if not best:
         return [
-            f"does not fit: {what}",
+            Toned(say("does not fit: {what}", what=what), "bad"),
             "",
             *inputs_lines(question),
             "",
-            *(f"note: {each}" for each in document["warnings"]),
+            *(say("note: {what}", what=sentence(each)) for each in document["warnings"]),
         ]
     fast, most = best[0], best[-1]
-    first = (f"{what}: from {fast['tokens_per_second_per_user']:,.0f} tokens/s for a user to {most['tokens_per_second_per_gpu']:,.0f} tokens/s of an accelerator, "
-             f"{len(best)} best of {document['configurations']:,} configurations")  # fmt: skip
+    first = (say('{what}: from {tokens_per_second_per_user} tokens/s for a user to {tokens_per_second_per_gpu} tokens/s of an accelerator, {best_count} best of {configurations} configurations', what=what, tokens_per_second_per_user=f"{fast['tokens_per_second_per_user']:,.0f}", tokens_per_second_per_gpu=f"{most['tokens_per_second_per_gpu']:,.0f}", best_count=len(best), configurations=f"{document['configurations']:,}"))  # fmt: skip
     rows = [_row(point) for point in thinned(best, MOST)]
     header = (
-        "tokens/s a user",
-        "tokens/s an accelerator",
-        "tensor ranks",
+        say("tokens/s a user"),
+        say("tokens/s an accelerator"),
+        say("tensor ranks"),
         "weights",
-        "users a replica",
-        "first token",
-        "USD a million",
+        say("users a replica"),
+        say("first token"),
+        say("USD a million"),
     )
     return [
         first,
@@ -41,7 +42,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
         *inputs_lines(question),
         "",
         *table_lines(rows, header),
-        *(f"note: {each}" for each in document["warnings"]),
+        *(say("note: {what}", what=sentence(each)) for each in document["warnings"]),
     ]
 
 

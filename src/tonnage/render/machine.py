@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tonnage.language import say, sentence
 from tonnage.render.text import inputs_lines, table_lines
 from tonnage.units import human
 
@@ -12,8 +13,7 @@ MOST = 40  # lines: --json has all
 def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[str]:
     """`widest`: a line for each model, in the order of the answer."""
     question, rows = document["question"], list(widest)
-    first = (f"{len(rows)} of {document['models_tried']} models run on {question['on']['value']} "
-             f"with {human(document['usable_bytes'], 'bytes')} an accelerator")  # fmt: skip
+    first = (say('{rows_count} of {models_tried} models run on {on} with {usable_bytes} an accelerator', rows_count=len(rows), models_tried=document['models_tried'], on=question['on']['value'], usable_bytes=human(document['usable_bytes'], 'bytes')))  # fmt: skip
     header = (
         "model",
         "parameters",
@@ -22,15 +22,20 @@ def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[st
         "memory",
         "download",
         "tokens/s",
-        "first token",
-        "context up to",
+        say("first token"),
+        say("context up to"),
     )
     lines = [first, "", *inputs_lines(question), ""]
     if rows:
         lines += table_lines(map(_row, rows[:MOST]), header)
     if len(rows) > MOST:
-        lines.append(f"and {len(rows) - MOST} more: --json has all, --order and --context choose others")
-    return lines + [f"note: {each}" for each in document["warnings"]]
+        lines.append(
+            say(
+                "and {rows_count} more: --json has all, --order and --context choose others",
+                rows_count=len(rows) - MOST,
+            )
+        )
+    return lines + [say("note: {what}", what=sentence(each)) for each in document["warnings"]]
 
 
 def _row(row: Any) -> tuple[str, ...]:

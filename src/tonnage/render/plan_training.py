@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tonnage.breakdown import Term
+from tonnage.language import say, sentence
+from tonnage.language.quantities import counted, human
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
-from tonnage.units import human
 
 SIZES = {"tensor_parallel_size": "tp", "pipeline_parallel_size": "pp", "virtual_pipeline_size": "vpp", "context_parallel_size": "cp",
          "expert_parallel_size": "ep", "expert_tensor_parallel_size": "etp", "data_parallel_size": "dp", "zero_stage": "zero",
@@ -28,63 +29,144 @@ WORDS = {"fastest": "the fastest", "cheapest": "the cheapest", "fewest": "the fe
 def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
     """The verdict, what was asked, the plans with the reason that each beats the next, the first one opened, and what was taken away."""
     plans = document["plans"]
-    lines = [_verdict(document), "", *inputs_lines(document["question"]), ""]
+    lines = [verdict_line(document), "", *inputs_lines(document["question"]), ""]
     if plans:
         lines += [*_table(plans), ""]
-        lines += [f"{at} before {at + 1}: {plan['beats']}" for at, plan in enumerate(plans[:-1], 1)]
-        lines += ["", f"plan 1: {plans[0]['text']}"]
+        lines += [
+            say("{at} before {at2}: {beats}", at=at, at2=at + 1, beats=sentence(plan["beats"]))
+            for at, plan in enumerate(plans[:-1], 1)
+        ]
+        lines += ["", say("plan 1: {what}", what=sentence(plans[0]["text"]))]
         if plans[0]["launch"]:
             lines += [f"  {plans[0]['options'].get('runtime', '')}: {' '.join(plans[0]['launch'])}"]
         if plans[0]["launch_lacks"]:
-            lines += [f"  not said by these settings: {', '.join(plans[0]['launch_lacks'])}"]
+            lacks = say(", ").join(map(sentence, plans[0]["launch_lacks"]))
+            said = (
+                say("not said by these settings: {lacks}", lacks=lacks)
+                if plans[0]["launch"]
+                else say("nothing is written down here of {lacks}", lacks=lacks)
+            )
+            lines += [f"  {said}"]
         lines += ["", *tree_lines(memory, depth=2)] if memory else []
     if document["front"]:
-        lines += ["", "no other machine is faster, cheaper and smaller than one of these:", *_front(document["front"])]
+        lines += [
+            "",
+            say("no other machine is faster, cheaper and smaller than one of these:"),
+            *_front(document["front"]),
+        ]
     if document["nearest"]:
-        lines += ["nearest:", *_table([document["nearest"]]), document["nearest"]["text"]]
-    return [*lines, "", *_counts(document), *(f"note: {warning}" for warning in document["warnings"])]
+        lines += [say("nearest:"), *_table([document["nearest"]]), sentence(document["nearest"]["text"])]
+    return [
+        *lines,
+        "",
+        *_counts(document),
+        *(say("note: {what}", what=sentence(warning)) for warning in document["warnings"]),
+    ]
 
 
-def _verdict(document: Mapping[str, Any]) -> str:
+def verdict_line(document: Mapping[str, Any]) -> str:
     question, plans = document["question"], document["plans"]
     model = question["model"]["value"]
     if not plans:
-        return f"no plan: {_why(document, model)}"
+        return say("no plan: {why}", why=_why(document, model))
     best = plans[0]
-    parts = [f"{best['tokens_per_second']:,.0f} tokens/s", f"MFU {100 * best['mfu']:.1f} %"]
+    parts = [
+        say("{tokens_per_second} tokens/s", tokens_per_second=f"{best['tokens_per_second']:,.0f}"),
+        say("MFU {mfu} %", mfu=f"{100 * best['mfu']:.1f}"),
+    ]
     if best["run_seconds"] is not None:
         parts.append(human(best["run_seconds"], "seconds"))
     if best["cost"] is not None:
         parts.append(human(best["cost"], "USD"))
     elif best["usd_per_million_tokens"] is not None:
-        parts.append(f"{human(best['usd_per_million_tokens'], 'USD')} a million tokens")
-    return f"{WORDS[document['goal']]} of {document['considered']:,} plans of {model}: {best['on']}, {', '.join(parts)}"
+        parts.append(
+            say(
+                "{usd_per_million_tokens} a million tokens",
+                usd_per_million_tokens=human(best["usd_per_million_tokens"], "USD"),
+            )
+        )
+    return say(
+        "{name} of {considered} plans of {model}: {on}, {parts}",
+        name=say(WORDS[document["goal"]]),
+        considered=f"{document['considered']:,}",
+        model=model,
+        on=best["on"],
+        parts=say(", ").join(parts),
+    )
 
 
 def _why(document: Mapping[str, Any], model: str) -> str:
     binds, near, question = document["binds"], document["nearest"], document["question"]
     if near is None:
         if document["status"] == 4:
-            return f"not enough is known of any plan of {model}: {binds}"
-        return (
-            f"none of {document['considered']:,} plans of {model} is valid: of none that is left it holds that {binds}"
+            return say("not enough is known of any plan of {model}: {binds}", model=model, binds=sentence(binds))
+        return say(
+            "none of {considered} plans of {model} is valid: of none that is left it holds that {binds}",
+            considered=f"{document['considered']:,}",
+            model=model,
+            binds=sentence(binds),
         )
     on = near["on"]
     if binds == "memory":
         short = near["needed_bytes"] - near["usable_bytes"]
-        by = f"{human(short, 'bytes')} too much" if short > 0 else "inside the error band"
-        return f"memory binds: the plan of {model} that needs least, on {on}, needs {human(near['needed_bytes'], 'bytes')} of {human(near['usable_bytes'], 'bytes')} ({by})"
-    takes = human(near["run_seconds"], "seconds") if near["run_seconds"] is not None else "longer"
-    costs = human(near["cost"], "USD") if near["cost"] is not None else "an unknown sum"
+        by = say("{short} too much", short=human(short, "bytes")) if short > 0 else say("inside the error band")
+        return say(
+            "memory binds: the plan of {model} that needs least, on {on}, needs {needed_bytes} of {usable_bytes} ({by})",
+            model=model,
+            on=on,
+            needed_bytes=human(near["needed_bytes"], "bytes"),
+            usable_bytes=human(near["usable_bytes"], "bytes"),
+            by=by,
+        )
+    takes = human(near["run_seconds"], "seconds") if near["run_seconds"] is not None else say("longer")
+    costs = human(near["cost"], "USD") if near["cost"] is not None else say("an unknown sum")
     if binds == "price":
-        return f"no price is known of any machine that carries {model}: give --price-per-accelerator-hour"
-    asked = " and ".join(_said(question, name) for name in LIMITS if name in question)
-    what = f"plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} {'are' if ' and ' in asked else 'is'} asked"
+        return say(
+            "no price is known of any machine that carries {model}: give --price-per-accelerator-hour", model=model
+        )
+    return _limited(binds, [_said(question, name) for name in LIMITS if name in question], (model, on, takes, costs))
+
+
+def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) -> str:
+    """Why no plan keeps within the limits. `nearest`: the model, the machine, the time and the cost of the nearest plan."""
+    model, on, takes, costs = nearest
+    asked = say(" and ").join(limits)
+    if len(limits) > 1:
+        what = say(
+            "plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} are asked",
+            model=model,
+            on=on,
+            takes=takes,
+            costs=costs,
+            asked=asked,
+        )
+    else:
+        what = say(
+            "plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} is asked",
+            model=model,
+            on=on,
+            takes=takes,
+            costs=costs,
+            asked=asked,
+        )
     if binds.endswith(TOGETHER):
-        return f"{binds.removesuffix(TOGETHER)} cannot be kept together: the cheapest in time, a {what}"
+        return say(
+            "{limits} cannot be kept together: the cheapest in time, a {what}",
+            limits=_limits(binds.removesuffix(TOGETHER)),
+            what=what,
+        )
     if binds.endswith(EACH):
-        return f"{binds.removesuffix(EACH)} bind, each by itself: the {BEST[binds.partition(' and ')[0]]} {what}"
-    return f"the {binds} binds: the {BEST[binds]} {what}"
+        return say(
+            "{limits} bind, each by itself: the {name} {what}",
+            limits=_limits(binds.removesuffix(EACH)),
+            name=say(BEST[binds.partition(" and ")[0]]),
+            what=what,
+        )
+    return say("the {name} binds: the {name2} {what}", name=say(binds), name2=say(BEST[binds]), what=what)
+
+
+def _limits(names: str) -> str:
+    return say(" and ").join(map(say, names.split(" and ")))
 
 
 def _said(question: Mapping[str, Any], name: str) -> str:
@@ -108,7 +190,7 @@ def _table(plans: Iterable[Mapping[str, Any]]) -> list[str]:
         "MFU",
     ]
     asked = any(row["run_seconds"] is not None for row in rows)
-    header += ["time", "cost"] if asked else ["USD/M tokens"]
+    header += ["time", "cost"] if asked else [say("USD/M tokens")]
     body = []
     for at, row in enumerate(rows, 1):
         cells = [str(at), *([row["on"]] if machines else [])]
@@ -154,10 +236,22 @@ def _front(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def _counts(document: Mapping[str, Any]) -> Iterator[str]:
     """What became of all plans."""
     machines = document["machines"]
-    yield f"{document['considered']:,} plans on {machines:,} {'machine' if machines == 1 else 'machines'}, all of the space: the answer is exact by the estimate."
+    on = counted(machines, "machines")
+    yield say(
+        "{considered} plans on {on}, all of the space: the answer is exact by the estimate.",
+        considered=f"{document['considered']:,}",
+        on=on,
+    )
     for each in document["removed"]:
         if each["plans"]:
-            yield f"  {each['plans']:>12,} taken away, as it must hold that {each['constraint']}"
+            yield "  " + say(
+                "{plans} taken away, as it must hold that {constraint}",
+                plans=f"{each['plans']:>12,}",
+                constraint=sentence(each["constraint"]),
+            )
     if document["beaten"]:
-        yield f"  {document['beaten']:>12,} slower or dearer than what was found, by a bound or by their time"
-    yield f"  {document['estimated']:>12,} estimated"
+        yield "  " + say(
+            "{beaten} slower or dearer than what was found, by a bound or by their time",
+            beaten=f"{document['beaten']:>12,}",
+        )
+    yield "  " + say("{estimated} fit and were estimated whole", estimated=f"{document['estimated']:>12,}")

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tonnage.language import say, sentence
+from tonnage.language.quantities import counted, human
 from tonnage.render.text import table_lines
-from tonnage.units import counted, human
 
 Rows = Mapping[str, Any]
 MOST = 60  # lines of a table: --json has all
@@ -12,24 +13,31 @@ MOST = 60  # lines of a table: --json has all
 
 def pool_lines(document: Rows) -> list[str]:
     """The verdict first."""
-    lines = [document["verdict"]["text"], "", *_asked(document), ""]
+    lines = [_verdict(document["verdict"]), "", *_asked(document), ""]
     for key, table in (("stages", _stages), ("replicas", _replicas), ("jobs", _jobs), ("moves", _moves)):
         if document[key]:
             lines += [*table(document[key]), ""]
     lines += [*_figures(document), *_why(document)]
-    lines += [f"note: {each}" for each in document["warnings"]]
+    lines += [say("note: {what}", what=sentence(each)) for each in document["warnings"]]
     return [*lines, _effort(document["search"])]
+
+
+def _verdict(verdict: Rows) -> str:
+    return sentence(verdict["text"])
 
 
 def _asked(document: Rows) -> Iterator[str]:
     pool, question = document["pool"], document["question"]
-    yield f"pool{' ' + pool['name'] if pool['name'] != 'pool' else ''}: " + ", ".join(
-        f"{count} {name}" for name, count in pool["types"].items()
+    types = say(", ").join(f"{count} {name}" for name, count in pool["types"].items())
+    yield (
+        say("pool {pool}: {types}", pool=pool["name"], types=types)
+        if pool["name"] != "pool"
+        else say("pool: {types}", types=types)
     )
     if pool["left"]:
-        yield f"left: {', '.join(pool['left'])}"
+        yield say("left: {left}", left=", ".join(pool["left"]))
     if pool["joined"]:
-        yield f"joined: {', '.join(pool['joined'])}"
+        yield say("joined: {joined}", joined=", ".join(pool["joined"]))
     shown = ("goal", "context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot", "weights", "engine", "runtime",
              "sequence_length", "micro_batch_size", "global_batch_size", "recompute", "zero_stage", "offload")  # fmt: skip
     said = [
@@ -38,14 +46,14 @@ def _asked(document: Rows) -> Iterator[str]:
         if question.get(name, {}).get("value") not in (None, False)
     ]
     if said:
-        yield ", ".join(said)
+        yield say(", ").join(said)
 
 
 def _value(value: Any) -> str:
     return (
         f"{value:,}"
         if isinstance(value, int) and not isinstance(value, bool)
-        else "yes"
+        else say("yes")
         if value is True
         else str(value)
     )
@@ -59,12 +67,25 @@ def _bytes(row: Rows) -> tuple[str, str]:
 
 def _cut(rows: list[tuple[str, ...]], header: tuple[str, ...]) -> list[str]:
     lines = list(table_lines(rows[:MOST], header))
-    return [*lines, f"and {len(rows) - MOST} more: --json has all"] if len(rows) > MOST else lines
+    return (
+        [*lines, say("and {rows_count} more: --json has all", rows_count=len(rows) - MOST)]
+        if len(rows) > MOST
+        else lines
+    )
 
 
 def _stages(rows: list[Rows]) -> list[str]:
     hosts = any(row["on_host_bytes"] for row in rows)
-    header = ("stage", "on", "accelerators", "layers", "needed", "usable", *(("on host",) if hosts else ()), "seconds")
+    header = (
+        "stage",
+        "on",
+        "accelerators",
+        "layers",
+        "needed",
+        "usable",
+        *((say("on host"),) if hosts else ()),
+        "seconds",
+    )
     return _cut([
         (str(row["stage"]), "+".join(row["nodes"]), f"{row['accelerators']}x{row['accelerator']}",
          f"{row['first_layer']}-{row['first_layer'] + row['layers'] - 1} ({row['layers']})", *_bytes(row),
@@ -74,7 +95,17 @@ def _stages(rows: list[Rows]) -> list[str]:
 
 
 def _replicas(rows: list[Rows]) -> list[str]:
-    header = ("node", "replicas", "each on", "weights", "each answers", "at once", "needed", "usable", "USD an hour")
+    header = (
+        "node",
+        "replicas",
+        say("each on"),
+        "weights",
+        say("each answers"),
+        say("at once"),
+        "needed",
+        "usable",
+        say("USD an hour"),
+    )
     return _cut([
         (row["node"], str(row["replicas"]), f"{row['accelerators']}x{row['accelerator']}", row["weights"], f"{row['capacity']:,.0f}" if row["capacity"] >= 1000 else f"{row['capacity']:.3g}", f"{row['requests']:,}", *_bytes(row),
          "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
@@ -83,20 +114,20 @@ def _replicas(rows: list[Rows]) -> list[str]:
 
 
 def _jobs(rows: list[Rows]) -> list[str]:
-    header = ("job", "state", "on", "accelerators", "needed", "usable", "tokens/s", "USD an hour")
+    header = ("job", "state", "on", "accelerators", "needed", "usable", "tokens/s", say("USD an hour"))
     return _cut([
-        (f"{row['job']}#{row['replica']}" if row["kind"] == "serve" else row["job"], row["state"], "+".join(row["nodes"]) or "-",
-         (f"{row['accelerators']}x{row['accelerator']}" + (" shared" if row["shares"] else "") + (f", {row['offload']}" if row["offload"] else ""))
+        (f"{row['job']}#{row['replica']}" if row["kind"] == "serve" else row["job"], say(row["state"]), "+".join(row["nodes"]) or "-",
+         (f"{row['accelerators']}x{row['accelerator']}" + (say(" shared") if row["shares"] else "") + (f", {row['offload']}" if row["offload"] else ""))
          if row["accelerators"] else "-", *_bytes(row), "-" if row["tokens_per_second"] is None else f"{row['tokens_per_second']:,.0f}",
          "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
         for row in rows
-    ], header) + [f"{row['job']}: {row['why']}" for row in {row["job"]: row for row in rows if row["why"]}.values()]  # fmt: skip
+    ], header) + [f"{row['job']}{say(': ')}{sentence(row['why'])}" for row in {row["job"]: row for row in rows if row["why"]}.values()]  # fmt: skip
 
 
 def _moves(rows: list[Rows]) -> list[str]:
     header = ("moves", "from", "to", "copied", "takes")
     return _cut([
-        (f"{row['job']}#{row['replica']}", row["leaves"], "+".join(row["goes_to"]) or "nowhere", human(row["copied_bytes"], "bytes"),
+        (f"{row['job']}#{row['replica']}", row["leaves"], "+".join(row["goes_to"]) or say("nowhere"), human(row["copied_bytes"], "bytes"),
          "-" if row["seconds"] is None else human(row["seconds"], "seconds"))
         for row in rows
     ], header)  # fmt: skip
@@ -114,22 +145,25 @@ def _figures(document: Rows) -> Iterator[str]:
     for name, (label, unit) in NAMES.items():
         if (value := figures.get(name)) is not None:
             said.append(
-                f"{label} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
+                f"{say(label)} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
             )
     if said:
-        yield "; ".join(said)
+        yield say("; ").join(said)
     if document["usd_per_hour"] is not None:
-        yield f"cost {human(document['usd_per_hour'], 'USD')} an hour"
+        yield say("cost {usd_per_hour} an hour", usd_per_hour=human(document["usd_per_hour"], "USD"))
 
 
 def _why(document: Rows) -> Iterator[str]:
     if document["binding"]:
-        yield f"what binds: {document['binding']}"
+        yield say("what binds: {binding}", binding=sentence(document["binding"]))
     if document["nearest_miss"]:
-        yield f"nearest miss: {document['nearest_miss']}"
+        yield say("nearest miss: {nearest_miss}", nearest_miss=sentence(document["nearest_miss"]))
 
 
 def _effort(search: Rows) -> str:
-    cuts = f", {counted(search['cuts'], 'times')} the estimator refused what was found" if search["cuts"] else ""
-    return (f"searched {counted(search['considered'], 'ways')}, {counted(search['programs'], 'programs')} of HiGHS{cuts}, "
-            f"in {human(search['seconds'], 'seconds')}")  # fmt: skip
+    cuts = (
+        say(", {cuts} the estimator refused what was found", cuts=counted(search["cuts"], "times"))
+        if search["cuts"]
+        else ""
+    )
+    return (say('searched {considered}, {programs} of HiGHS{cuts}, in {seconds}', considered=counted(search['considered'], 'ways'), programs=counted(search['programs'], 'programs'), cuts=cuts, seconds=human(search['seconds'], 'seconds')))  # fmt: skip

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.units import human
+from tonnage import units
+from tonnage.language import say, sentence
+from tonnage.language.columns import left, right
+from tonnage.language.quantities import counted, human
 
 CACHE = (
     "kv_bytes_per_token",
@@ -44,11 +47,13 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
     lines = [_named(serving[name]) for name in CACHE if name in serving]
     if "tpot_seconds" not in serving:
         return lines
-    lines += ["", f"{'':<{WIDTH}} {'one user alone':>18} {_load(question):>18}"]
+    lines += ["", f"{left('', WIDTH)} {right(say('one user alone'), 18)} {right(_load(question), 18)}"]
     for name, alone, loaded in TIMES:
         cells = [_cell(serving, each) for each in (alone, loaded)]
         if any(cells):
-            lines.append(f"{name:<{WIDTH}} {cells[0]:>18} {cells[1]:>18}{_band(serving, loaded)}".rstrip())
+            lines.append(
+                f"{left(say(name), WIDTH)} {right(cells[0], 18)} {right(cells[1], 18)}{_band(serving, loaded)}".rstrip()
+            )
     if "split" in serving:
         lines += _split(serving["split"])
     if "simulated" in serving:
@@ -68,14 +73,18 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
     lines += bill_lines(document)
     split = [serving.get(f"cost_per_million_{which}_tokens") for which in ("input", "output")]
     if all(split):
-        lines.append("; ".join(f"{term['name']}: {human(term['value'], 'USD')}" for term in split if term))
+        lines.append(
+            say("; ").join(
+                f"{sentence(term['name'])}{say(': ')}{human(term['value'], 'USD')}" for term in split if term
+            )
+        )
     if own := serving.get("own_cost_per_million_tokens"):
         lines.append(_named(own))
     if "hosted" in serving:
         lines += _hosted(serving)
     if "launch" in serving:
         lines += [
-            f"start it: {line}" if not i else f"          {line}"
+            say("start it: {line}", line=line) if not i else f"{' ' * 10}{line}"
             for i, line in enumerate(serving["launch"].splitlines())
         ]
     return lines
@@ -83,23 +92,47 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
 
 def _hosted(serving: Mapping[str, Any]) -> list[str]:
     """Build or buy: the cheapest who host the model, and the load from which own machines are cheaper than the first of them."""
-    offers, own = serving["hosted"]["offers"], serving["cost_per_million_tokens"]
-    each = [f"{offer['provider']} {human(offer['cost_per_million_tokens']['value'], 'USD')} ({offer['as_of']}{', stale' if offer['stale'] else ''})"
+    offers, own, level = (
+        serving["hosted"]["offers"],
+        serving["hosted"]["cost_per_million_tokens"],
+        serving.get("service_level"),
+    )
+    each = [f"{offer['provider']} {human(offer['cost_per_million_tokens']['value'], 'USD')} ({offer['as_of']}{(say(', stale') if offer['stale'] else '')})"
             for offer in offers[:HOSTS]]  # fmt: skip
-    more = f"; {len(offers) - HOSTS} more" if len(offers) > HOSTS else ""
+    more = say("; {offers_count} more", offers_count=len(offers) - HOSTS) if len(offers) > HOSTS else ""
     first, most = offers[0], f"{serving['hosted']['most_requests_per_day']['value']:,.0f}"
     even, tokens = (first[f"break_even_{what}_per_day"]["value"] for what in ("requests", "tokens"))
-    line = f"these machines are cheaper than {first['provider']} from {even:,.0f} requests ({human(tokens, 'tokens')}) a day, and answer {most} at most"
+    line = say(
+        "these machines are cheaper than {provider} from {even} requests ({tokens}) a day, and answer {most} at most{within}",
+        provider=first["provider"],
+        even=f"{even:,.0f}",
+        tokens=human(tokens, "tokens"),
+        most=most,
+        within=say(" within the limits") if level else "",
+    )
     if not first["within_reach"]:
-        line = f"these machines are never cheaper than {first['provider']}: they answer {most} requests a day at most, and would have to answer {even:,.0f}"
+        line = say(
+            "these machines are never cheaper than {provider}{within}: they answer {most} requests a day at most, and would have to answer {even}",
+            provider=first["provider"],
+            most=most,
+            even=f"{even:,.0f}",
+            within=say(" within the limits") if level else "",
+        )
+    price = say("none within the limits") if own is None else human(own["value"], "USD")
     return [
-        f"a million tokens of such requests: these machines {human(own['value'], 'USD')}; hosted: {', '.join(each)}{more}",
+        say(
+            "a million tokens of such requests: these machines {own}{at_most}; hosted: {each}{more}",
+            own=price,
+            at_most=say(" at the most within the limits") if own and level and not level["met"] else "",
+            each=say(", ").join(each),
+            more=more,
+        ),
         line,
     ]
 
 
 def _named(term: Mapping[str, Any]) -> str:
-    return f"{term['name']}: {human(term['value'], term['unit'])}"
+    return f"{sentence(term['name'])}{say(': ')}{human(term['value'], term['unit'])}"
 
 
 def _cell(serving: Mapping[str, Any], name: str) -> str:
@@ -108,42 +141,55 @@ def _cell(serving: Mapping[str, Any], name: str) -> str:
     term = serving[name]
     if term is None:
         return "-" if name in ("ttft_seconds", "end_to_end_seconds") else ""
-    value = human(term["value"], term["unit"])
-    return value.removesuffix(" requests").removesuffix(" request")
+    if term["unit"] == "requests":
+        return units.human(term["value"], "requests").removesuffix(" requests").removesuffix(" request")
+    return human(term["value"], term["unit"])
 
 
 def _band(serving: Mapping[str, Any], name: str) -> str:
     found = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
-    return f"   ({human(found[0], 'seconds')} to {human(found[1], 'seconds')})" if found else ""
+    return (
+        "   " + say("({found} to {found2})", found=human(found[0], "seconds"), found2=human(found[1], "seconds"))
+        if found
+        else ""
+    )
 
 
 def _load(question: Mapping[str, Any]) -> str:
     if "trace" in question:
-        return "the trace's mean"
+        return say("the trace's mean")
     if "request_rate" in question:
-        return f"{question['request_rate']['value']:g} requests/s"
+        return say("{request_rate} requests/s", request_rate=f"{question['request_rate']['value']:g}")
     users = question["concurrency"]["value"]
-    return f"{users:,} user{'' if users == 1 else 's'}"
+    return counted(users, "users")
 
 
 def _split(split: Mapping[str, Any]) -> list[str]:
     made = [each for each in split.values() if isinstance(each, Mapping)]
-    head = f"prompts on {split['prefill_replicas']} of the replicas, answers on {split['decode_replicas']}"
-    lines = ["", head, *(f"{each['name']:<{WIDTH}} {human(each['value'], each['unit']):>18}" for each in made)]
-    return lines if split["ttft_seconds"] else [*lines, "the queue grows without end"]
+    head = say(
+        "prompts on {prefill_replicas} of the replicas, answers on {decode_replicas}",
+        prefill_replicas=split["prefill_replicas"],
+        decode_replicas=split["decode_replicas"],
+    )
+    lines = [
+        "",
+        head,
+        *(f"{left(sentence(each['name']), WIDTH)} {right(human(each['value'], each['unit']), 18)}" for each in made),
+    ]
+    return lines if split["ttft_seconds"] else [*lines, say("the queue grows without end")]
 
 
 def _percentiles(simulated: Mapping[str, Any]) -> list[str]:
-    lines = ["", f"{'simulated':<{WIDTH}} {''.join(f'{way:>12}' for way in WAYS)}"]
+    lines = ["", f"{left(say('simulated'), WIDTH)} {''.join(right(say(way), 12) for way in WAYS)}"]
     for key, name in NAMES.items():
         if key in simulated:
             cells = [human(simulated[key][way]["value"], "seconds") for way in WAYS]
-            lines.append(f"{name:<{WIDTH}} {''.join(f'{cell:>12}' for cell in cells)}")
+            lines.append(f"{left(say(name), WIDTH)} {''.join(right(cell, 12) for cell in cells)}")
     for key in ("tokens_per_second", "requests_per_second", "goodput", "goodput_share", "preemptions"):
         if key in simulated and (simulated[key]["value"] or key != "preemptions"):
             term = simulated[key]
             value = f"{100 * term['value']:.1f} %" if key == "goodput_share" else human(term["value"], term["unit"])
-            lines.append(f"{term['name']}: {value}")
+            lines.append(f"{sentence(term['name'])}{say(': ')}{value}")
     return lines
 
 
@@ -153,5 +199,10 @@ def _level(level: Mapping[str, Any]) -> str:
         for name in ("ttft", "tpot")
         if f"{name}_limit_seconds" in level
     ]
-    met = "met" if level["met"] else f"not met, bound by {level['bound_by'].upper()}"
-    return f"service level ({level['percentile']} of {', '.join(limits)}): {met}"
+    met = say("met") if level["met"] else say("not met, bound by {bound_by}", bound_by=level["bound_by"].upper())
+    return say(
+        "service level ({name} of {limits}): {met}",
+        name=say(level["percentile"]),
+        limits=say(", ").join(limits),
+        met=met,
+    )

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from tonnage.language import say, sentence
+from tonnage.language.columns import left
+from tonnage.language.quantities import human
 from tonnage.render.text import table_lines
-from tonnage.units import human
 
 SHOWN = 10
 COLUMNS = {
@@ -18,40 +20,101 @@ UNITS = {"step_seconds": "seconds", "ttft_seconds": "seconds", "needed_bytes": "
 
 def sweep_lines(document: dict[str, Any]) -> list[str]:
     """What was done, what was left out, and the best rows."""
-    what = "plans" if document["kind"] == "train" else "questions"
-    first = (
-        "done"
-        if not document["failed"]
-        else f"{len(document['failed']):,} of {document['chunks']:,} chunks could not be computed"
-    )
-    lines = [
-        f"{first}: {document['considered']:,} {what}, {document['valid']:,} valid, {document['fitting']:,} {'fit' if what == 'plans' else 'points'}",
-        "",
-    ]
-    lines += [
-        f"  {'rows':<10} {document['rows']:,} in {document['directory']}/plans, {human(document['bytes'], 'bytes')} of Parquet"
-    ]
-    lines += [
-        f"  {'chunks':<10} {document['chunks_made']:,} made, {document['chunks_before']:,} were there, of {document['chunks']:,}"
-    ]
-    if document["chunks_made"]:
-        rate = f"{document['plans_per_second']:,.0f} {what}/s"
-        lines += [f"  {'time':<10} {human(document['seconds'], 'seconds')} on {document['workers']}, {rate}"]
-    lines += [f"  chunk {each['chunk']}: {each['why']}" for each in document["failed"][:SHOWN]]
+    lines = [_counts(document), "", *_made(document)]
     if document["left_out"]:
-        rows = [(f"{each['plans']:,}", each["constraint"][:150]) for each in document["left_out"][:SHOWN]]
+        rows = [(f"{each['plans']:,}", _constraint(each["constraint"])) for each in document["left_out"][:SHOWN]]
         lines += [
             "",
-            "left out, by what they break:",
-            *table_lines(rows, (what, "what must hold, or why it is not known")),
+            say("left out, by what they break:"),
+            *table_lines(rows, (_what(document), "what must hold, or why it is not known")),
         ]
     if document["best"]:
         lines += [
             "",
-            f"best of each workload by tokens a second; {document['directory']}/best.parquet has {document['best_rows']:,} rows:",
+            say(
+                "best of each workload by tokens a second; {directory}/best.parquet has {best_rows} rows:",
+                directory=document["directory"],
+                best_rows=f"{document['best_rows']:,}",
+            ),
         ]
         lines += table_lines(*_best(document))
-    return [*lines, *(f"warning: {each}" for each in document["warnings"])]
+    return [*lines, *(say("warning: {what}", what=sentence(each)) for each in document["warnings"])]
+
+
+def _what(document: dict[str, Any]) -> str:
+    return "plans" if document["kind"] == "train" else "questions"
+
+
+def _counts(document: dict[str, Any]) -> str:
+    first = (
+        say("done")
+        if not document["failed"]
+        else say(
+            "{failed_count} of {chunks} chunks could not be computed",
+            failed_count=f"{len(document['failed']):,}",
+            chunks=f"{document['chunks']:,}",
+        )
+    )
+    considered, valid, fitting = (f"{document[name]:,}" for name in ("considered", "valid", "fitting"))
+    return (
+        say(
+            "{first}: {considered} plans, {valid} valid, {fitting} fit",
+            first=first,
+            considered=considered,
+            valid=valid,
+            fitting=fitting,
+        )
+        if document["kind"] == "train"
+        else say(
+            "{first}: {considered} questions, {valid} valid, {fitting} points",
+            first=first,
+            considered=considered,
+            valid=valid,
+            fitting=fitting,
+        )
+    )
+
+
+def _made(document: dict[str, Any]) -> list[str]:
+    lines = [
+        f"  {left(say('rows'), 10)} "
+        + say(
+            "{rows} in {directory}/plans, {bytes} of Parquet",
+            rows=f"{document['rows']:,}",
+            directory=document["directory"],
+            bytes=human(document["bytes"], "bytes"),
+        )
+    ]
+    lines += [
+        f"  {left(say('chunks'), 10)} "
+        + say(
+            "{chunks_made} made, {chunks_before} were there, of {chunks}",
+            chunks_made=f"{document['chunks_made']:,}",
+            chunks_before=f"{document['chunks_before']:,}",
+            chunks=f"{document['chunks']:,}",
+        )
+    ]
+    if document["chunks_made"]:
+        rate = f"{document['plans_per_second']:,.0f} {say(_what(document))}/s"
+        lines += [
+            f"  {left(say('time'), 10)} "
+            + say(
+                "{seconds} on {workers}, {rate}",
+                seconds=human(document["seconds"], "seconds"),
+                workers=sentence(document["workers"]),
+                rate=rate,
+            )
+        ]
+    lines += [
+        "  " + say("chunk {chunk}: {why}", chunk=each["chunk"], why=sentence(each["why"]))
+        for each in document["failed"][:SHOWN]
+    ]
+    return lines
+
+
+def _constraint(text: str) -> str:
+    said = sentence(text)
+    return text[:150] if said == text else said
 
 
 def _best(document: dict[str, Any]) -> tuple[list[list[str]], list[str]]:

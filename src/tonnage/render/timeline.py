@@ -3,7 +3,8 @@
 from html import escape
 from typing import Any
 
-from tonnage.units import human
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
 
 COLOURS = {
     "parameter": "#4c78a8", "gradient": "#e45756", "optimizer": "#72b7b2", "buffer": "#9d755d", "activation": "#54a24b", "temporary": "#f2b134",
@@ -35,7 +36,7 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
         edge = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(positions, above, strict=True)]
         back = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(reversed(positions), reversed(below), strict=True)]
         parts.append(
-            f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{name}</title></polygon>'
+            f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{sentence(name)}</title></polygon>'
         )
         below = above
     parts += _marks(marks, x)
@@ -55,7 +56,7 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
 def _head(title: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" font-size="15">{escape(title)}</text>'
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" font-size="15">{escape(sentence(title))}</text>'
     )
 
 
@@ -79,10 +80,10 @@ def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
         )
         if named and at - last < APART:
-            named += f", {mark['name']}"
+            named += f"{say(', ')}{sentence(mark['name'])}"
             continue
         made += _named(named, last)
-        named, last = mark["name"], at
+        named, last = sentence(mark["name"]), at
     return made + _named(named, last)
 
 
@@ -99,6 +100,6 @@ def _legend(names: list[str]) -> list[str]:
     for place, name in enumerate(names):
         left = LEFT + 110 * place
         made.append(
-            f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="44">{name}</text>'
+            f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="44">{sentence(name)}</text>'
         )
     return made

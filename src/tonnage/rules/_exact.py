@@ -100,9 +100,9 @@ def accelerators_for(memory: Term, name: str) -> Term:
     )
 
 
-def program() -> Term:
+def program(batch: int) -> Term:
     """Document E's program, tensor by tensor as PyTorch keeps them after one step; what the allocator adds is the tracer's to say."""
-    width, layers, batch = 1024, 12, 32
+    width, layers = 1024, 12
     sizes = {"weights": width * width, "biases": width}
     parts = []
     for copy in ("weights", "gradients", "first moments", "second moments"):

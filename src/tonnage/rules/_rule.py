@@ -1,7 +1,7 @@
 """A rule of thumb: what a document says, worked on the document's own example or on any model, beside the exact figure."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,11 @@ from tonnage.ops import Attention, LatentAttention, MoE
 from tonnage.registry import Registry
 from tonnage.units import human
 
+NOTHING: Mapping[str, float] = {}
 OF_MODEL = ("N", "L", "h", "a", "k", "dh", "V")  # the fields of Numbers that a model gives
+# Those that a question may give, by the names that the options of other verbs have.
+GIVEN = {"sequence_length": "s", "micro_batch_size": "b", "tokens": "D", "num_accelerators": "n", "utilization": "u"}
+LAYERS = "num_hidden_layers"  # given too, and then the model is one with so many
 
 
 class Numbers(Struct, frozen=True, kw_only=True):
@@ -35,6 +39,8 @@ class Numbers(Struct, frozen=True, kw_only=True):
     s: int = 2048
     b: int = 1
     D: float = 300e9
+    n: int = 1
+    u: float = 1.0
 
     def read(self) -> Model:
         """The model itself."""
@@ -58,6 +64,11 @@ class Numbers(Struct, frozen=True, kw_only=True):
                        L=model.num_layers, h=model.hidden_size, a=heads, k=kv_heads, dh=width, V=model.vocab_size)  # fmt: skip
 
     @property
+    def name_of_model(self) -> str:
+        """What the model is called."""
+        return self.model.name if isinstance(self.model, Model) else self.model
+
+    @property
     def computing(self) -> float:
         """Parameters that a token is multiplied by: of a mixture's experts those that it goes to."""
         return self.N if self.active is None else self.active
@@ -70,10 +81,26 @@ class Numbers(Struct, frozen=True, kw_only=True):
         total, active = human(self.N, "parameters"), human(self.active, "parameters")
         return f"N is the {active} that a token passes through; of the model's {total}, the other experts compute nothing for it."
 
-    def probe(self) -> "Numbers":
-        """Numbers of which every one that a model gives is another: what changes with them depends on the model."""
-        other = {name: 2 * getattr(self, name) + 1 for name in OF_MODEL}
+    def given(self, given: Mapping[str, float]) -> "Numbers":
+        """The same with these numbers, by the names of GIVEN."""
+        return replace(self, **{GIVEN[name]: number for name, number in given.items()})
+
+    def probe(self, names: Iterable[str] = OF_MODEL) -> "Numbers":
+        """Numbers of which every one of these is another: what changes with them depends on the model, or on what is given."""
+        other = {name: 2 * getattr(self, name) + 1 for name in names}
         return replace(self, active=None if self.active is None else 2 * self.active + 1, **other)
+
+
+class Watched:
+    """Numbers that remember which of them were asked for: what a rule, or the exact figure beside it, follows."""
+
+    def __init__(self, numbers: Numbers):
+        self._numbers = numbers
+        self.asked: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.add(name)
+        return getattr(self._numbers, name)
 
 
 class Worked(Struct, frozen=True, kw_only=True):
@@ -102,33 +129,48 @@ class Rule(Struct, frozen=True, kw_only=True):
     note: str
     work: Callable[[Numbers], Worked]
 
-    def worked(self, model: Model | None = None) -> Worked:
-        """On the document's own example, or on a model."""
-        return self.work(self.example if model is None else self.example.of(model))
+    def numbers(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> Numbers:
+        """What it is worked on: its document's own example, or a model; with what is given."""
+        return (self.example if model is None else self.example.of(model)).given(given)
 
-    def of_document(self, model: Model | None = None) -> frozenset[str]:
-        """The inputs and further figures that are the document's own whatever the model is; "value" for the figure itself."""
-        if model is None:
-            worked = self.worked()
-            return frozenset({"value", *worked.value.inputs, *worked.values})
-        numbers = self.example.of(model)
-        first, second = self.work(numbers), self.work(numbers.probe())
+    def worked(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> Worked:
+        """On the document's own example, or on a model."""
+        return self.work(self.numbers(model, given))
+
+    def of_document(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> frozenset[str]:
+        """The inputs and further figures that are the document's own whatever the model and the given numbers are; "value" for the figure
+        itself."""
+        numbers = self.numbers(model, given)
+        first = self.work(numbers)
+        if model is None and not given:
+            return frozenset({"value", *first.value.inputs, *first.values})
+        second = self.work(numbers.probe((*(OF_MODEL if model else ()), *(GIVEN[name] for name in given))))
         same = {name for name, number in first.value.inputs.items() if second.value.inputs.get(name) == number}
         same |= {label for label, number in first.values.items() if second.values.get(label) == number}
         return frozenset(same | ({"value"} if set(first.value.inputs) <= same else set()))
 
-    def to_dict(self, model: Model | None = None) -> dict[str, Any]:
-        """The rule's document. `of_document` lists the numbers that are the document's own, not the model's."""
-        worked = self.worked(model)
+    def to_dict(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> dict[str, Any]:
+        """The rule's document. `of_document` lists the numbers that are the document's own, not the model's nor given."""
+        numbers = self.numbers(model, given)
+        watched = Watched(numbers)
+        worked = self.work(cast(Numbers, watched))
         formula = worked.value.formula
         assert formula is not None  # a rule's own figure is always a formula's
+        exact = worked.exact().to_dict()
         return {
             "name": self.name, "title": self.title, "formula": formula.name, "text": formula.text, "source": worked.value.source,
             "value": worked.value.value, "unit": worked.value.unit, "values": dict(worked.values), "printed": self.printed,
             "erratum": self.erratum, "note": " ".join(filter(None, (self.note, worked.note))), "model": model.name if model else None,
-            "of_document": sorted(self.of_document(model)), "exact": worked.exact().to_dict(), "inputs": dict(worked.value.inputs),
+            "of_document": sorted(self.of_document(model, given)), "exact": exact, "inputs": dict(worked.value.inputs),
+            "example": self.example.name_of_model, "follows": _followed(watched.asked, numbers),
             "stages": worked.stages(), "variants": worked.variants(),
         }  # fmt: skip
+
+
+def _followed(asked: set[str], numbers: Numbers) -> dict[str, float]:
+    """The numbers that change the rule or the exact figure, by the names that they are given by, as they are now."""
+    layers = {LAYERS: numbers.L or numbers.read().num_layers} if "read" in asked else {}
+    return layers | {name: getattr(numbers, letter) for name, letter in GIVEN.items() if letter in asked}
 
 
 RULES: Registry[Rule] = Registry("rule")

@@ -70,7 +70,9 @@ def gradients(x: Numbers) -> Worked:
 def activations(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("activations", f.gpt_tensor_parallel_activation_bytes, L=x.L, s=x.s, b=x.b, h=x.h, a=x.a, t=1),
-        exact=lambda: exact.training(x.read(), "activations", sequence_length=x.s, attention="eager"),
+        exact=lambda: exact.training(
+            x.read(), "activations", sequence_length=x.s, micro_batch_size=x.b, attention="eager"
+        ),
     )
 
 
@@ -80,7 +82,7 @@ def selective(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("activations", r.selective_activation_rule, L=x.L, s=x.s, b=x.b, h=x.h, t=1),
         exact=lambda: exact.training(
-            x.read(), "activations", sequence_length=x.s, attention="eager", recompute="selective"
+            x.read(), "activations", sequence_length=x.s, micro_batch_size=x.b, attention="eager", recompute="selective"
         ),
     )
 
@@ -95,7 +97,9 @@ def selective(x: Numbers) -> Worked:
 def full(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("activations", f.full_recompute_activation_bytes, L=x.L, s=x.s, b=x.b, h=x.h),
-        exact=lambda: exact.training(x.read(), "activations", sequence_length=x.s, recompute="full"),
+        exact=lambda: exact.training(
+            x.read(), "activations", sequence_length=x.s, micro_batch_size=x.b, recompute="full"
+        ),
     )
 
 
@@ -106,7 +110,7 @@ def training(x: Numbers) -> Worked:
         value=by_rule("training", r.training_rule, N=x.N, L=x.L, s=x.s, b=x.b, h=x.h, t=1),
         values={"weights": 2 * x.N, "optimizer": r.optimizer_rule(N=x.N, w=12), "gradients": r.gradients_rule(N=x.N, w=2),
                 "activations": r.selective_activation_rule(L=x.L, s=x.s, b=x.b, h=x.h, t=1)},
-        exact=lambda: exact.training(x.read(), sequence_length=x.s, attention="eager", recompute="selective"),
+        exact=lambda: exact.training(x.read(), sequence_length=x.s, micro_batch_size=x.b, attention="eager", recompute="selective"),
     )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from tonnage.rules import _exact as exact
 from tonnage.rules._rule import Numbers, Worked, by_rule, rule
 from tonnage.units import DAY
 
-GPT3 = Numbers(model="gpt3-175b", N=175e9, L=96, h=12288, a=96, k=96, dh=128, V=50257, s=2048)
+GPT3 = Numbers(model="gpt3-175b", N=175e9, L=96, h=12288, a=96, k=96, dh=128, V=50257, s=2048, n=1024, u=0.45)
 LLAMA_SHAPES = {"7B": (32, 4096), "13B": (40, 5120), "33B": (60, 6656), "65B": (80, 8192)}
-A100, A100_COUNT, UTILIZATION = 312e12, 1024, 0.45
+A100 = 312e12  # FLOP/s
 
 
 @rule("B1", "number of parameters", GPT3, "12 L h^2 = 174 B; with first-order terms L (12 h^2 + 13 h) + V h",
@@ -49,10 +49,10 @@ def utilization(x: Numbers) -> Worked:
                for name, key in peaks.items() for share in (0.3, 0.5)}  # fmt: skip
     chip = accelerator("a100-sxm-80gb")
     return Worked(
-        value=by_rule("an A100 at 45 %", r.achieved_rule, P=A100, u=UTILIZATION),
+        value=by_rule(f"an A100 at {100 * x.u:.0f} %", r.achieved_rule, P=A100, u=x.u),
         values=values,
         exact=lambda: Term.of(
-            "an A100 at 45 % of the catalogue's peak", g.fleet_rate, n=1, P=chip.peak("bf16"), u=UTILIZATION
+            f"an A100 at {100 * x.u:.0f} % of the catalogue's peak", g.fleet_rate, n=1, P=chip.peak("bf16"), u=x.u
         ),
     )
 
@@ -73,10 +73,10 @@ def compute(x: Numbers) -> Worked:
 
 @rule("B3", "training time", GPT3, "1024 A100 at 45 %: 2 921 340 s = 34 days", note="33.8 days.")
 def time(x: Numbers) -> Worked:
-    term = by_rule("1024 A100 at 45 %", r.time_rule, N=x.computing, D=x.D, n=A100_COUNT, P=A100, u=UTILIZATION)
-    return Worked(value=term, values={"days": term.value / DAY, "accelerator-hours": whole.accelerator_hours(n=A100_COUNT, tau=term.value)},
+    term = by_rule(f"{x.n} A100 at {100 * x.u:.0f} %", r.time_rule, N=x.computing, D=x.D, n=x.n, P=A100, u=x.u)
+    return Worked(value=term, values={"days": term.value / DAY, "accelerator-hours": whole.accelerator_hours(n=x.n, tau=term.value)},
                   note=x.about_computing,
-                  exact=lambda: exact.seconds(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", A100_COUNT, UTILIZATION))  # fmt: skip
+                  exact=lambda: exact.seconds(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", x.n, x.u))  # fmt: skip
 
 
 @rule(
@@ -85,16 +85,16 @@ def time(x: Numbers) -> Worked:
 def fleet(x: Numbers) -> Worked:
     return Worked(
         value=by_rule(
-            "A100 for 30 days at 45 %",
+            f"A100 for 30 days at {100 * x.u:.0f} %",
             r.accelerators_for_time_rule,
             N=x.computing,
             D=x.D,
             tau=30 * DAY,
             P=A100,
-            u=UTILIZATION,
+            u=x.u,
         ),
-        values={"before rounding": r.time_rule(N=x.computing, D=x.D, n=1, P=A100, u=UTILIZATION) / (30 * DAY)},
-        exact=lambda: exact.fleet(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", 30 * DAY, UTILIZATION),
+        values={"before rounding": r.time_rule(N=x.computing, D=x.D, n=1, P=A100, u=x.u) / (30 * DAY)},
+        exact=lambda: exact.fleet(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", 30 * DAY, x.u),
         note=x.about_computing,
     )
 
@@ -148,7 +148,7 @@ def data(x: Numbers) -> Worked:
 @rule("B8", "the compute bottleneck", GPT3, "one A100 at its full peak: 32 years; 30 days: 32 x 12 = 384 GPUs",
       note="31.9 years; 389 GPUs by division: the document multiplies years by months.")  # fmt: skip
 def compute_bottleneck(x: Numbers) -> Worked:
-    work = r.compute_rule(N=174.6e9 if x is GPT3 else x.computing, D=x.D)
+    work = r.compute_rule(N=174.6e9 if x.N == GPT3.N else x.computing, D=x.D)
     term = by_rule("one A100 at its full peak", r.compute_time_rule, C=work, n=1, P=A100)
     return Worked(
         value=term,

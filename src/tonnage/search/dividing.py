@@ -1,14 +1,26 @@
-"""What must divide what in plans of arrays: the checks of estimate._checks, for every search."""
+"""What must divide what in plans of arrays, for every search: the checks of estimate._checks, and what a single answer leaves to the user."""
 
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from tonnage.architectures import Model
 from tonnage.estimate._checks import expert_counts
 from tonnage.ops import Attention, LatentAttention
+from tonnage.runtimes import TrainingRuntime
+
+if (
+    TYPE_CHECKING
+):  # arrays come with numpy; `max`, which asks about single plans here, does without (a browser has none)
+    import numpy as np
+
+EVEN_PARTS = "sequences are dealt out to context and tensor ranks in equal parts"
+WHOLE_ROUNDS = "interleaving needs a number of micro-batches that the pipeline stages divide"
+Size = TypeVar("Size", int, "np.ndarray")
 
 
-def heads_divide(model: Model, t: np.ndarray) -> np.ndarray:
+def heads_divide(model: Model, t: "np.ndarray") -> "np.ndarray":
     """As estimate._checks.check_tensor_parallel."""
+    import numpy as np
+
     holds = np.ones(t.shape, dtype=bool)
     for heads, kv_heads in _heads(model):
         holds &= (t == 1) | (heads % t == 0)
@@ -27,7 +39,7 @@ def _heads(model: Model) -> set[tuple[int, int]]:
     return found
 
 
-def experts_divide(model: Model, e: np.ndarray, q: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def experts_divide(model: Model, e: "np.ndarray", q: "np.ndarray", ranks: "np.ndarray") -> "np.ndarray":
     """As estimate._checks.check_experts."""
     alone = (e == 1) & (q == 1)
     counts = expert_counts(model)
@@ -37,3 +49,25 @@ def experts_divide(model: Model, e: np.ndarray, q: np.ndarray, ranks: np.ndarray
     for count in counts:
         holds &= count % e == 0
     return alone | holds
+
+
+def sequence_parts(t: Size, c: Size, sequence_parallel: bool | None) -> Size:
+    """Into how many equal parts ranks cut a sequence: two for each of several context ranks (megatron/core/utils.py: get_batch_on_this_cp_rank;
+    torchtitan, distributed/parallel_dims.py: seq_len_divisor), each scattered over the tensor ranks unless `sequence_parallel` is off.
+
+    >>> sequence_parts(4, 2, None)
+    16
+    """
+    return (1 + (c > 1)) * c * (1 if sequence_parallel is False else t)
+
+
+def takes_rounds(runtime: TrainingRuntime, v: Size) -> bool:
+    """Whether stages of several chunks take micro-batches in whole rounds: Megatron's interleaving does (Narayanan2021, sec. 2.2.2)."""
+    import numpy as np
+
+    return runtime.name == "megatron" and bool(np.any(v > 1))
+
+
+def rounds_are_whole(m: "np.ndarray", p: Size, v: Size) -> "np.ndarray":
+    """Of what `takes_rounds`: whether the last round has a micro-batch for each stage."""
+    return (m % p == 0) | (v == 1)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate.load._requests import Requests
+from tonnage.reach import allowed_file
 from tonnage.units import counted
 
 # ours -> how others write it
@@ -45,7 +46,7 @@ def read_requests(path: Path | str) -> Requests:
     was taken as something."""
     import numpy as np
 
-    path = Path(path)
+    path = allowed_file(str(path))
     found: list[tuple[float, int, int, int]] = []
     failed, milliseconds = 0, False
     for row in _rows(path):

@@ -1,12 +1,16 @@
 """Pictures of an answer: one page of HTML that needs no network, or one PNG or SVG. plotly is imported when one is asked for."""
 
 import os
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from tonnage.errors import InvalidInput, shown
 
 NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
+NEEDS_KALEIDO = (
+    "pictures that end in .png or .svg need kaleido: pip install 'tonnage[plot]'. A page that ends in .html needs none."
+)
 ENDINGS = (".html", ".png", ".svg")
 LONGEST = 300  # letters of a path in an error
 
@@ -14,9 +18,10 @@ LONGEST = 300  # letters of a path in an error
 def check_extra(path: str | os.PathLike[str] | None) -> None:
     """Before a long run: InvalidInput where a picture is asked for and what draws it is not installed."""
     ending = Path(path or "").suffix.lower()
-    modules = ("plotly.offline",) if ending == ".html" else ("plotly", "kaleido")
-    if ending in ENDINGS and not all(map(_is_installed, modules)):
+    if ending in ENDINGS and not all(map(_is_installed, ("plotly", "plotly.offline"))):
         raise InvalidInput(f"--plot: {NEEDS_PLOTLY}")
+    if ending in ENDINGS[1:] and not _is_installed("kaleido"):
+        raise InvalidInput(f"--plot: {NEEDS_KALEIDO}")
 
 
 def _is_installed(module: str) -> bool:
@@ -48,6 +53,35 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
             raise
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {why}.") from None
+
+
+def note_of_plot(path: str | os.PathLike[str]) -> str:
+    """What has to be said of a picture that was written, or nothing: its letters are those of a font that is not there."""
+    from tonnage.language import current, say
+    from tonnage.render.plot._image import lacks_font
+
+    if Path(path).suffix.lower() != ".png" or not lacks_font(current()):
+        return ""
+    return say("no font of this machine has Chinese characters, so the picture shows boxes in their place: install one (Debian: apt install fonts-noto-cjk), or write .html")  # fmt: skip
+
+
+def figure_of(answer: Any, kind: str) -> Any:
+    """One of the pictures as a plotly.graph_objects.Figure. InvalidInput where there is none of the kind, or no plotly."""
+    _, parts = _drawn(answer)
+    drawn = {part.name: part for part in parts if part.traces}
+    if not isinstance(kind, str) or kind not in drawn:
+        raise InvalidInput(f"this answer has no figure {shown(kind)}. It has {', '.join(drawn)}.")
+    try:
+        from plotly.graph_objects import Figure
+    except ImportError:
+        raise InvalidInput(NEEDS_PLOTLY) from None
+    from tonnage.render.plot._layout import layout
+
+    part = drawn[kind]
+    return Figure(
+        data=list(part.traces),
+        layout={**layout([part]), "title": {"text": escape(part.title)}, "height": part.height + 60},
+    )
 
 
 def _made(answer: Any, ending: str) -> bytes:

@@ -1,9 +1,11 @@
 """The pictures below each other as one PNG or SVG, drawn by an installed Chromium through kaleido."""
 
+import subprocess
 from collections.abc import Sequence
+from shutil import which
 
 from tonnage.errors import InvalidInput
-from tonnage.render.plot import NEEDS_PLOTLY
+from tonnage.render.plot import NEEDS_KALEIDO, NEEDS_PLOTLY, _is_installed
 from tonnage.render.plot._layout import column
 from tonnage.render.plot._panel import Panel
 
@@ -14,6 +16,18 @@ NO_BROWSER = (
 SHARP = 2  # pixels of a PNG for one of the layout
 
 
+def lacks_font(language: str) -> bool:
+    """Whether this machine is known to have no font with the characters of `language`: fontconfig, which the browser asks, lists none."""
+    asked = which("fc-list")
+    if asked is None or language == "en":
+        return False
+    try:
+        listed = subprocess.run([asked, f":lang={language}", "family"], capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return not listed.stdout.strip()
+
+
 def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
     """The file. `form`: png or svg."""
     try:
@@ -22,7 +36,7 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
         from choreographer.errors import DevtoolsProtocolError
         from kaleido.errors import ChromeNotFoundError, KaleidoError
     except ImportError:
-        raise InvalidInput(NEEDS_PLOTLY) from None
+        raise InvalidInput(NEEDS_KALEIDO if _is_installed("plotly") else NEEDS_PLOTLY) from None
     figure = column(title, parts)
     size = {"width": figure["layout"]["width"], "height": figure["layout"]["height"]}
     try:

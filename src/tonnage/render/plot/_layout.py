@@ -6,7 +6,8 @@ from typing import Any
 
 from tonnage.render.plot._panel import Panel, lines
 
-FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+# The last ones are there for Chinese: those of macOS, Windows and Linux.
+FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'WenQuanYi Micro Hei', sans-serif"
 PLAIN: dict[str, Any] = {
     "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"family": FONT, "size": 13}, "bargap": 0.15,
     "hoverlabel": {"align": "left"}, "uniformtext": {"mode": "hide", "minsize": 8},

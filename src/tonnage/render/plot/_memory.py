@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.breakdown import Term
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
 from tonnage.render.plot._panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told
-from tonnage.units import human
 
 WIDEST = 0.7  # of a bar, where there are many
 FEW = 8  # bars whose names find room
@@ -14,26 +15,30 @@ NARROW = 4  # fewer bars are not drawn as wide as their share of the picture
 
 def memory_by_rank(answer: Any) -> Panel:
     """The peak of a rank of each stage; those that shard or share a stage hold the same."""
-    names = [f"stage {index}" for index in range(len(answer.ranks))] if len(answer.ranks) > 1 else ["every rank"]
+    many = len(answer.ranks) > 1
+    names = [say("stage {index}", index=index) for index in range(len(answer.ranks))] if many else [say("every rank")]
     sizes = [rank.value for rank in answer.ranks]
     fullest = sizes.index(max(sizes))
-    title = "Memory of each pipeline stage" if len(names) > 1 else "Memory"
-    where = f"the fullest, {names[fullest]}," if len(names) > 1 else names[0]
-    says = (
-        f"{title} at its peak, by category: {where} needs {human(sizes[fullest], 'bytes')} "
-        f"of {human(answer.usable_bytes, 'bytes')} usable{_band(answer)}."
-    )
+    title = say("Memory of each pipeline stage") if many else say("Memory")
+    says = say(
+        "{title} at its peak, by category: {where} needs {needed} of {usable} usable{band}.",
+        title=title, where=say("the fullest, {stage},", stage=names[fullest]) if many else names[0],
+        needed=human(sizes[fullest], "bytes"), usable=human(answer.usable_bytes, "bytes"), band=_band(answer),
+    )  # fmt: skip
     traces = [*_stacked(names, answer.ranks), *_error_bar(answer, names[fullest])]
-    return _panel("ranks", title, says, names, answer.ranks, traces, answer, "pipeline stage")
+    return _panel("ranks", title, says, names, answer.ranks, traces, answer, say("pipeline stage"))
 
 
 def memory_by_phase(answer: Any) -> Panel:
     """The phases of a step on the fullest rank."""
-    names = [phase.name for phase in answer.phases]
+    names = [sentence(phase.name) for phase in answer.phases]
     peak = max(answer.phases, key=lambda phase: phase.value)
-    title = "Memory of the fullest rank, phase by phase"
-    says = f"{title} of a step: most in {peak.name}, {human(peak.value, 'bytes')} of {human(answer.usable_bytes, 'bytes')} usable."
-    return _panel("phases", title, says, names, answer.phases, _stacked(names, answer.phases), answer, "phase")
+    title = say("Memory of the fullest rank, phase by phase")
+    says = say(
+        "{title} of a step: most in {phase}, {needed} of {usable} usable.",
+        title=title, phase=sentence(peak.name), needed=human(peak.value, "bytes"), usable=human(answer.usable_bytes, "bytes"),
+    )  # fmt: skip
+    return _panel("phases", title, says, names, answer.phases, _stacked(names, answer.phases), answer, say("phase"))
 
 
 def _panel(
@@ -44,11 +49,11 @@ def _panel(
     top = max(usable, *(term.value / GIB for term in terms), (answer.band or (0, 0))[1] / GIB)
     return Panel(
         name=name, title=title, says=says, traces=tuple(traces),
-        x=_axis(names, first), y={"title": {"text": "GiB of an accelerator"}, "range": [0, 1.1 * top]},
+        x=_axis(names, first), y={"title": {"text": say("GiB of an accelerator")}, "range": [0, 1.1 * top]},
         shapes=({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": usable, "y1": usable, "line": {"color": LIMIT, "width": 2, "dash": "dash"}},),
         notes=({"xref": "paper", "x": 1, "xanchor": "right", "y": usable, "yanchor": "bottom", "showarrow": False,
-                "text": f"usable {human(answer.usable_bytes, 'bytes')}", "font": {"color": LIMIT}},),
-        header=(first, *kinds, "together"),
+                "text": say("usable {size}", size=human(answer.usable_bytes, "bytes")), "font": {"color": LIMIT}},),
+        header=(first, *map(sentence, kinds), say("together")),
         rows=tuple((where, *(human(_of(term, kind), "bytes") for kind in kinds), human(term.value, "bytes"))
                    for where, term in zip(names, terms, strict=True)),
     )  # fmt: skip
@@ -61,7 +66,7 @@ def _axis(names: list[str], first: str) -> dict[str, Any]:
     return {
         "type": "category",
         "tickvals": names,
-        "ticktext": [each.removeprefix("stage ") for each in names],
+        "ticktext": [str(index) for index in range(len(names))],
         "title": {"text": first},
     }
 
@@ -69,9 +74,9 @@ def _axis(names: list[str], first: str) -> dict[str, Any]:
 def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
     return [
         {
-            "type": "bar", "name": kind, "x": names, "y": [_of(term, kind) / GIB for term in terms], "marker": {"color": colour(kind)},
+            "type": "bar", "name": sentence(kind), "x": names, "y": [_of(term, kind) / GIB for term in terms], "marker": {"color": colour(kind)},
             "width": min(WIDEST, 0.18 * len(names)) if len(names) < NARROW else WIDEST,
-            "customdata": [told(f"{where}, {kind}", _of(term, kind), "bytes") for where, term in zip(names, terms, strict=True)],
+            "customdata": [told(f"{where}{say(', ')}{sentence(kind)}", _of(term, kind), "bytes") for where, term in zip(names, terms, strict=True)],
             "hovertemplate": "%{customdata}<extra></extra>",
         }
         for kind in _kinds(terms)
@@ -91,9 +96,9 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
     }
     return [
         {
-            "type": "scatter", "mode": "markers", "name": "error band of the fullest", "x": [where], "y": [needed / GIB],
+            "type": "scatter", "mode": "markers", "name": say("error band of the fullest"), "x": [where], "y": [needed / GIB],
             "marker": {"color": "#8a8a8a", "size": 6}, "error_y": {**span, "color": "#8a8a8a", "thickness": 2.5, "width": 9},
-            "customdata": [f"<b>error band</b><br>{human(low, 'bytes')} to {human(high, 'bytes')}"], "hovertemplate": "%{customdata}<extra></extra>",
+            "customdata": [f"<b>{say('error band')}</b><br>{say('{low} to {high}', low=human(low, 'bytes'), high=human(high, 'bytes'))}"], "hovertemplate": "%{customdata}<extra></extra>",
         }
     ]  # fmt: skip
 
@@ -101,7 +106,8 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
 def _band(answer: Any) -> str:
     if not answer.band:
         return ""
-    return f", between {human(answer.band[0], 'bytes')} and {human(answer.band[1], 'bytes')} in the error band"
+    low, high = (human(each, "bytes") for each in answer.band)
+    return say(", between {low} and {high} in the error band", low=low, high=high)
 
 
 def _kinds(terms: Sequence[Term]) -> list[str]:

@@ -6,12 +6,14 @@ from html import escape
 from typing import Any
 
 from tonnage.errors import InvalidInput
+from tonnage.language import current, say
 from tonnage.render.plot import NEEDS_PLOTLY
 from tonnage.render.plot._layout import layout
 from tonnage.render.plot._panel import Panel
 
 # No source but this file may be asked for anything: that it works offline is not left to trust.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+LANGUAGES = {"en": "en", "zh": "zh-Hans"}  # as HTML names them
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2328; --soft: #59636e; --paper: #ffffff; --card: #f6f8fa; --line: #d1d9e0; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9198a1; --paper: #0d1117; --card: #151b23; --line: #3d444d; } }
@@ -54,7 +56,7 @@ def page(title: str, parts: Sequence[Panel]) -> str:
     figures = {part.name: {"data": part.traces, "layout": layout([part])} for part in parts if part.traces}
     body = "\n".join(_figure(part) for part in parts)
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<!DOCTYPE html>\n<html lang="{LANGUAGES[current()]}">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n'
         f"<h1>{escape(title)}</h1>\n<main>\n{body}\n</main>\n<script>{get_plotlyjs()}</script>\n"
         f"<script>const FIGURES = {_json(figures)};{DRAW}</script>\n</body>\n</html>\n"
@@ -74,7 +76,7 @@ def _figure(part: Panel) -> str:
 def _table(part: Panel) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in part.header)
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in part.rows)
-    return f"<details><summary>as a table</summary><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
+    return f"<details><summary>{say('as a table')}</summary><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
 
 
 def _json(figures: dict[str, Any]) -> str:

@@ -1,12 +1,15 @@
 """One picture as plain data: what plotly draws, and the same figures as words and as a table."""
 
+from collections.abc import Iterable
 from html import escape
 from textwrap import wrap
 from typing import Any
 
 from msgspec import Struct
 
-from tonnage.units import human
+from tonnage.language import current
+from tonnage.language.columns import wrapped
+from tonnage.language.quantities import human
 
 GIB = 2**30
 # The kinds of memory as in `render.timeline`, passes and works beside them; readable on white and on black.
@@ -72,4 +75,10 @@ def shade(colour: str, share: float) -> str:
 
 def lines(name: str, most: int) -> str:
     """A name over lines of so many letters, as plotly breaks them."""
-    return "<br>".join(wrap(escape(name), most, break_long_words=False))
+    cut = wrap(name, most, break_long_words=False) if current() == "en" else wrapped(name, most)
+    return "<br>".join(map(escape, cut))
+
+
+def together(sentences: Iterable[str]) -> str:
+    """Sentences one after another; Chinese has no blank between them."""
+    return (" " if current() == "en" else "").join(sentences)

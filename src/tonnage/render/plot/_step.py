@@ -3,8 +3,9 @@
 from typing import Any
 
 from tonnage.estimate.pipeline_boxes import SENDING, Box, PipelineBoxes, StepSeconds
-from tonnage.render.plot._panel import DARK, IDLE, INK, Panel, colour, scale, shade
-from tonnage.units import counted, human
+from tonnage.language import say, sentence
+from tonnage.language.quantities import counted, human
+from tonnage.render.plot._panel import DARK, IDLE, INK, Panel, colour, scale, shade, together
 
 ROWS = 32  # stages that are drawn: the first and the last of a longer pipeline
 LABELLED = 1500  # boxes at most that bear the number of their micro-batch
@@ -19,7 +20,7 @@ def pipeline_picture(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float) 
     rows = [rank for rank in range(stages) if stages <= ROWS or rank < ROWS // 2 or rank >= stages - ROWS // 2]
     factor, unit = scale(seconds)
     boxes = [box for box in drawn.boxes if box.stage in set(rows)]
-    names = {rank: f"stage {rank}" if stages > 1 else "each rank" for rank in rows}
+    names = {rank: say("stage {index}", index=rank) if stages > 1 else say("each rank") for rank in rows}
     traces = [_waiting(rows, names, drawn, factor)] if stages > 1 else []
     labelled = len(boxes) <= LABELLED
     for kind in dict.fromkeys(
@@ -39,10 +40,10 @@ def pipeline_picture(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float) 
     tall = 90 + 30 * len(rows) if stages > 1 else 170
     return Panel(
         name="pipeline", title=_title(pieces), says=_said(pieces, drawn, seconds, stages - len(rows)), traces=tuple(traces), bars="overlay", wide=True,
-        x={"title": {"text": f"time since the step began, {unit}"}, **_ticks(drawn, factor), "zeroline": False},
+        x={"title": {"text": say("time since the step began, {unit}", unit=unit)}, **_ticks(drawn, factor), "zeroline": False},
         y={"type": "category", "autorange": "reversed", "showgrid": False}, height=min(tall + 70, 1100),
         shapes=tuple(_cut(drawn, factor)), notes=tuple(_cut_note(drawn, factor)),
-        header=("stage", "forward", "run again", "backward", "not hidden communication of both", "one micro-batch"),
+        header=(say("stage"), say("forward"), say("run again"), say("backward"), say("not hidden communication of both"), say("one micro-batch")),
         rows=tuple(_stage_row(pieces, rank) for rank in range(stages)),
     )  # fmt: skip
 
@@ -62,53 +63,66 @@ def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
             kind: sum(work.seconds for work in pieces.work if (work.when, work.kind) == (when, kind)) for kind in kinds
         }
         traces.append({
-            "type": "bar", "orientation": "h", "name": when, "y": list(of), "x": [value * factor for value in of.values()], "marker": {"color": colour(when)},
-            "customdata": [f"<b>{kind}</b>, {when}<br>{human(value, 'seconds')}" for kind, value in of.items()], "hovertemplate": "%{customdata}<extra></extra>",
+            "type": "bar", "orientation": "h", "name": sentence(when), "y": list(map(sentence, of)), "x": [value * factor for value in of.values()], "marker": {"color": colour(when)},
+            "customdata": [f"<b>{sentence(kind)}</b>{say(', ')}{sentence(when)}<br>{human(value, 'seconds')}" for kind, value in of.items()], "hovertemplate": "%{customdata}<extra></extra>",
         })  # fmt: skip
-    ends = {"type": "scatter", "mode": "text", "y": list(kinds), "x": [value * factor for value in kinds.values()], "showlegend": False, "hoverinfo": "skip",
+    ends = {"type": "scatter", "mode": "text", "y": list(map(sentence, kinds)), "x": [value * factor for value in kinds.values()], "showlegend": False, "hoverinfo": "skip",
             "text": [f" {human(value, 'seconds')}" for value in kinds.values()], "textposition": "middle right", "cliponaxis": False}  # fmt: skip
     return Panel(
-        name="work", title="Where the time of a step goes", traces=(*traces, ends), height=max(300, 110 + 28 * len(kinds)),
-        says=f"Seconds of a step by kind of work: {human(seconds, 'seconds')} together, most of it {longest}.",
-        x={"title": {"text": f"{unit} of a step on the slowest stage"}, "range": [0, 1.18 * factor * max(kinds.values(), default=1)]},
-        y={"type": "category", "automargin": True, "showgrid": False}, header=("work", *passes, "together"),
-        rows=tuple((kind, *(human(sum(w.seconds for w in pieces.work if (w.when, w.kind) == (when, kind)), "seconds") for when in passes),
+        name="work", title=say("Where the time of a step goes"), traces=(*traces, ends), height=max(300, 110 + 28 * len(kinds)),
+        says=say("Seconds of a step by kind of work: {all_of} together, most of it {longest}.", all_of=human(seconds, "seconds"), longest=sentence(longest)),
+        x={"title": {"text": say("{unit} of a step on the slowest stage", unit=unit)}, "range": [0, 1.18 * factor * max(kinds.values(), default=1)]},
+        y={"type": "category", "automargin": True, "showgrid": False}, header=(say("work"), *map(sentence, passes), say("together")),
+        rows=tuple((sentence(kind), *(human(sum(w.seconds for w in pieces.work if (w.when, w.kind) == (when, kind)), "seconds") for when in passes),
                     human(kinds[kind], "seconds")) for kind in reversed(kinds)),
     )  # fmt: skip
 
 
 def _title(pieces: StepSeconds) -> str:
     if len(pieces.stages) == 1:
-        return "One step"
-    order = "1F1B" if pieces.chunks == 1 else f"1F1B, interleaved by {pieces.chunks} chunks"
-    return f"One step through the pipeline: {order}"
+        return say("One step")
+    order = "1F1B" if pieces.chunks == 1 else say("1F1B, interleaved by {chunks} chunks", chunks=pieces.chunks)
+    return say("One step through the pipeline: {order}", order=order)
 
 
 def _said(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float, hidden: int) -> str:
     stages, count = len(pieces.stages), pieces.num_microbatches
-    where = f"{stages} stages" if stages > 1 else "one stage"
-    parts = [f"{counted(count, 'micro-batches')} through {where}: a step takes {human(seconds, 'seconds')}."]
+    parts = [
+        say(
+            "{count} through {where}: a step takes {took}.",
+            count=counted(count, "micro-batches"), where=counted(stages, "stages") if stages > 1 else say("one stage"), took=human(seconds, "seconds"),
+        )
+    ]  # fmt: skip
     if stages > 1:
         parts.append(
-            "A box is the work of one stage on one micro-batch, with its communication; where the row shows through, the stage waits (the bubble)."
+            say(
+                "A box is the work of one stage on one micro-batch, with its communication; where the row shows through, the stage waits (the bubble)."
+            )
         )
     elif any(box.kind == SENDING for box in drawn.boxes):
-        parts.append("Communication that nothing hides is drawn behind its pass; in truth it lies between the layers.")
+        parts.append(say("Communication that nothing hides is drawn behind its pass; in truth it lies between the layers."))  # fmt: skip
     if pieces.chunks > 1:
         parts.append(
-            "The paler a box, the later its chunk of the layers; chunks of a stage are taken to be of equal time."
+            say("The paler a box, the later its chunk of the layers; chunks of a stage are taken to be of equal time.")
         )
     if drawn.skipped:
         parts.append(
-            f"{counted(drawn.skipped, 'micro-batches')} in the middle are left out, {human(drawn.gap, 'seconds')}."
+            say(
+                "{count} in the middle are left out, {took}.",
+                count=counted(drawn.skipped, "micro-batches"),
+                took=human(drawn.gap, "seconds"),
+            )
         )
     if hidden:
-        parts.append(f"{counted(hidden, 'stages')} in the middle are left out.")
+        parts.append(say("{count} in the middle are left out.", count=counted(hidden, "stages")))
     if abs(drawn.seconds - seconds) > 0.002 * seconds:
         parts.append(
-            f"Played out, stages of uneven time end after {human(drawn.seconds, 'seconds')}; the estimate takes a closed form."
+            say(
+                "Played out, stages of uneven time end after {took}; the estimate takes a closed form.",
+                took=human(drawn.seconds, "seconds"),
+            )
         )
-    return " ".join(parts)
+    return together(parts)
 
 
 def _at(start: float, drawn: PipelineBoxes) -> float:
@@ -117,7 +131,7 @@ def _at(start: float, drawn: PipelineBoxes) -> float:
 
 
 def _waiting(rows: list[int], names: dict[int, str], drawn: PipelineBoxes, factor: float) -> dict[str, Any]:
-    return {"type": "bar", "orientation": "h", "name": "waiting (bubble)", "y": [names[rank] for rank in rows], "base": [0] * len(rows), "width": 0.92,
+    return {"type": "bar", "orientation": "h", "name": say("waiting (bubble)"), "y": [names[rank] for rank in rows], "base": [0] * len(rows), "width": 0.92,
             "x": [_at(drawn.pipeline, drawn) * factor] * len(rows), "marker": {"color": IDLE}, "hoverinfo": "skip"}  # fmt: skip
 
 
@@ -125,7 +139,7 @@ def _bars(
     kind: str, boxes: list[Box], names: dict[int, str], drawn: PipelineBoxes, pieces: StepSeconds, factor: float, labelled: bool
 ) -> dict[str, Any]:  # fmt: skip
     made: dict[str, Any] = {
-        "type": "bar", "orientation": "h", "name": kind, "y": [names[box.stage] for box in boxes], "width": 0.8,
+        "type": "bar", "orientation": "h", "name": sentence(kind), "y": [names[box.stage] for box in boxes], "width": 0.8,
         "base": [_at(box.start, drawn) * factor for box in boxes], "x": [box.seconds * factor for box in boxes],
         "marker": {"color": colour(kind), "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
         "customdata": [_hover(box, names[box.stage], pieces) for box in boxes], "hovertemplate": "%{customdata}<extra></extra>",
@@ -146,11 +160,13 @@ def _pale(box: Box, pieces: StepSeconds) -> float:
 
 
 def _hover(box: Box, where: str, pieces: StepSeconds) -> str:
-    which = f", micro-batch {box.microbatch + 1}" if box.microbatch >= 0 else ""
-    which += f", chunk {box.chunk + 1}" if box.chunk >= 0 and pieces.chunks > 1 else ""
-    return (
-        f"<b>{box.kind}</b>, {where}{which}<br>from {human(box.start, 'seconds')}, for {human(box.seconds, 'seconds')}"
-    )
+    which = [f"<b>{sentence(box.kind)}</b>", where]
+    if box.microbatch >= 0:
+        which.append(say("micro-batch {number}", number=box.microbatch + 1))
+    if box.chunk >= 0 and pieces.chunks > 1:
+        which.append(say("chunk {number}", number=box.chunk + 1))
+    when = say("from {start}, for {took}", start=human(box.start, "seconds"), took=human(box.seconds, "seconds"))
+    return f"{say(', ').join(which)}<br>{when}"
 
 
 def _cut(drawn: PipelineBoxes, factor: float) -> list[dict[str, Any]]:
@@ -173,7 +189,11 @@ def _cut(drawn: PipelineBoxes, factor: float) -> list[dict[str, Any]]:
 def _cut_note(drawn: PipelineBoxes, factor: float) -> list[dict[str, Any]]:
     if not drawn.skipped:
         return []
-    text = f"{counted(drawn.skipped, 'micro-batches')} left out here ({human(drawn.gap, 'seconds')})"
+    text = say(
+        "{count} left out here ({took})",
+        count=counted(drawn.skipped, "micro-batches"),
+        took=human(drawn.gap, "seconds"),
+    )
     return [{"x": drawn.cut * factor, "yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False, "text": text}]
 
 

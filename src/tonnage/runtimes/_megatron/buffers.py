@@ -90,12 +90,3 @@ def rotary_tables(setting: MegatronSetting, tokens: float, rotary: float, latent
     if latent_layers:
         return tokens * rotary * latent_layers * (8 if setting.rope_fusion else 12)
     return 4 * tokens * rotary
-
-
-def quantized_weights(setting: MegatronSetting, parameters: float, capability: int) -> float:
-    """fp8 copies of the weights of linear layers, made for a step: row-wise, and column-wise where products need them so."""
-    if not setting.fp8:
-        return 0
-    scales = {"mxfp8": 1 / 32, "blockwise": 4 / (128 * 128)}.get(setting.fp8, 0)
-    column_wise = setting.fp8 in ("mxfp8", "blockwise") or capability < 100
-    return parameters * (1 + scales) * (2 if column_wise else 1)

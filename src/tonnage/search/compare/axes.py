@@ -11,6 +11,8 @@ from tonnage.errors import InvalidInput
 
 MOST_CELLS = 10_000
 OWN = "own"  # in place of a value: as if the option had not been given
+# What is asked for, beside the model, its form and its machine: answers to different values of these are not rivals.
+WORKLOAD = ("context", "sequence_length", "concurrency", "request_rate", "trace", "input_tokens", "output_tokens", "global_batch_size", "tokens", "epochs", "max_steps")  # fmt: skip
 COLUMNS = ("context", "sequence_length")  # an axis that stands across a table, where it has several values
 
 

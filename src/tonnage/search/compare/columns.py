@@ -89,6 +89,9 @@ RUN_FIGURES = (
     _low("run_accelerator_hours", "accelerator-hours", "acc.-hours", "accelerator-hours of the whole run"),
     _low("run_usd", "USD", "USD a run", "USD of the whole run"),
 )
+WITHOUT_ROOM = frozenset(
+    {"accelerators", "needed_bytes", "requests_that_fit", "kv_capacity_tokens", "longest_context_tokens"}
+)  # figures that are as they stand of what does not fit, too
 OF_RUN = frozenset(
     {"tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"}
 )  # of these, a whole run is estimated
@@ -122,6 +125,11 @@ def named(verb: str, said: str, known: Sequence[Column]) -> Column:
     if name not in figures:
         raise unknown("figure to compare", said, [*(word for word, of in ALIASES[verb].items() if of in figures), *figures])  # fmt: skip
     return figures[name]
+
+
+def ran(column: Column, row: Mapping[str, Any]) -> bool:
+    """Whether a row has this figure of a run: what does not fit has those of memory alone, whatever its times would be with more of it."""
+    return row["verdict"] != "does not fit" or not column.better or column.name in WITHOUT_ROOM
 
 
 def better(column: Column, row: Mapping[str, Any]) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.document import SCHEMA
-from tonnage.search.compare.axes import COLUMNS, Axis
+from tonnage.search.compare.axes import COLUMNS, WORKLOAD, Axis
 from tonnage.search.compare.columns import Column, better
 
 VERDICTS = ("fits", "tight", "not served", "does not fit", "not known", "cannot be")  # the better first
@@ -23,7 +23,7 @@ class Cell(Struct, frozen=True, kw_only=True, eq=False):
 
 class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     """Every cell, in the order of the axes or as `sort` asked. `key`: the figure that decides what is best where one figure has to;
-    `warnings`: what every answer noted."""
+    `settings`: what the questions of all answers have in common, with where it comes from; `warnings`: what every answer noted."""
 
     verb: str
     question: Mapping[str, Any]
@@ -31,6 +31,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     columns: tuple[Column, ...]
     cells: tuple[Cell, ...]
     key: Column
+    settings: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -56,17 +57,39 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def best(self) -> dict[str, list[int]]:
         """Of each column with a better end, the rows that have the best value of those that fit; of those that are tight where none does."""
-        verdict = next(iter(self.counts))
-        if verdict not in VERDICTS[:2]:
-            return {}
-        among = [number for number, cell in enumerate(self.cells) if cell.row["verdict"] == verdict]
-        return {column.name: rows for column in self.columns if (rows := self.best_of(among, column))}
+        return self.best_among(range(len(self.cells)))
+
+    def best_among(self, numbers: Sequence[int]) -> dict[str, list[int]]:
+        """The same among these rows."""
+        for verdict in VERDICTS[:2]:
+            among = [number for number in numbers if self.cells[number].row["verdict"] == verdict]
+            if among:
+                return {column.name: rows for column in self.columns if (rows := self.best_of(among, column))}
+        return {}
+
+    @property
+    def loads(self) -> list[int]:
+        """The axes whose values are different workloads, such as context and users: one is no better than another."""
+        return [number for number, axis in enumerate(self.axes) if axis.varies and axis.name in WORKLOAD]
+
+    @property
+    def workloads(self) -> dict[tuple[int, ...], list[int]]:
+        """The rows of each workload, by its place on `loads`; nothing where there is but one workload."""
+        found: dict[tuple[int, ...], list[int]] = {}
+        for number, cell in enumerate(self.cells if self.loads else ()):
+            found.setdefault(tuple(cell.at[axis] for axis in self.loads), []).append(number)
+        return dict(sorted(found.items()))
 
     def best_of(self, among: Sequence[int], column: Column) -> list[int]:
         """Those of these rows that are best in a column; none where none has a value."""
         worth = {number: better(column, self.cells[number].row) for number in among if column.better}
         lowest = min(worth.values(), default=float("inf"))
         return [number for number, value in worth.items() if value == lowest < float("inf")]
+
+    def _load(self, at: Sequence[int]) -> dict[str, str]:
+        """A workload as it was written."""
+        axes = [self.axes[number] for number in self.loads]
+        return {axis.name: axis.labels[place] for axis, place in zip(axes, at, strict=True)}
 
     @property
     def notes(self) -> dict[str, int]:
@@ -95,6 +118,12 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
             "columns": [{"name": each.name, "unit": each.unit, "better": each.better or None} for each in self.columns],
             "counts": self.counts,
             "cells": [{**cell.row, "warnings": list(cell.warnings)} for cell in self.cells],
+            "key": self.key.name,
             "best": self.best,
+            "workloads": [
+                {"values": self._load(at), "cells": numbers, "best": self.best_among(numbers)}
+                for at, numbers in self.workloads.items()
+            ],
+            "settings": dict(self.settings),
             "warnings": list(self.warnings),
         }

@@ -1,6 +1,6 @@
 """Every cell of a comparison, asked one after the other. A model and a machine are read once, whatever the number of cells."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tonnage.architectures import Model
@@ -13,18 +13,19 @@ from tonnage.search.compare.comparison import VERDICTS, Cell, Comparison
 from tonnage.search.compare.fewest import fewest
 from tonnage.search.compare.figures import figures
 from tonnage.search.compare.places import FEWEST, Place, place
+from tonnage.search.progress import advance, expect
 
 Read = Callable[[Any, dict[str, Any]], Model]  # what a model is called, and what is changed in it
-Progress = Callable[[int, int], None]  # cells that are done, of so many
 LOADS = frozenset({"concurrency", "request_rate", "trace"})
 ALONE = (
     "rates and prices are of one user on each replica, which are dear: concurrency (--users) says how many there are."
 )
+OF_CELLS = frozenset({"model", "on", "parameters", "accelerators", "price"})  # what each cell has of its own
 KEY = "cost"  # what decides where nobody says what
 
 
 def compare(
-    verb: str, axes: Iterable[Axis], read: Read, *, of_model: Collection[str] = (), sort: str = "", show: Sequence[str] = (), progress: Progress | None = None
+    verb: str, axes: Iterable[Axis], read: Read, *, of_model: Collection[str] = (), sort: str = "", show: Sequence[str] = ()
 ) -> Comparison:  # fmt: skip
     """Ask `verb` (train or serve) about every combination. Axes are `model`, `on`, `count` and options of the verb; `of_model`: those that
     change the model; `show`: figures that will be asked for. What is wrong with all cells is raised; what is wrong with one is its verdict."""
@@ -35,10 +36,10 @@ def compare(
     asker = _Asker(verb, given, read, of_model)
     points = list(a.points(given))
     outcomes = []
-    for done, at in enumerate(points, start=1):
+    expect("cells", len(points))
+    for at in points:
         outcomes.append(asker.outcome(at))
-        if progress is not None:
-            progress(done, len(points))
+        advance("cells")
     _raise_what_is_wrong(given, points, outcomes)
     common = _common([_noted(each) for each in outcomes])
     cells = [_cell(asker, at, outcome, known, common) for at, outcome in zip(points, outcomes, strict=True)]
@@ -46,7 +47,8 @@ def compare(
         cells.sort(key=lambda cell: (VERDICTS.index(cell.row["verdict"]), better(key, cell.row)))
     if verb == "serve" and not LOADS & {each.name for each in given}:
         common = (*common, ALONE)
-    return Comparison(verb=verb, question=_question(given, asker), axes=given, columns=known, cells=tuple(cells), key=key, warnings=common)  # fmt: skip
+    return Comparison(verb=verb, question=_question(given, asker), axes=given, columns=known, cells=tuple(cells), key=key,
+                      settings=_settings(given, outcomes), warnings=common)  # fmt: skip
 
 
 class _Asker:
@@ -109,6 +111,24 @@ def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Col
             row[name] = value
     own = tuple(warning for warning in _noted(outcome) if warning not in common)
     return Cell(at=at, row=row | {name: value for name, value in found.items() if value is not None}, warnings=own)
+
+
+def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What the questions of all answers have in common beside the axes: most are defaults, and say why. A reason is kept where all share it."""
+    answered = [outcome.answer.question for outcome in outcomes if outcome.answer is not None]
+    if not answered:
+        return {}
+    found = {}
+    for name, first in answered[0].items():
+        same = all(name in each and _taken(each[name]) == _taken(first) for each in answered)
+        if same and name not in OF_CELLS and name not in {axis.name for axis in axes}:
+            why = all(each[name].get("why", "") == first.get("why", "") for each in answered)
+            found[name] = first if why else {key: value for key, value in first.items() if key != "why"}
+    return found
+
+
+def _taken(entry: Mapping[str, Any]) -> tuple[Any, Any]:
+    return entry["value"], entry["from"]
 
 
 def _noted(outcome: Outcome) -> tuple[str, ...]:

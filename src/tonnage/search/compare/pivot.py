@@ -1,6 +1,7 @@
 """A comparison as a table across: a line for each combination of the axes but one, whose values are the columns."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ IN_ROWS = {
     "train": ("accelerators", "needed_bytes", "step_seconds", "tokens_per_second", "mfu", "usd_per_hour", "usd_per_step", "usd_per_billion_tokens",
               "run_seconds", "run_usd"),
 }  # fmt: skip
+# What changes speed and price, and may differ from cell to cell without being asked for.
+TAKEN = ("engine", "runtime", "precision", "concurrency", "input_tokens", "output_tokens", "sequence_length", "global_batch_size")  # fmt: skip
 UNSHOWN = (
     "reason",
     "verdict",
@@ -58,7 +61,7 @@ def pivot(made: Comparison) -> Pivot | None:
     columns = range(len(made.axes[across].values))
     lines = [Line(labels=tuple(label(made, axis, [made.cells[n] for n in row.values()]) for axis in down), cells=tuple(row[each] for each in columns))
              for row in found.values()]  # fmt: skip
-    best = [number for each in columns for number in _best(made, [row[each] for row in found.values()])]
+    best = [number for each in columns for number in _best_each(made, [row[each] for row in found.values()])]
     heads = [label(made, across, [cell for cell in made.cells if cell.at[across] == each]) for each in columns]
     return Pivot(down=tuple(made.axes[number].name for number in down), across=made.axes[across].name, heads=tuple(heads), lines=tuple(lines),
                  best=frozenset(best))  # fmt: skip
@@ -80,9 +83,13 @@ def shown(made: Comparison, asked: Sequence[str], *, across: bool) -> tuple[Colu
         return tuple(named(made.verb, each, made.columns) for each in asked)
     usual = (SHOWN if across else IN_ROWS)[made.verb]
     known = {column.name: column for column in made.columns}
-    return tuple(
-        known[name] for name in usual if name in known and (name != "accelerators" or "count" in made.question)
-    )
+    counted = "count" in made.question or any(part_paid(cell.row) for cell in made.cells)
+    return tuple(known[name] for name in usual if name in known and (name != "accelerators" or counted))
+
+
+def part_paid(row: Mapping[str, Any]) -> bool:
+    """Whether more accelerators are rented than are used."""
+    return bool(row["accelerators_paid"] and row["accelerators_paid"] > row["accelerators"])
 
 
 def settings(made: Comparison) -> dict[str, Any]:
@@ -100,6 +107,30 @@ def settings(made: Comparison) -> dict[str, Any]:
     return found
 
 
+def differing(made: Comparison) -> dict[str, list[tuple[Any, str]]]:
+    """What answers took that is not the same in all, though nobody asked for several: each value with the axis that brings it, if one does.
+    The usual value comes first, without."""
+    answered = [cell for cell in made.cells if cell.row["needed_bytes"] is not None]
+    vary = {axis.name for axis in made.axes if axis.varies}
+    found = {}
+    for name in TAKEN:
+        values = Counter(cell.row[name] for cell in answered if cell.row.get(name) is not None)
+        if len(values) > 1 and name not in vary:
+            (first, _), *others = values.most_common()
+            found[name] = [(first, ""), *((value, _bringing(made, answered, name, value)) for value, _ in others)]
+    return found
+
+
+def _bringing(made: Comparison, answered: Sequence[Cell], name: str, value: Any) -> str:
+    """The values of an axis with which this is taken and without which it is not; nothing where no axis says it alone."""
+    for number, axis in enumerate(made.axes):
+        with_it = {cell.at[number] for cell in answered if cell.row[name] == value}
+        without = {cell.at[number] for cell in answered if cell.row[name] != value}
+        if axis.varies and not with_it & without:
+            return f"{axis.name} {', '.join(axis.labels[at] for at in sorted(with_it))}"
+    return ""
+
+
 def reasons(made: Comparison) -> dict[str, int]:
     """Why cells have no answer, or one that is not whole, in words, numbered as they come."""
     found: dict[str, int] = {}
@@ -107,6 +138,12 @@ def reasons(made: Comparison) -> dict[str, int]:
         if cell.row["reason"]:
             found.setdefault(cell.row["reason"], len(found) + 1)
     return found
+
+
+def _best_each(made: Comparison, among: Sequence[int]) -> list[int]:
+    """The best of each workload."""
+    parts = [[number for number in rows if number in set(among)] for rows in made.workloads.values()]
+    return [number for part in (parts or [list(among)]) for number in _best(made, part)]
 
 
 def _best(made: Comparison, among: Sequence[int]) -> list[int]:

@@ -24,6 +24,7 @@ from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
 from tonnage.search.maximum.whats import What
+from tonnage.search.progress import advance
 from tonnage.spec import Cluster, ServingPlan
 
 LONGEST, MOST = 2**30, 2**24  # tokens; requests, adapters: beyond anything that fits
@@ -154,6 +155,7 @@ class ServingCase:
     def ask(self, value: int) -> Outcome:
         if value not in self._known:
             self._known[value] = self._asked(value)
+            advance("estimates")
         return self._known[value]
 
     def _asked(self, value: int) -> Outcome:
@@ -197,11 +199,12 @@ class ServingCase:
         return [dict(move) for move in answer.advice]
 
     def _faster(self, options: ServingOptions, load: LoadOptions) -> list[dict[str, Any]]:
-        """What an estimate advises where it fits, and more replicas of the same kind."""
+        """What an estimate advises where it fits, and more replicas of the same kind where it advises none."""
         answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
         advised = [dict(move) for move in answer.advice]
         plan = serving_plan(self.model, self.cluster, self.options, Question())
-        for count in Machines(self.cluster).larger(2)[:1]:
+        more = () if any("on" in move["change"] for move in advised) else Machines(self.cluster).larger(2)[:1]
+        for count in more:
             change = {"on": Machines(self.cluster).of(count).name, "tensor_parallel_size": plan.tensor_parallel_size}
             text = f"--on {change['on']} --tensor-parallel-size {plan.tensor_parallel_size}"
             advised.append({"change": change, "text": text, "changes": "machine"})

@@ -20,8 +20,10 @@ from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import training_runtime
+from tonnage.search.dividing import sequence_parts
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.whats import What
+from tonnage.search.progress import advance
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted
 
@@ -65,12 +67,11 @@ class TrainingCase:
         return range(1, MOST + 1)
 
     def _step(self) -> int:
-        """Multiples of what cuts a sequence: tensor ranks with sequence parallelism, two pieces for each context rank (torchtitan,
-        distributed/parallel_dims.py: seq_len_divisor; Megatron-core, get_batch_on_this_cp_rank), and a loss in equal parts."""
+        """Multiples of what cuts a sequence: context and tensor ranks, and a loss in equal parts."""
         o = self.options
         context, tensor = o.context_parallel_size or 1, o.tensor_parallel_size or 1
         chunks = max(training_runtime(o.runtime or "fsdp2").loss_chunks, 1)
-        whole = (1 if o.sequence_parallel is False else tensor) * (2 * context if context > 1 else 1)
+        whole = sequence_parts(tensor, context, o.sequence_parallel)
         for step in dict.fromkeys((whole, lcm(whole, context * chunks))):
             if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):
                 return step
@@ -129,6 +130,7 @@ class TrainingCase:
     def ask(self, value: int) -> Outcome:
         if value not in self._known:
             self._known[value] = self._asked(value)
+            advance("estimates")
         return self._known[value]
 
     def _asked(self, value: int) -> Outcome:

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.search.progress import advance
 from tonnage.units import human
 
 NEEDS = "placing on a pool needs HiGHS, which is not installed: pip install 'tonnage[placement]'."
@@ -130,6 +131,7 @@ class Program:
         solver.passModel(self._model(h, scale))
         solver.run()
         effort.programs += 1
+        advance("programs")
         info, status = solver.getInfo(), solver.getModelStatus()
         effort.nodes += max(int(info.mip_node_count), 0)
         known = h.HighsModelStatus

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.errors import InvalidInput, UnknownName, shown
+from tonnage.reach import allowed_file
 from tonnage.registry import unknown
 from tonnage.units import counted, human, parse_bytes, parse_rate
 
@@ -71,7 +72,7 @@ class Inventory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def read_inventory(path: str | Path) -> Inventory:
     """The file of a pool; an error names the path inside it, the value, and the nearest valid name."""
-    where = Path(path)
+    where = allowed_file(str(path))
     if where.suffix.lower() not in ENDINGS:
         raise InvalidInput(f"an inventory is a file that ends in {', '.join(ENDINGS)}. Got {shown(str(path), 300)}.")
     try:

@@ -57,6 +57,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return {
             "schema": SCHEMA, "question": self.question, "goal": self.objective, "means": OBJECTIVES[self.objective],
             "holds": bool(plans), "considered": search.tally.considered, "configurations": search.configurations, "skipped": search.pruned,
+            "kept": search.tally.left,
             "removed": [{"constraint": each.constraint, "plans": each.plans} for each in search.tally if each.plans],
             "plans": [self._shown(plan, plans[place + 1] if place + 1 < len(plans) else None) for place, plan in enumerate(plans)],
             "own_precision": self._shown(own, None) if own is not None and shows_own else None,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._checks import divisors, expert_counts
 from tonnage.estimate._engine_checks import GROUPS
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
@@ -134,10 +134,6 @@ def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
                     continue
                 for expert in _or(o.expert_parallel_size, {1, tensor * groups} if mixture else {1}):
                     yield Sizes(tensor, pipeline, expert, groups)
-
-
-def divisors(number: int) -> list[int]:
-    return [size for size in range(1, number + 1) if number % size == 0]
 
 
 def _or(given: int | None, varied):  # type: ignore[no-untyped-def]

@@ -12,6 +12,7 @@ from tonnage.estimate._storage import storage
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.formulas import service as h
 from tonnage.runtimes import serving_runtime
+from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
 from tonnage.search.serving.best import NEAR, Board, best_of, plainness, significant
@@ -64,8 +65,10 @@ class Search:
             (self._order(config, self._least(config)), number, config)
             for number, config in enumerate(self._configurations())
         ]
+        expect("configurations", len(known))
         for least, _, config in sorted(known, key=lambda each: each[:2]):
             self._look_at(config, least)
+            advance("configurations")
         return self
 
     # ---- the space ----

@@ -16,14 +16,14 @@ from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.batch import COLUMNS, bytes_and_seconds, needed_bytes
 from tonnage.estimate.bill import BillOptions, usd_per_hour
-from tonnage.estimate.plans import training_plan
+from tonnage.estimate.plans import training_plan, usual_runtime
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import tokens_per_step
 from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.formulas.time import tokens_per_second
 from tonnage.models import read
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.removed import Tally
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
@@ -83,10 +83,11 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     except TonnageError as error:
         tally.remove(why(error, model, place.cluster), count)
         return {}
-    left = valid(model, place.cluster, columns, tally)
+    runtime = training_runtime(given.get("runtime") or usual_runtime(place.cluster))
+    left = valid(model, place.cluster, runtime, given.get("sequence_parallel"), columns, tally)
     numbers = tasks.numbers(part)
     made = []
-    for chosen, names in _laid_out(model, place.cluster, given, columns, left, tally):
+    for chosen, names in _laid_out(model, place.cluster, given, runtime, columns, left, tally):
         sizes = {name: values[chosen] for name, values in columns.items()}
         found = _estimated(model, place, sizes, names, tally)
         if found is not None:
@@ -144,14 +145,20 @@ def _defaults(model: Model, given: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _laid_out(
-    model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Columns, left: np.ndarray, tally: Tally
+    model: Model,
+    cluster: Cluster,
+    given: Mapping[str, Any],
+    runtime: TrainingRuntime,
+    columns: Columns,
+    left: np.ndarray,
+    tally: Tally,
 ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
     """Plans that agree in all that is no size, and these choices: each layout is asked of estimate.plans, as a single answer asks it."""
     rows = np.flatnonzero(left)
     if not len(rows):
         return
     alike: dict[TrainingPlan, list[np.ndarray]] = {}
-    facts = [*(columns[name] for name in LAYOUT), *_told_apart(model, cluster, given, columns)]
+    facts = [*(columns[name] for name in LAYOUT), *_told_apart(model, given, runtime, columns)]
     for chosen in _grouped(rows, facts):
         first = chosen[0]
         sizes = {name: int(columns[name][first]) for name in (*COLUMNS,)}
@@ -167,11 +174,12 @@ def _laid_out(
         yield np.sort(np.concatenate(parts)), found
 
 
-def _told_apart(model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Columns) -> Iterator[np.ndarray]:
+def _told_apart(
+    model: Model, given: Mapping[str, Any], runtime: TrainingRuntime, columns: Columns
+) -> Iterator[np.ndarray]:
     """Facts of the batch on which rules depend: parts of a chunked loss, positions that a model has, rounds of some schedules."""
     length = columns["sequence_length"]
     yield (length > (model.context or np.inf)).astype(np.int64)
-    runtime = training_runtime(given.get("runtime") or ("transformers" if cluster.size == 1 else "fsdp2"))
     if runtime.equal_chunks and runtime.loss_chunks:
         yield (length // columns["context_parallel_size"] % runtime.loss_chunks > 0).astype(np.int64)
     if given.get("pipeline_schedule"):

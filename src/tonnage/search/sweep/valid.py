@@ -1,18 +1,35 @@
-"""Which plans of an array can be: what must divide what, as arrays. What else a runtime asks of its sizes is asked by estimate.plans."""
+"""Which plans of an array can be: what must divide what, as arrays; `tonnage plan` holds its plans to the same (search.training.validity).
+What else a runtime asks of its sizes is asked by estimate.plans."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from tonnage.architectures import Model
-from tonnage.search.dividing import experts_divide, heads_divide
+from tonnage.runtimes import TrainingRuntime
+from tonnage.search.dividing import (
+    EVEN_PARTS,
+    WHOLE_ROUNDS,
+    experts_divide,
+    heads_divide,
+    rounds_are_whole,
+    sequence_parts,
+    takes_rounds,
+)
 from tonnage.search.removed import Tally
 from tonnage.spec import Cluster
 
 Columns = Mapping[str, np.ndarray]
 
 
-def valid(model: Model, cluster: Cluster, columns: Columns, tally: Tally) -> np.ndarray:
+def valid(
+    model: Model,
+    cluster: Cluster,
+    runtime: TrainingRuntime,
+    sequence_parallel: bool | None,
+    columns: Columns,
+    tally: Tally,
+) -> np.ndarray:
     """A mask of shape (plans,): the plans whose sizes belong together. `columns` are complete (complete_columns), whole numbers, all
     of one shape; `tally` counts what each constraint took away."""
     world, (t, p, c, d, e, q) = cluster.size, (columns[f"{name}_parallel_size"] for name in
@@ -28,11 +45,16 @@ def valid(model: Model, cluster: Cluster, columns: Columns, tally: Tally) -> np.
     left = tally.hold(
         "experts are dealt out evenly, to the ranks of a stage", left, experts_divide(model, e, q, d * c * t)
     )
-    left = tally.hold("context_parallel_size divides sequence_length", left, columns["sequence_length"] % c == 0)
+    length = columns["sequence_length"]
+    left = tally.hold("context_parallel_size divides sequence_length", left, length % c == 0)
+    left = tally.hold(EVEN_PARTS, left, length % sequence_parts(t, c, sequence_parallel) == 0)
     if "global_batch_size" in columns:
         batch = columns["micro_batch_size"] * d
         even = columns["global_batch_size"] % np.maximum(batch, 1) == 0
         left = tally.hold(
             "global_batch_size is a multiple of micro_batch_size x data_parallel_size", left, even & (batch > 0)
         )
+    chunks = columns["virtual_pipeline_size"]
+    if takes_rounds(runtime, chunks):
+        left = tally.hold(WHOLE_ROUNDS, left, rounds_are_whole(columns["num_microbatches"], p, chunks))
     return left

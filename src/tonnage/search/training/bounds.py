@@ -29,7 +29,14 @@ from tonnage.search.training.validity import Columns
 from tonnage.search.training.walk import REFUSALS, WIDE, template
 from tonnage.spec import TrainingPlan
 
-PLAIN = ("1f1b", "interleaved-1f1b")  # schedules whose micro-batches in flight, and whose bubble, are counted here
+PLAIN = (
+    None,
+    "1f1b",
+    "interleaved-1f1b",
+)  # schedules whose micro-batches in flight, and whose bubble, are counted here
+# What deals out layers to stages otherwise than the runtime does by itself.
+DEALT = ("pipeline_layout", "first_stage_layers", "last_stage_layers", "account_for_embedding_in_pipeline_split",
+         "account_for_loss_in_pipeline_split")  # fmt: skip
 OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
 
@@ -102,11 +109,12 @@ class Least:
     def __init__(self, space: Space, group: Group, columns: Columns, layers: _Layers):
         self.space, self.group, self.columns, self.layers = space, group, columns, layers
         plan, runtime = layers.plan, training_runtime(group.choices["runtime"], layers.plan.runtime_version)
-        self.is_plain = plan.pipeline_schedule in PLAIN
-        p, v = group.stages, group.chunks
-        made = replace(plan, pipeline_parallel_size=p, virtual_pipeline_size=v)
-        dealt = chunk_layers(space.model, runtime, made) if not plan.chunk_layers else ()
-        self.first = dict(stages(space.model, p, dealt)[0].layers) if dealt else {}
+        said = {name: group.choices.get(name, getattr(space.options, name)) for name in ("pipeline_schedule", *DEALT)}
+        self.is_plain = said["pipeline_schedule"] in PLAIN
+        self.first: dict[Any, int] = {}  # layers of the first stage, where the runtime deals them out by itself
+        if not any(said[name] for name in DEALT):
+            made = replace(plan, pipeline_parallel_size=group.stages, virtual_pipeline_size=group.chunks)
+            self.first = dict(stages(space.model, group.stages, chunk_layers(space.model, runtime, made))[0].layers)
 
     def seconds_per_token(self) -> np.ndarray:
         """Of a step: layers on stages that are all alike, and what stages wait while a pipeline fills and drains."""

@@ -46,7 +46,7 @@ def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
         "usd_per_accelerator_hour": one.entry.usd, "usd_per_million_tokens": None if each is None else each * 1e6,
         "run_seconds": run["seconds"].value if "seconds" in run else None,
         "cost": cost.value if cost is not None and "seconds" in run else None,
-        "launch": launch_settings(model, one.plan), "launch_lacks": launch_lacks(one.plan), "beats": beats,
+        "launch": launch_settings(model, one.plan), "launch_lacks": launch_lacks(model, one.plan), "beats": beats,
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from tonnage.architectures import Model
 from tonnage.errors import TonnageError
 from tonnage.estimate.bill import rent
 from tonnage.formulas.cost import rent_usd
+from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.goodput import goodputs
@@ -94,10 +95,12 @@ class Searcher:
         return self.found
 
     def _all(self, fleets: Sequence[Fleet]) -> None:
+        expect("machines", sum(len(fleet.machines) for fleet in fleets))
         for fleet in fleets:
             if np.isnan(self._prices(fleet.machines)).all():
                 self.found.unpriced[fleet.accelerator.name] = None
             self.take(fleet.machines)
+            advance("machines", len(fleet.machines))
 
     def _space(self, machines: Sequence[Cluster]) -> Space:
         return Space(self.model, machines, self.asked.options, self.asked.vary, self._prices(machines))

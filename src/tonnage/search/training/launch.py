@@ -8,8 +8,10 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate._pipeline_layout import chunk_layers
+from tonnage.formula import ceil_div
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
+from tonnage.search.training.launch_trl import trains, trl_command
 from tonnage.spec import TrainingPlan
 
 MEGATRON = {
@@ -26,49 +28,74 @@ TITAN_SCHEDULES = {"1f1b": "1F1B", "interleaved-1f1b": "Interleaved1F1B", "gpipe
                    "zbv": "ZBVZeroBubble", "dualpipev": "DualPipeV"}  # fmt: skip
 
 
-SAID = (
-    "method",
-    "optimizer",
-    "precision",
-    "loss",
-    "offload_optimizer",
-    "offload_parameters",
-    "offload_activations",
-    "base_weights",
-    "objective",
-)
-PLAIN = {
-    "method": "full",
-    "optimizer": "adamw",
-    "precision": "bf16-mixed",
-    "loss": "full",
-    "base_weights": "",
-    "objective": "sft",
+# What the settings are given to, where these are no command by themselves; in TRL's case what is yours to say.
+PROGRAMS = {
+    "megatron": "options of Megatron-LM's pretrain_gpt.py, which torchrun starts on each node.",
+    "fsdp2": "options of torchtitan's run_train.sh, beside its --module and --config.",
+    "transformers": "options of TrainingArguments of transformers' Trainer.",
+    "ddp": "options of TrainingArguments of transformers' Trainer, which torchrun starts with one process an accelerator.",
 }
+TRL = "a command of TRL with peft. On several nodes each has accelerate's --num_machines, --machine_rank and --main_process_ip besides."
+# Of a plan, what starts another run where it is not said; and what nobody needs to say.
+PLAIN = {
+    "method": "full", "optimizer": "adamw", "precision": "bf16-mixed", "loss": "full", "offload_optimizer": "none", "offload_parameters": "none",
+    "offload_activations": "none", "base_weights": "", "objective": "sft",
+}  # fmt: skip
+# Without words for these the settings would start a run of another kind: then there are none.
+KINDS = ("method", "objective")
 # What the writers below have words for, beside sizes, ZeRO and recomputation.
 WRITTEN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "megatron": {"precision": ("fp16-mixed", "fp8-te"), "offload_optimizer": ("cpu",)},
     "fsdp2": {}, "transformers": {"precision": ("fp16-mixed",)}, "ddp": {"precision": ("fp16-mixed",)},
 }  # fmt: skip
-
-
-def launch_lacks(plan: TrainingPlan) -> list[str]:
-    """What of a plan the settings do not say, so that they alone would start another run."""
-    words = WRITTEN.get(plan.runtime)
-    if words is None:
-        return [f"how {plan.runtime} is started"]
-    found = [(name, getattr(plan, name)) for name in SAID]
-    lacking = [
-        (name, value) for name, value in found if value != PLAIN.get(name, "none") and value not in words.get(name, ())
-    ]
-    return [f"{name} {value}" for name, value in lacking]
+# And TRL's, which has those for methods, objectives and bases.
+OFFLOADED = {"offload_optimizer": ("cpu",), "offload_parameters": ("cpu",)}
+OF_TRL: Mapping[str, Mapping[str, tuple[str, ...]]] = {"deepspeed": OFFLOADED, "fsdp2": OFFLOADED}
 
 
 def launch_settings(model: Model, plan: TrainingPlan) -> list[str]:
-    """Options of the runtime for what a search chooses; none for a runtime whose options are not written here."""
+    """Options of the runtime for what a search chooses, or a command; none for a runtime that has no words here for such a run."""
+    if trains(plan):
+        return trl_command(model, plan)
     made = WRITERS.get(plan.runtime)
-    settings = made(plan) if made else []
-    return [*settings, *_uneven(model, plan)] if plan.runtime == "megatron" else settings
+    if made is None or _unwritten(plan):
+        return []
+    of_model = {"megatron": _uneven, "fsdp2": _chunked}.get(plan.runtime)
+    return [*made(plan), *(of_model(model, plan) if of_model else ())]
+
+
+def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
+    """What of a plan the settings do not say, so that they alone would start another run."""
+    if trains(plan):
+        chunks = ["loss full (TRL takes it in parts, with less memory)"] if plan.loss == "full" else []
+        return [*chunks, *_lacking(plan, OF_TRL.get(plan.runtime, {}), ("method", "objective", "base_weights", "loss"))]
+    if plan.runtime not in WRITERS:
+        return [f"how {plan.runtime} is started"]
+    if other := _unwritten(plan):
+        return [f"how {plan.runtime} is started for {' and '.join(other)}"]
+    unsaid = _needs_chunks(plan) and not _chunked(model, plan)
+    return [
+        *_lacking(plan, WRITTEN[plan.runtime]),
+        *([f"virtual_pipeline_size {plan.virtual_pipeline_size}"] if unsaid else []),
+    ]
+
+
+def launch_program(plan: TrainingPlan) -> str:
+    """What the settings are given to; nothing where there are none."""
+    if trains(plan):
+        return TRL
+    return PROGRAMS[plan.runtime] if plan.runtime in WRITERS and not _unwritten(plan) else ""
+
+
+def _unwritten(plan: TrainingPlan) -> list[str]:
+    found = [f"{name} {value}" for name in KINDS if (value := getattr(plan, name)) != PLAIN[name]]
+    others = plan.runtime == "fsdp2" and plan.model_code not in ("", "torchtitan")  # whose settings they are not
+    return found or ([f"model_code {plan.model_code}"] if others else [])
+
+
+def _lacking(plan: TrainingPlan, words: Mapping[str, tuple[str, ...]], said: tuple[str, ...] = ()) -> list[str]:
+    found = [(name, getattr(plan, name)) for name in PLAIN if name not in said]
+    return [f"{name} {value}" for name, value in found if value != PLAIN[name] and value not in words.get(name, ())]
 
 
 def _sizes(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
@@ -84,6 +111,21 @@ def _uneven(model: Model, plan: TrainingPlan) -> list[str]:
     return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
 
 
+def _needs_chunks(plan: TrainingPlan) -> bool:
+    """torchtitan gives a rank one stage, or two under a looped schedule, unless it is told otherwise."""
+    return plan.runtime == "fsdp2" and plan.virtual_pipeline_size > 2
+
+
+def _chunked(model: Model, plan: TrainingPlan) -> list[str]:
+    """Layers of a stage that make as many stages; nothing where no number does. torchtitan 0.3.0, distributed/pipeline_parallel.py: table
+    and head count as a layer each, and the stages are rounded up."""
+    if not _needs_chunks(plan):
+        return []
+    count, layers = plan.pipeline_parallel_size * plan.virtual_pipeline_size, model.num_layers + 2
+    each = ceil_div(layers, count)
+    return [f"--parallelism.pipeline_parallel_layers_per_stage {each}"] if ceil_div(layers, each) == count else []
+
+
 def _megatron(plan: TrainingPlan) -> list[str]:
     made = _sizes(plan, MEGATRON)
     if plan.expert_parallel_size > 1 and plan.expert_tensor_parallel_size == 1 and plan.tensor_parallel_size > 1:
@@ -96,6 +138,11 @@ def _megatron(plan: TrainingPlan) -> list[str]:
     ]
     made += ["--use-distributed-optimizer"] if plan.zero_stage else []
     made += _again(plan)
+    made += ["--tp-comm-overlap"] if plan.tp_comm_overlap else []
+    made += ["--overlap-moe-expert-parallel-comm"] if plan.overlap_moe_expert_parallel_comm else []
+    made += (
+        [f"--moe-token-dispatcher-type {plan.moe_token_dispatcher_type}"] if plan.expert_parallel_size > 1 else []
+    )  # else all-gathers
     made += ["--optimizer-cpu-offload"] if plan.offload_optimizer == "cpu" else []
     if plan.precision == "fp8-te":
         return [*made, "--bf16", "--fp8-format hybrid"]

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from tonnage.errors import MissingDatum
+from tonnage.search.progress import advance
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Best, Candidate, rung
 from tonnage.search.training.bounds import Bounds
@@ -22,9 +23,9 @@ Cutoff = Callable[[np.ndarray], np.ndarray]
 
 
 class Found(Struct, frozen=True, kw_only=True, eq=False):
-    """`best`: of each machine. `tally`: all plans considered, and what took them away; `walked`: how many were estimated whole; `unknown`: of how many
-    something is not known that their time needs; `beaten`:
-    slower than what was found, by a bound or by their time; where the bound is of a whole group, valid or not."""
+    """`best`: of each machine. `tally`: all plans considered, and what took them away; `beaten`: slower than what was found, by a bound or by their
+    time; where the bound is of a whole group, valid or not; `walked`: how many fit and were estimated whole. A plan considered is in one of the
+    three, and in one alone. `unknown`: of how many something is not known that their time needs."""
 
     best: tuple[tuple[Candidate, ...], ...]
     tally: Tally
@@ -66,6 +67,7 @@ class _Search:
 
     def survey(self, group: Group) -> _Surveyed:
         """Count what the constraints take away, and what the bound on memory does."""
+        advance("plans", group.rows * len(self.space.machines))
         floor = self.bounds.floor(group)
         if floor is not None and (floor * CARE / self.space.worlds > self._limits).all():
             plans = group.rows * len(self.space.machines)
@@ -100,6 +102,7 @@ class _Search:
 
     def take_all(self, group: Group) -> None:
         """Walk every valid plan."""
+        advance("plans", group.rows * len(self.space.machines))
         columns = columns_of(self.space, group)
         left = holding(self.space, group, columns, self.tally)
         if left.any():
@@ -112,7 +115,7 @@ class _Search:
             self.refused[reason(error)] = self.refused.get(reason(error), 0) + int(left.sum())
             self.unknown += int(left.sum()) if isinstance(error, MissingDatum) else 0
             return
-        self.walked += walked.plans
+        advance("estimated", walked.plans)
         self._unswept += walked.plans
         if (
             self._unswept > SWEPT
@@ -129,6 +132,7 @@ class _Search:
         unasked = np.isinf(walked.needed)  # slower than what was found: their memory was not walked
         self.beaten += int(np.count_nonzero(unasked))
         self.large += int(np.count_nonzero(~fits & ~unasked))
+        self.walked += int(np.count_nonzero(fits))
         self.best.put(group, columns, walked, fits)
 
     def _hopeful(self, group: Group, columns: Columns, left: np.ndarray) -> np.ndarray:

@@ -10,7 +10,15 @@ import numpy as np
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import training_runtime
-from tonnage.search.dividing import experts_divide, heads_divide
+from tonnage.search.dividing import (
+    EVEN_PARTS,
+    WHOLE_ROUNDS,
+    experts_divide,
+    heads_divide,
+    rounds_are_whole,
+    sequence_parts,
+    takes_rounds,
+)
 from tonnage.search.removed import Tally
 from tonnage.search.training.space import Group, Space
 
@@ -50,9 +58,8 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
         yield f"data_parallel_size is {o.data_parallel_size:,}, as given", worlds == used * o.data_parallel_size
     yield f"tensor_parallel_size divides the heads of {space.model.name}", heads_divide(space.model, t)
     yield "context_parallel_size divides sequence_length", columns["sequence_length"] % c == 0
-    # megatron/core/utils.py: get_batch_on_this_cp_rank deals out 2 x context ranks; both runtimes scatter what is left over tensor ranks
-    parts = np.where(c > 1, 2 * c, 1) * (1 if o.sequence_parallel is False else t)
-    yield "sequences are dealt out to context and tensor ranks in equal parts", columns["sequence_length"] % parts == 0
+    spread = group.choices.get("sequence_parallel", o.sequence_parallel)
+    yield EVEN_PARTS, columns["sequence_length"] % sequence_parts(t, c, spread) == 0
     yield from _of_loss(o, group, columns["sequence_length"] // c)
     if expert_counts(space.model):
         e, q = columns["expert_parallel_size"], columns["expert_tensor_parallel_size"]
@@ -64,9 +71,8 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
     yield "micro_batch_size x data_parallel_size divides global_batch_size", (batch == 0) | (batch % each == 0)
     if o.num_microbatches is not None:
         yield f"num_microbatches is {o.num_microbatches:,}, as given", m == o.num_microbatches
-    if group.chunks > 1 and training_runtime(group.choices["runtime"]).name == "megatron":
-        # Narayanan2021, sec. 2.2.2
-        yield "interleaving needs a number of micro-batches that the pipeline stages divide", m % group.stages == 0
+    if takes_rounds(training_runtime(group.choices["runtime"]), group.chunks):
+        yield WHOLE_ROUNDS, rounds_are_whole(m, group.stages, group.chunks)
 
 
 def _of_loss(o: TrainingOptions, group: Group, tokens: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:

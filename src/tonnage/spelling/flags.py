@@ -58,18 +58,18 @@ def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
         if spelled in known:
             return spelled
     mine = [tool for tool in tools() if tool.verb == verb]
-    for tool in mine:
-        if dashed in tool.same:
-            return tool.same[dashed]
-    said: dict[str, list[str]] = {}
-    for tool in mine:
-        if dashed in tool.differs:
-            said.setdefault(tool.differs[dashed], []).append(tool.name)
-    if said:
-        number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
-        raise InvalidInput(
-            " ".join(_sentence(flag, names, text.replace("{value}", number)) for text, names in said.items())
-        )
+    for theirs in (dashed, dashed[1:]):  # a field of a question has no dashes: dp is -dp
+        for tool in mine:
+            if theirs in tool.same:
+                return tool.same[theirs]
+        said: dict[str, list[str]] = {}
+        for tool in mine:
+            if theirs in tool.differs:
+                said.setdefault(tool.differs[theirs], []).append(tool.name)
+        if said:
+            number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
+            name = flag if theirs == dashed else theirs
+            raise InvalidInput(" ".join(_sentence(name, names, text.replace("{value}", number)) for text, names in said.items()))  # fmt: skip
     return flag
 
 

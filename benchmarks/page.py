@@ -1,0 +1,78 @@
+"""How long the page takes from an input to its redrawn answer, in Debian's Chromium against `tonnage web` on loopback. Writes results_page.json.
+
+    make bench-page
+
+An input is typed (a sequence length that was not asked before, so that the server estimates), and the time runs until the newest answer is drawn
+and the browser has painted it; a second row until the next best moves, which are asked for after it, are drawn too. Tables that the page asks for
+later still are not counted: they never hold the answer up.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from web import PORT, serving
+
+WRITTEN = Path(__file__).with_name("results_page.json")
+CHROMIUM = ("/usr/bin/chromium", ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"])
+QUESTIONS = {
+    "training on 8 accelerators": ("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB", "sequence_length"),
+    "training on 64, four stages": ("tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4", "sequence_length"),
+    "serving": ("tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&concurrency=16&output_tokens=512", "input_tokens"),
+}  # fmt: skip
+PACE = 200  # ms between an answer and the next input: a fast typist's
+TYPED = """async ([name, value]) => {
+    const field = document.querySelector(`[name="${name}"], #${name}`);
+    const begun = performance.now();
+    const before = document.body.dataset.drawn;
+    const painted = (ready) => new Promise((done) => {
+        const look = () => (ready() ? requestAnimationFrame(() => setTimeout(done, 0)) : setTimeout(look, 0));
+        setTimeout(look, 0);
+    });
+    field.value = value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    await painted(() => document.body.dataset.drawn !== before);
+    const drawn = performance.now() - begun;
+    await painted(() => !("asking" in document.body.dataset));
+    const settled = performance.now() - begun;
+    await new Promise((done) => setTimeout(done, PACE));
+    return [drawn, settled];
+}""".replace("PACE", str(PACE))
+
+
+def times(page: object, fragment: str, field: str, count: int) -> dict[str, list[float]]:
+    """Milliseconds of each redraw, and of each with the moves, sorted."""
+    page.goto("about:blank")  # type: ignore[attr-defined]
+    page.goto(f"http://127.0.0.1:{PORT}/#{fragment}")  # type: ignore[attr-defined]
+    page.wait_for_selector("body[data-ready]:not([data-asking])")  # type: ignore[attr-defined]
+    page.evaluate(TYPED, [field, "1000"])  # type: ignore[attr-defined]
+    found = [page.evaluate(TYPED, [field, str(1024 + 32 * at)]) for at in range(count)]  # type: ignore[attr-defined]
+    return {
+        "redraw": sorted(drawn for drawn, _ in found),
+        "redraw with the next best moves": sorted(settled for _, settled in found),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=100, help="inputs of each question")
+    count = parser.parse_args().count
+    rows = []
+    with serving() as _, sync_playwright() as playwright:
+        where, words = CHROMIUM
+        browser = playwright.chromium.launch(executable_path=where, args=words)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        for name, (fragment, field) in QUESTIONS.items():
+            for what, found in times(page, fragment, field, count).items():
+                for share in (50, 95):
+                    value = found[min(len(found) * share // 100, len(found) - 1)] / 1000
+                    rows.append({"name": f"page, {name}: {what}, {share}th percentile", "value": value, "unit": "s"})
+                    print(rows[-1], flush=True)
+        browser.close()
+    WRITTEN.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

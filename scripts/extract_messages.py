@@ -1,0 +1,414 @@
+"""Collects every English sentence that Python makes and a face shows, and keeps the catalogues of its Chinese up to date.
+
+    python scripts/extract_messages.py            # writes messages.po and help.po, keeps what is translated
+    python scripts/extract_messages.py --check    # says what is missing or gone, status 1 if anything is
+
+The estimators know nothing of languages: they make English, and a face translates the finished sentence by its template. So a
+template is read off the code here, as the text around the values: f"no {kind} is called {name}" is "no {0} is called {1}".
+"""
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+
+import write_locale
+from tonnage.units import _SCALES, counted
+
+ROOT = Path(__file__).parent.parent
+CODE = ROOT / "src" / "tonnage"
+CATALOGUES = CODE / "language" / "zh" / "LC_MESSAGES"
+HOLE = "\0"  # a value's place, until the holes are numbered
+MOST = 4  # alternatives of one f-string that are written out; of more, the values become places
+# What only developers see, what a face says in words of its own, and what is copied to a shell.
+LEFT_OUT = (
+    "render", "language", "mcp_server", "report", "references.py", "cli/_completion.py",
+    "estimate/_launch.py", "estimate/_launch_model.py", "search/training/launch_trl.py", "fields.py", "document.py", "formulas/__init__.py", "catalogue/skypilot",
+    # of OpenAPI, whose language is English, of data bases, and headers
+    "web/openapi.py", "web/described.py", "web/options.py", "web/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
+    "web/jobs/board.py", "web/store/tables.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
+    "web/app.py", "web/static_page.py", "web/browser.py", "web/run.py",
+    # why a published row is not compared, which its readers follow to the row
+    *(f"validation/{name}" for name in ("_collectives", "_hparams.py", "_params.py", "_predictions.py", "_serving_memory", "_serving_speed", "_speed",
+                                        "_training", "serving_speed.py", "speed.py", "training.py")),
+    # a program that asks what PyTorch can do, and what PyTorch says itself
+    "trace/record/_guard.py", "trace/allocator/_message.py",
+)  # fmt: skip
+WITH_ERRORS = ("render/", "web/")  # of these, what is left out has errors that a person reads
+SOURCES = frozenset({"source", "sources", "as_of", "version", "url", "prog", "metavar", "dest", "action"})
+SAID = frozenset({"say", "sentence", "_", "formatted", "add_parser"})  # texts of the program, which words.po has
+INSIDE = frozenset({"TypeError", "KeyError", "AssertionError", "NotImplementedError", "RuntimeError", "compile", "re.compile", "re.sub", "warn_explicit"})  # fmt: skip
+# The first argument of these is the name of a term; the second of the last ones is a unit.
+NAMING = re.compile(
+    r"(^|\.)(of|sum|max|product|ratio|by|named|by_rule|term|copies|_unit|_narrow|_swap)$|^[a-z_]*(term|copies)$"
+)
+OF_DOCUMENT = re.compile(r"Document[A-E], ([a-z][^;\"]+)")  # where in a source document, which has no name
+FACTS = frozenset({"note", "what", "counts", "topology"})  # of the catalogue
+# What no call shows to be said: words that are put together, and names of one word that pass through a variable.
+VALUES = frozenset({"none", "full", "auto"})  # of options: they are written as they are in every language
+NOBODY = "so that no number of users is served within the limits: more tensor ranks, narrower weights or a faster accelerator are needed."
+PUT_TOGETHER = (
+    "catalogue entry {0}", "catalogue entry {0}, variant {1}", "for parameters", "for pairs of tokens", "at experts",
+    "for a tile of tokens", "for {0} x {1}", "loss", "embedding", "load", "attention", "backward", "biases", "matrices",
+    "kernels", "products", "fixed", "engine", "exchanges", "gate", "memory", "compute", "communication", "machine", "workload", "numerics",
+    "usual", "Initial", "After forward", "After loss", "After backward", "After optimizer step", "as measured", "today's defaults",
+    "today's defaults on {0}", "in {0} bits", "{0} an hour", "rank {0}",
+    "{0} need {1} more{2} than the {3} that are usable{4}", "{0} needs {1} more{2} than the {3} that are usable{4}",
+    "{0}; it counts gradients of weights that do not train", "{0}, and simpler: {1} {2} for {3}",
+    "{0} for training memory of {1}, exact", "{0} for serving memory of {1}, exact",
+    "optimal parameters for the same compute", "optimal tokens for the same compute", "{0} unrounded", "decoder layers", "encoder layers", "the layer at work, in", "{0} x {1} at {2}%",
+    *(f"--{{0}} {{1}} is not met: the {{2}} ({{3}}) {how}{rest}" for how, i in (("is {4}.", 5), ("grows without end.", 4)) for rest in (
+        f" {{{i}}} are served within the limits.", f" With one request at a time it is {{{i}}} for the {{{i + 1}}}, {NOBODY}",
+    )),
+    *(f"{which} known{where}, {each}" for which, each in (
+        ("the cheapest of {0} {1} offers", "{2} {3} an accelerator and hour"), ("the only {0} offer", "{1} {2} an accelerator and hour"),
+    ) for where in (
+        " of machines with as many accelerators as are used", " of machines with as many accelerators as a node",
+        " priced by the accelerator: none of machines as large as a node could be compared",
+        " of smaller machines: none of those as large as a node could be compared",
+    )), "No such file or directory", "Permission denied", "Is a directory", "Not a directory", "language", "Address already in use", "Cannot assign requested address", "Known: {0}.", "See `{0} --help`.", "each token {0} times as soon", "decoder", "encoder", "tower", "draft",
+)  # fmt: skip
+STORED = frozenset(
+    {"Saved", "norm_saved", "inner_saved", "Core", "TokenCache", "StateCache", "Exchange", "Scale"}
+)  # named by their first
+COUNTING = frozenset({"counted", "human"})
+# `Formula, page 3`, `vLLM, vllm/config.py: x`: a citation is not translated.
+CITATION = re.compile(
+    r"[\w)]/[\w.-]+\.(py|cpp|cu|cuh|h|hpp|md|csv|rst|json|ts|go|yaml|txt|html)\b|https?://|^[A-Z][\w.-]+ ?[\w.-]*, [\w./-]+/[\w./-]+|^[A-Z]\w*\d{4}\w*[,;]|^[\w-]+, \w+\.py"
+)
+COMMAND = re.compile(
+    r"^(-|srun |torchrun |python |vllm |export |cat |FROM |SELECT |PARAMETER |ADAPTER |transformers serve|#)|[=|]\{|\\[dwsb]|\(\?|^aliases = |^bold \w+$|^<\w+ "
+)
+PROSE = re.compile(r"^-.* [a-z]+ [a-z]+( [a-z]+)*[.: ]")
+NAMES = re.compile(r"(?=(.*_){3})(\w+ ){9,}\w+")  # a table of names, with blanks between
+WORD = re.compile(r"[A-Za-z][a-z]")
+
+Found = dict[str, set[str]]  # template -> files that make it
+
+
+def holes(text: str) -> str:
+    """The template with its places numbered, in the order of the English."""
+    pieces = text.split(HOLE)
+    return "".join(f"{piece}{{{i}}}" for i, piece in enumerate(pieces[:-1])) + pieces[-1]
+
+
+def alternatives(node: ast.AST) -> list[str]:
+    """The texts that an expression may be, with HOLE for what is known at run time alone; [HOLE] where nothing is known."""
+    if isinstance(node, ast.Constant):
+        return [re.sub(r"\{\}", HOLE, node.value) if isinstance(node.value, str) else HOLE]
+    if isinstance(node, ast.FormattedValue):
+        return alternatives(node.value) if isinstance(node.value, ast.IfExp | ast.Constant) else [HOLE]
+    if isinstance(node, ast.IfExp):
+        return list(dict.fromkeys([*alternatives(node.body), *alternatives(node.orelse)]))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _joined([node.left, node.right])
+    if isinstance(node, ast.JoinedStr):
+        return _joined(node.values)
+    return [HOLE]
+
+
+def _joined(parts: list[ast.expr]) -> list[str]:
+    every = [alternatives(part) for part in parts]
+    count = 1
+    for each in every:
+        count *= len(each)
+    if count > MOST:
+        every = [each if len(each) == 1 else [HOLE] for each in every]
+    return [re.sub(f"{HOLE}+", HOLE, "".join(choice)) for choice in product(*every)]
+
+
+def _is_text(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str)
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add) and (_is_text(node.left) or _is_text(node.right))
+    return isinstance(node, ast.JoinedStr)
+
+
+def is_said(text: str) -> bool:
+    """Whether a text has words that can be translated: more than a name, a command or a citation."""
+    bare = text.replace(HOLE, " ").strip()
+    return (
+        " " in text.replace(HOLE, "x").strip()
+        and len(WORD.findall(bare)) > 0
+        and sum(letter.isalpha() for letter in bare) > 3
+        and (not COMMAND.search(text.replace(HOLE, "{").strip()) or bool(PROSE.search(bare)))
+        and (not CITATION.search(bare) or bool(re.match(r"[a-z]+ [a-z]", bare)))
+        and not NAMES.fullmatch(bare)
+        and bool(re.search(r"(^|[^\w.\-/])[a-z]{2,}($|[^\w/=\-(])", bare))
+    )
+
+
+class Reader(ast.NodeVisitor):
+    """What one file says. `said` gets whole sentences and names; programming errors, docstrings and citations are passed over."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def keep(self, text: str, *, alone: bool = False) -> None:
+        """`alone`: one word is enough, because of where it stands."""
+        for line in [text] if "\n" not in text.strip() else text.split("\n"):
+            if is_said(line) or (
+                alone and line not in VALUES and WORD.search(line) and re.fullmatch(r"[a-zA-Z][\w,' /.-]*", line)
+            ):
+                self.said.append(holes(line.strip()).replace("\t", " "))
+
+    def generic_visit(self, node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            self.visit(child)
+
+    def text(self, node: ast.AST, *, alone: bool = False) -> None:
+        for each in alternatives(node):
+            self.keep(each, alone=alone)
+        for part in ast.walk(node):
+            if isinstance(part, ast.FormattedValue):
+                self.visit(part.value)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.keep(node.value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self.text(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self.text(node) if _is_text(node) else self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self.generic_visit(node)
+
+    def visit_arguments(self, node: ast.arguments) -> None:
+        for default in [*node.defaults, *node.kw_defaults]:
+            if default is not None:
+                self.visit(default)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        if "FIRST_WORDS" not in names:  # which is said as a whole
+            self.visit(node.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for decorator in node.decorator_list:
+            if (
+                isinstance(decorator, ast.Call)
+                and isinstance(decorator.func, ast.Name)
+                and decorator.func.id == "formula"
+            ):
+                self.formula(node, decorator)
+            else:
+                self.visit(decorator)
+        self.visit(node.args)
+        for part in node.body:
+            self.visit(part)
+
+    def formula(self, node: ast.FunctionDef, decorator: ast.Call) -> None:
+        summary = " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
+        self.said.append(summary)
+        for keyword in decorator.keywords:
+            if keyword.arg in ("assumes", "unit"):
+                self.text(keyword.value, alone=True)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = ast.unparse(node.func)
+        if called in INSIDE or called in SAID:
+            return
+        if NAMING.search(called) and node.args and _is_text(node.args[0]):
+            self.text(node.args[0], alone=True)
+        if called.endswith((".product", ".ratio")) and len(node.args) > 1 and _is_text(node.args[1]):
+            self.text(node.args[1], alone=True)
+        if called in COUNTING and len(node.args) > 1:
+            self.text(node.args[1], alone=True)
+            if called == "counted" or not set(alternatives(node.args[1])) & {*_SCALES, HOLE, "USD"}:
+                self.said += [
+                    f"{{0}} {things}"
+                    for text in alternatives(node.args[1])
+                    if HOLE not in text
+                    for things in _numbers(text)
+                ]
+        if called.endswith(("q.take", "q.put")):
+            for part in node.args[4:]:  # why
+                self.text(part, alone=True)
+        if called in ("Symbol", "rule") and len(node.args) > 2:
+            self.text(node.args[1 if called == "rule" else 2], alone=True)
+        if called in STORED and node.args:
+            self.text(node.args[0], alone=True)
+        if called.endswith(("unknown", "Registry")) and node.args and _is_text(node.args[0]):
+            self.text(node.args[0], alone=True)
+        self.visit(node.func)
+        for part in node.args:
+            self.visit(part)
+        for keyword in node.keywords:
+            if keyword.arg in SOURCES:
+                continue
+            if keyword.arg in ("unit", "name", "why", "note", "help", "default", "erratum", "procedure") and _is_text(
+                keyword.value
+            ):
+                self.text(keyword.value, alone=keyword.arg in ("unit", "procedure"))
+            else:
+                self.visit(keyword.value)
+
+
+class HelpReader(Reader):
+    """What the command line says of itself: help, units and defaults of options, verbs, statuses, and its errors; not what it prints."""
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = ast.unparse(node.func)
+        if called == "Option":
+            for keyword in node.keywords:
+                if keyword.arg in ("help", "unit", "default") and _is_text(keyword.value):
+                    self.text(keyword.value, alone=keyword.arg == "unit")
+            for part in node.args:
+                self.visit(part)
+            return
+        if called in ("write", "print", "print_lines", "table", *SAID):
+            return
+        super().visit_Call(node)
+
+
+class RaisedReader(ast.NodeVisitor):
+    """Errors alone, of code whose other texts are in a language of their own: what stands behind `raise`, or is named NEEDS_... for it."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def visit(self, node: ast.AST) -> None:
+        needs = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("NEEDS_")
+        if needs or isinstance(node, ast.Raise):
+            reader = Reader()
+            reader.visit(node)
+            self.said += reader.said
+        else:
+            self.generic_visit(node)
+
+
+def _numbers(things: str) -> list[str]:
+    """Many of them, and one, as units.counted has it."""
+    return [things, counted(1, things).removeprefix("1 ")]
+
+
+def is_left_out(path: str) -> bool:
+    return any(path == each or path.startswith(f"{each}/") for each in LEFT_OUT)
+
+
+def read(path: Path) -> list[str]:
+    if is_left_out(path.relative_to(CODE).as_posix()):
+        errors = RaisedReader()
+        errors.visit(ast.parse(path.read_text(encoding="utf-8")))
+        return errors.said
+    reader = HelpReader() if {"cli", "spelling"} & {*path.parts} else Reader()
+    reader.visit(ast.parse(path.read_text(encoding="utf-8")))
+    return reader.said
+
+
+def flags() -> list[str]:
+    """What is said of options of other tools."""
+    import tomllib
+
+    tools = tomllib.loads((CODE / "spelling" / "flags.toml").read_text(encoding="utf-8"))["tool"]
+    texts = [text for tool in tools for text in tool.get("differs", {}).values()]
+    return [
+        f"{{0}} of {{1}} {text}" if text[0].islower() else text for text in texts
+    ]  # as spelling.flags puts them together
+
+
+def facts() -> Iterator[tuple[str, str]]:
+    """What the catalogue says in words, and where."""
+    import tomllib
+
+    for path in sorted((CODE / "catalogue").glob("*/*.toml")):
+        where = path.relative_to(CODE).as_posix()
+        yield from (
+            (text, f"{where.rpartition('/')[0]}/*.toml") for text in _said(tomllib.loads(path.read_text("utf-8")))
+        )
+
+
+def _said(part: object, name: str = "") -> Iterator[str]:
+    if isinstance(part, dict):
+        for key, value in part.items():
+            yield from _said(value, key)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _said(value, name)
+    elif isinstance(part, str) and name in FACTS and (name == "counts" or is_said(part)):
+        yield part
+
+
+def paths(*, everything: bool = False) -> Iterator[tuple[str, Path]]:
+    for path in sorted(CODE.rglob("*.py")):
+        name = path.relative_to(CODE).as_posix()
+        if everything or name.startswith(WITH_ERRORS) or not is_left_out(name):
+            yield name, path
+
+
+def extracted() -> dict[str, Found]:
+    """Templates by catalogue and then by text, with the files that make them."""
+    found: dict[str, Found] = {"messages": {}, "help": {}}
+    for name, path in paths():
+        domain = "help" if name.startswith(("cli/", "spelling/")) else "messages"
+        for text in read(path):
+            if text and not re.fullmatch(r"[\W\d]*(\{\d+\}[\W\d]*)*", text):
+                found[domain].setdefault(text, set()).add(name)
+    for text, where in facts():
+        found["messages"].setdefault(text, set()).add(where)
+    for name, path in paths(everything=True):
+        for text in OF_DOCUMENT.findall(path.read_text(encoding="utf-8")):
+            found["messages"].setdefault(text, set()).add(name)
+    for text in PUT_TOGETHER:
+        found["messages"].setdefault(text, set()).add("several places")
+    for text in flags():
+        found["help"].setdefault(text.replace("{value}", "{2}" if "{0}" in text else "{0}"), set()).add(
+            "spelling/flags.toml"
+        )
+    for text in found["messages"]:
+        found["help"].pop(text, None)  # one Chinese for one English
+    return found
+
+
+def write(domain: str, found: Found) -> tuple[int, int]:
+    """Bring one catalogue up to date: how many texts are new, and how many are gone and were taken out."""
+    path = CATALOGUES / f"{domain}.po"
+    before = write_locale.read(path) if path.is_file() else Catalog(locale="zh", domain=domain)
+    after = Catalog(locale="zh", domain=domain)
+    known = {each.id: each.string for each in before if each.id}
+    for text in found:
+        after.add(text, known.get(text, ""))
+    path.write_bytes(write_locale.laid_out(after))
+    return len(found.keys() - known.keys()), len(known.keys() - found.keys())
+
+
+def differences() -> list[str]:
+    """What the code says and the catalogues have not, and the reverse."""
+    lines = []
+    for domain, found in extracted().items():
+        path = CATALOGUES / f"{domain}.po"
+        known = {each.id for each in write_locale.read(path) if each.id} if path.is_file() else set()
+        lines += [f"{domain}: new in {', '.join(sorted(found[text]))}: {text}" for text in sorted(found.keys() - known)]
+        lines += [f"{domain}: gone: {text}" for text in sorted(known - found.keys())]
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    if parser.parse_args().check:
+        lines = differences()
+        print("\n".join(lines))
+        return 1 if lines else 0
+    for domain, found in extracted().items():
+        new, gone = write(domain, found)
+        print(f"{domain}: {len(found)} texts, {new} new, {gone} gone")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

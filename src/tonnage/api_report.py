@@ -1,0 +1,148 @@
+"""What every answer of the Python face can do beside its own: reports, notebooks, data frames, figures."""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tonnage import frames
+from tonnage.breakdown import rows_of
+from tonnage.errors import InvalidInput, shown
+
+
+class Told:
+    """`command`: the line of the command line that asks the same; empty where that cannot be said."""
+
+    __slots__ = ()
+    command: str
+
+    if TYPE_CHECKING:
+
+        def to_dict(self) -> dict[str, Any]: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """The report as one HTML file, as --html: the decision on one page, then the details. The text, or nothing where `path` is written."""
+        return _report(self, path, "html")
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """The same as Markdown, as --markdown."""
+        return _report(self, path, "markdown")
+
+    def _repr_html_(self) -> str:
+        from tonnage.render.report import notebook_of
+
+        return notebook_of(self.to_dict())
+
+    def _repr_markdown_(self) -> str:
+        from tonnage.render.report import short_markdown_of
+
+        return short_markdown_of(self.to_dict())
+
+
+class Reported(Told):
+    """Also its figures, as rows and as data frames."""
+
+    __slots__ = ()
+
+    def rows(self, *names: str) -> list[dict[str, Any]]:
+        """Every figure as a flat row: path, name, value, unit, basis, formula, text, source. `names`: breakdowns such as memory or step_time."""
+        return list(_rows(self.to_dict(), names))
+
+    def to_polars(self, *names: str) -> Any:
+        """`rows` as a polars.DataFrame. Needs polars."""
+        return frames.to_polars(self.rows(*names))
+
+    def to_pandas(self, *names: str) -> Any:
+        """`rows` as a pandas.DataFrame. Needs pandas."""
+        return frames.to_pandas(self.rows(*names))
+
+
+class Tabled(Reported):
+    """An answer that is a list: `rows` are its entries, each value in a cell of its own."""
+
+    __slots__ = ()
+    listed: ClassVar[tuple[str, ...]]
+
+    def rows(self, *names: str) -> list[dict[str, Any]]:
+        """An entry a row; `names`: of the lists that the document has, the first that is not empty where none is said."""
+        document = self.to_dict()
+        for name in names:
+            if not isinstance(name, str):
+                raise InvalidInput(f"a list is given by its name, and several one after the other. Got {shown(name)}.")
+            if name not in self.listed:
+                from tonnage.registry import unknown
+
+                raise unknown("list", name, self.listed)
+        chosen = names or tuple(name for name in self.listed if document[name])[:1]
+        return [frames.flat(row) for name in chosen for row in document[name] or ()]
+
+
+def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str | None:
+    from tonnage.render.report import html_of, markdown_of, write_report
+
+    if path is None:
+        made = html_of if form == "html" else markdown_of
+        return made(answer.to_dict(), command=answer.command)
+    write_report(answer.to_dict(), path, form, command=answer.command)
+    return None
+
+
+def _rows(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidInput(f"a breakdown is given by its name, and several one after the other. Got {shown(name)}.")
+        if not any(_terms(document.get(name), name)):
+            known = [key for key, value in document.items() if any(_terms(value, key))]
+            raise InvalidInput(f"{name} is no breakdown of this answer: it has {', '.join(known)}.")
+    for name, value in document.items():
+        if not names or name in names:
+            for path, term in _terms(value, name):
+                yield from rows_of(term, path)
+
+
+def _terms(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """TERMs of a document with their paths; what lies in a TERM belongs to it."""
+    if isinstance(value, Mapping) and "combine" in value:
+        yield path, value
+    elif isinstance(value, Mapping | list):
+        for name, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _terms(each, f"{path}/{name}")
+
+
+def command_of(verb: str, *alone: Any, reserve_bytes: float = 0, **options: Any) -> str:
+    """The command line of a call: what it asks, said in words.
+
+    >>> command_of("train", "llama-3.1-8b", on="8xh100", tensor_parallel_size=2, sequence_parallel=False)
+    'tonnage train llama-3.1-8b --on 8xh100 --tensor-parallel-size 2 --no-sequence-parallel'
+    """
+    said = {**options, "reserve": round(reserve_bytes)} if reserve_bytes else options
+    words = ["tonnage", *verb.split(), *(_text(each) for each in alone if each is not None)]
+    for name, value in said.items():
+        words += _option(name.replace("_", "-"), value)
+    return shlex.join(words)
+
+
+def _option(flag: str, value: Any) -> list[str]:
+    if value is None or (isinstance(value, str | list | tuple) and not value):
+        return []
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    if isinstance(value, list | tuple) and all(isinstance(each, bool) for each in value):
+        return [word for each in value for word in _option(flag, each)]
+    if isinstance(value, Mapping):
+        return [word for name, each in value.items() for word in (f"--{flag}", f"{name}={_text(each)}")]
+    return [f"--{flag}", _text(value)]
+
+
+def _text(value: Any) -> str:
+    """A value as a command line has it: a Model or a Cluster by its name."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Sequence):
+        texts = ["own" if each is None else _text(each) for each in value]
+        return (";" if any("," in text for text in texts) else ",").join(texts)  # as `tonnage compare` reads them
+    return str(getattr(value, "name", value))

@@ -1,0 +1,46 @@
+"""Which language a command is answered in: --lang, before the verb or after it, else TONNAGE_LANG, else the locale; English by default."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from tonnage.errors import InvalidInput
+from tonnage.language import LANGUAGES
+
+FLAG = "--lang"
+VARIABLE = "TONNAGE_LANG"
+LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first that is set decides, as in POSIX
+HELP = (
+    f"language of what is shown: {', '.join(LANGUAGES)} (default: as {VARIABLE} or the locale says); --json is English"
+)
+
+
+def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, list[str]]:
+    """The language, and the words without the option.
+
+    >>> spoken(["--lang", "zh", "train", "llama-3.1-8b"])
+    ('zh', ['train', 'llama-3.1-8b'])
+    """
+    rest: list[str] = []
+    said: str | None = None
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            rest += [word, *left]
+        elif word == FLAG or word.startswith(f"{FLAG}="):
+            said = word.partition("=")[2] or next(left, "") if word != f"{FLAG}=" else ""
+            if not said:
+                raise InvalidInput(f"{FLAG} takes a language: {' or '.join(LANGUAGES)}.")
+        else:
+            rest.append(word)
+    return said or environment.get(VARIABLE) or _of_locale(environment), rest
+
+
+def otherwise(environment: Mapping[str, str] = os.environ) -> str:
+    """The language in which one is refused that there is not: that of the environment, without the option."""
+    said = environment.get(VARIABLE)
+    return said if said in LANGUAGES else _of_locale(environment)
+
+
+def _of_locale(environment: Mapping[str, str]) -> str:
+    locale = next((environment[name] for name in LOCALE if environment.get(name)), "")
+    return next((each for each in LANGUAGES if locale.lower().startswith(each)), LANGUAGES[0])

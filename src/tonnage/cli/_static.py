@@ -1,0 +1,46 @@
+"""`tonnage web --static`: what is said on the command line of a page without a server."""
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from tonnage.cli import _options as o
+from tonnage.cli._options import Option, word
+from tonnage.cli._print import print_lines
+from tonnage.errors import InvalidInput
+
+OPTIONS = (
+    Option("static", "write the page as files that need no server into this folder, and serve nothing (docs/static_page.md)", word, unit="folder"),
+    Option("pyodide", "Python for browsers: the npm package pyodide, a folder or .tgz", word, unit="file"),
+    Option("fetch", "get with npm and pip what --pyodide and --wheel do not give", default="off"),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    o.add(parser, OPTIONS, "a page without a server")
+    parser.add_argument_group("a page without a server: packages").add_argument(
+        "--wheel", action="append", default=[], metavar="FILE",
+        help="a package built for browsers: msgspec, whose name ends in _wasm32.whl, and others if you have them; can be given again",
+    )  # fmt: skip
+
+
+def is_asked(arguments: argparse.Namespace) -> bool:
+    """Whether a page without a server is asked for; its options without it are an error."""
+    given = o.values(arguments, OPTIONS)
+    for name in ("pyodide", "fetch", "wheel"):
+        if "static" not in given and getattr(arguments, name):
+            raise InvalidInput(f"--{name} is of --static FOLDER, which is not given.")
+    return "static" in given
+
+
+def write(arguments: argparse.Namespace) -> int:
+    """Write the page; 0."""
+    import_module("tonnage.web.run").check_extra()
+    given = o.values(arguments, OPTIONS)
+    parts = import_module("tonnage.web.static_parts").parts(
+        Path(given["pyodide"]) if "pyodide" in given else None,
+        [Path(each) for each in arguments.wheel],
+        fetch=bool(given.get("fetch")),
+    )
+    print_lines(import_module("tonnage.web.static_page").write(Path(given["static"]), parts))
+    return 0

@@ -1,0 +1,77 @@
+"""tonnage web: the page and the HTTP API on this machine."""
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tonnage.cli import _options as o
+from tonnage.cli import _static
+from tonnage.cli._options import Option, port, ranged, whole, word
+from tonnage.cli._print import print_json
+from tonnage.errors import InvalidInput, shown
+from tonnage.units import parse_bytes
+
+HELP = "the page and the HTTP API: the answers of this command line in a browser and for programs, from this machine"
+WHERE = (
+    Option("host", "the address to answer at; 0.0.0.0 is every network of this machine, and there whoever connects may ask", word, unit="address", default="127.0.0.1, this machine alone"),
+    Option("port", "the port to answer at", port, ("-p",), "port", "8000"),
+    Option("names", "host names that browsers may call the server by, commas between; addresses are always right", word, unit="names", default="localhost"),
+    Option("workers", "processes that take requests; each has others beside it that answer", ranged(whole, "from 1 to 256"), unit="processes", default="1"),
+    Option("open", "open the page in a browser", default="off"),
+)  # fmt: skip
+REACH = (
+    Option("offline", "ask no network, whatever is asked", default="off"),
+    Option("hub", "models may be read from Hugging Face and ModelScope", default="on at 127.0.0.1, else off"),
+    Option("models", "a folder whose models may be named; no other file is read", word, unit="folder", default="none"),
+    Option("store", "data base of saved plans: postgresql://..., sqlite:///FILE", word, unit="URL", default="a file of the user's own"),
+    Option("kept", "memory for answers that are asked for again within five minutes; 0: none are kept", parse_bytes, unit="bytes", default="64 MB"),
+)  # fmt: skip
+
+
+MOST_WORKERS = 256
+# What serves stands above the command line (docs/decisions/0001), and is looked for when it is asked for.
+SERVER = "tonnage.web"
+OPTIONS = (*WHERE, *REACH)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    o.add(parser, WHERE, "where")
+    o.add(parser, REACH, "what it may read and keep")
+    _static.add_arguments(parser)
+    parser.add_argument_group("output").add_argument(
+        "--json",
+        action="store_true",
+        help="print the API's description (OpenAPI 3.1) as one JSON document, and serve nothing",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if _static.is_asked(arguments):
+        return _static.write(arguments)
+    made = settings(arguments)
+    serving = import_module(f"{SERVER}.run")
+    if arguments.json:
+        serving.check_extra()
+        print_json(import_module(f"{SERVER}.openapi").document())
+        return 0
+    return int(serving.serve(made, browse=bool(arguments.open)))
+
+
+def settings(arguments: argparse.Namespace) -> Any:
+    """The settings that the arguments say."""
+    from msgspec.structs import replace
+
+    given = o.values(arguments, OPTIONS)
+    given.pop("open", None)
+    if not 1 <= given.get("workers", 1) <= MOST_WORKERS:
+        raise InvalidInput(f"--workers must be from 1 to {MOST_WORKERS}. Got {given['workers']}.")
+    if given.get("offline") and given.get("hub"):
+        raise InvalidInput("--offline asks no network, and --hub does: give one. Got both.")
+    if "models" in given and not Path(given["models"]).is_dir():
+        raise InvalidInput(f"--models must be a folder. Got {shown(given['models'])}.")
+    if "names" in given:
+        given["names"] = tuple(name.strip() for name in given["names"].split(",") if name.strip())
+    kept = given.pop("kept", None)
+    made = import_module(f"{SERVER}.settings").Settings(**given)
+    return made if kept is None else replace(made, limits=replace(made.limits, kept_bytes=kept))

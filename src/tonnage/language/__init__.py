@@ -1,0 +1,102 @@
+"""The language in which answers are shown. Every text is written in English where it is said; a catalogue has it in another language.
+
+`say` takes a text of the program's own, with named places: `say("needs {size}", size="8 GiB")`. `sentence` takes a finished English
+sentence that came from elsewhere (an error, a warning, the name of a term) and finds the text that it was made from. What has no
+translation stays English. English opens no file, and documents (`--json`) are English in every language.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+LANGUAGES = ("en", "zh")
+LONGEST = 4000  # characters of a sentence that are looked up; what is longer is shown as it is
+_current: ContextVar[str] = ContextVar("language", default="en")
+
+
+def current() -> str:
+    """The language of this thread or task."""
+    return _current.get()
+
+
+def speak(language: str) -> None:
+    """From here on, in this thread or task, answers are shown in `language`."""
+    _current.set(_known(language))
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Answers within are shown in `language`.
+
+    >>> with speaking("zh"):
+    ...     current()
+    'zh'
+    """
+    before = _current.set(_known(language))
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def say(text: str, /, **values: Any) -> str:
+    """A text of the program in the current language, with its values put in.
+
+    >>> say("needs {size}", size="8 GiB")
+    'needs 8 GiB'
+    """
+    language = _current.get()
+    if language != "en":
+        from tonnage.language.catalogues import texts
+
+        text = texts(language).get(text, text)
+        if values:
+            from tonnage.language.spacing import filled
+
+            return filled(text, values)
+    return text.format(**values) if values else text
+
+
+def say_as(context: str, text: str) -> str:
+    """A word that has another translation here than elsewhere: gettext's msgctxt."""
+    language = _current.get()
+    if language == "en":
+        return text
+    from tonnage.language.catalogues import BETWEEN, texts
+
+    return texts(language).get(f"{context}{BETWEEN}{text}") or say(text)
+
+
+def sentence(text: str) -> str:
+    """A finished English sentence in the current language; the same text where nothing is known of it."""
+    language = _current.get()
+    return text if language == "en" else _sentence(text, language)
+
+
+@lru_cache(maxsize=4096)
+def _sentence(text: str, language: str) -> str:
+    if not text or len(text) > LONGEST or not any(map(str.isalpha, text)):
+        return text
+    from tonnage.language.sentences import translated
+
+    return translated(text, language)
+
+
+def page_catalogue(language: str) -> dict[str, Any]:
+    """What the page needs to speak a language: `exact`, English text to text, and `patterns`, pairs of a regular expression and a
+    template whose `{0}` is its first group, `{1}` its second: the first that matches a whole sentence is its translation."""
+    if _known(language) == "en":
+        return {"exact": {}, "patterns": []}
+    from tonnage.language.catalogues import of_the_page, templates
+
+    return {"exact": of_the_page(language), "patterns": [template.pattern for template in templates(language).all]}
+
+
+def _known(language: str) -> str:
+    if language in LANGUAGES:
+        return language
+    from tonnage.registry import unknown
+
+    raise unknown("language", language, LANGUAGES)

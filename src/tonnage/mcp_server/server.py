@@ -1,0 +1,131 @@
+"""The server: tools in, documents out. Over stdin and stdout, or over HTTP on this machine alone."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+from mcp import types
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+from tonnage import __version__
+from tonnage.ask import ask, line
+from tonnage.document import SCHEMA
+from tonnage.errors import InvalidInput, TonnageError, shown
+from tonnage.mcp_server.shorter import SAYS, shorter
+from tonnage.mcp_server.tools import BY_NAME, FULL, SUMMARY, listed
+from tonnage.reach import Reach
+from tonnage.render.headline import headline
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+INSTRUCTIONS = (
+    "Memory, speed, time and cost of training and serving large language models, by formulas with their sources. Sizes are written as people write them "
+    "(8k, 1T, 80GB, 30d), machines as h100, 8xH100-SXM-80GB or 32x8xh800. Every number has a formula; what nobody published is refused, not guessed: say so too. "
+    "Repeat the first line of an answer, its error band where it has one, and its warnings. To find a model's or machine's name, ask with a likely one: the error lists the nearest."
+)
+OUTPUT_SCHEMA = {
+    "type": "object",
+    "description": "the document of `tonnage VERB --json` (schema tonnage/1), or a part of it",
+    "properties": {"schema": {"type": "string", "const": SCHEMA}},
+    "required": ["schema"],
+}
+READS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
+_LOG = logging.getLogger(__name__)
+
+
+class Settings(NamedTuple):
+    """`within`: what a question may read; `text`: whether documents come as text too, for clients that read no structured content."""
+
+    within: Reach
+    text: bool = False
+
+
+def server(settings: Settings) -> Server[Any]:
+    """A server that answers within these settings."""
+
+    async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools(settings.within))
+
+    async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
+        # A search may take minutes: the thread leaves the server free to answer others, and is left behind where a call is cancelled.
+        return await anyio.to_thread.run_sync(
+            answer, parameters.name, parameters.arguments or {}, settings, abandon_on_cancel=True
+        )
+
+    return Server(
+        "tonnage",
+        version=__version__,
+        title="tonnage",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def tools(within: Reach) -> list[types.Tool]:
+    """The tools, as the protocol has them."""
+    reads = READS.model_copy(update={"open_world_hint": within.hubs})
+    return [types.Tool(**each, output_schema=OUTPUT_SCHEMA, annotations=reads) for each in listed()]
+
+
+def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
+    """The document of a question, or what is wrong with it: an error of the tool, which the assistant can read and mend."""
+    try:
+        return _answer(name, arguments, settings)
+    except TonnageError as error:
+        return _refused(type(error).__name__, str(error))
+    except Exception:  # noqa: BLE001 - a question must not end the server
+        _LOG.exception("a question to %s was not answered", shown(name))
+        return _refused("InternalError", "tonnage failed on this question, which is a bug: its server's log has more.")
+
+
+def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
+    if name not in BY_NAME:
+        from tonnage.registry import unknown
+
+        raise unknown("tool", name, BY_NAME)
+    tool = BY_NAME[name]
+    question = dict(arguments)
+    detail = question.pop("detail", SUMMARY) if tool.short else FULL
+    if detail not in (SUMMARY, FULL):
+        raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
+    asked = ask(tool.verb, question, settings.within)
+    whole = msgspec.json.decode(msgspec.json.encode(asked.document))
+    document = whole if detail == FULL else shorter(whole)
+    said = [headline(whole), f"command: {line(asked.words)}", *([] if detail == FULL else [SAYS])]
+    return _result("\n".join(said), document, settings.text)
+
+
+def _refused(kind: str, message: str) -> types.CallToolResult:
+    document = {"schema": SCHEMA, "error": {"kind": kind, "message": message}}
+    return _result(f"error: {message}", document, in_text=False, is_error=True)
+
+
+def _result(said: str, document: Any, in_text: bool, *, is_error: bool = False) -> types.CallToolResult:
+    texts = [said, *([msgspec.json.encode(document).decode()] if in_text else [])]
+    content = [types.TextContent(type="text", text=each) for each in texts]
+    return types.CallToolResult(content=list(content), structured_content=document, is_error=is_error)
+
+
+def serve_stdio(settings: Settings) -> None:
+    """Until stdin ends."""
+
+    async def run() -> None:
+        made = server(settings)
+        async with stdio_server() as (read, write):
+            await made.run(read, write, made.create_initialization_options())
+
+    anyio.run(run)
+
+
+def serve_http(settings: Settings, port: int) -> None:
+    """Until it is interrupted. Requests that a web page of another host sends are refused by their Host and Origin."""
+    import uvicorn
+
+    app = server(settings).streamable_http_app(
+        streamable_http_path=PATH, host=HOST, json_response=True, stateless_http=True
+    )
+    uvicorn.run(app, host=HOST, port=port, log_level="warning")

@@ -1,0 +1,68 @@
+"""Any document in one line: the first line of the text that its verb prints, or what stands for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.language import say
+from tonnage.render import frontier, maximum, plan_serving, plan_training, pool, text
+
+
+def headline(document: Mapping[str, Any]) -> str:
+    """What a document says first.
+
+    >>> headline({"schema": "tonnage/1", "kind": "symbol", "name": "k", "unit": "heads", "meaning": "key/value heads"})
+    'k (symbol) [heads]: key/value heads'
+    """
+    if "kind" in document:
+        return _word(document)
+    if "cells" in document:
+        return _comparison(document)
+    if "pool" in document:
+        return pool.pool_lines(document)[0]
+    if "runs" in document:
+        models = {run["model"] for run in document["runs"]}
+        return say(
+            "{found} of {tried} models run on {on}",
+            found=f"{len(models):,}",
+            tried=f"{document['models_tried']:,}",
+            on=document["question"]["on"]["value"],
+        )
+    if "points" in document:
+        return frontier.frontier_lines(document)[0]
+    if "means" in document:
+        return plan_serving.verdict_line(document)
+    if "plans" in document:
+        return plan_training.verdict_line(document)
+    if "limit" in document:
+        return maximum.verdict_line(document)
+    if "verdict" in document:
+        return text.verdict_line(document)
+    return _names(document)
+
+
+def _word(document: Mapping[str, Any]) -> str:
+    unit = f" [{document['unit']}]" if document.get("unit") else ""
+    said = document.get("text") or document.get("title") or ""
+    return (
+        f"{document['name']} ({document['kind']}){unit}: {'; '.join(filter(None, (said, document.get('meaning', ''))))}"
+    )
+
+
+def _comparison(document: Mapping[str, Any]) -> str:
+    counts = say(", ").join(f"{number:,} {say(verdict)}" for verdict, number in document["counts"].items())
+    return say(
+        "{cells} cells of {axes} axes: {counts}",
+        cells=f"{len(document['cells']):,}",
+        axes=len(document["axes"]),
+        counts=counts,
+    )
+
+
+def _names(document: Mapping[str, Any]) -> str:
+    """Lists of names: rules, models, formulas."""
+    rules = document.get("rules", ())
+    if len(rules) == 1:
+        return f"{rules[0]['name']}: {rules[0]['title']}"
+    return ", ".join(
+        f"{len(each):,} {name}" for name, each in document.items() if isinstance(each, list | tuple | dict)
+    )

@@ -1,0 +1,99 @@
+"""Reports: one answer as one file for those who decide, with the decision on its first page. Read from the document that `--json` prints."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.render.report._blocks import Report
+
+ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
+LONGEST = 300  # letters of a path in an error
+
+
+def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> Report:
+    """The report of a document of train, serve, plan, compare or max. `command`: what asks it again; `date`: today, where none is said."""
+    from tonnage import __version__
+
+    about = {"command": command, "version": __version__, "date": date or _today()}
+    if "verdict" in document and "memory" in document:
+        from tonnage.render.report._answer import answer_report
+
+        return answer_report(document, **about)
+    if "placed_as" in document:
+        from tonnage.render.report._pool import pool_report
+
+        return pool_report(document, **about)
+    if "plans" in document:
+        from tonnage.render.report._plans import serving_plans_report, training_plans_report
+
+        return (
+            serving_plans_report(document, **about) if "means" in document else training_plans_report(document, **about)
+        )
+    if "what" in document:
+        from tonnage.render.report._maximum import maximum_report
+
+        return maximum_report(document, **about)
+    if "cells" in document:
+        from tonnage.render.report._compare import compare_report
+
+        return compare_report(document, **about)
+    if "points" in document:
+        from tonnage.render.report._frontier import frontier_report
+
+        return frontier_report(document, **about)
+    raise InvalidInput(
+        "reports are of answers of train, serve, plan, compare and max: this document is of none of them."
+    )
+
+
+def html_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
+    """One HTML file that needs nothing but itself: no network, no script."""
+    from tonnage.render.report._html import page
+
+    return page(report_of(document, command=command, date=date))
+
+
+def markdown_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
+    """The same for a pull request or a wiki."""
+    from tonnage.render.report._markdown import markdown
+
+    return markdown(report_of(document, command=command, date=date))
+
+
+def notebook_of(document: Mapping[str, Any]) -> str:
+    """The verdict, its bar and its first table, as part of a notebook's page."""
+    from tonnage.render.report._html import notebook
+
+    return notebook(report_of(document))
+
+
+def short_markdown_of(document: Mapping[str, Any]) -> str:
+    """The same for what shows Markdown alone."""
+    from tonnage.render.report._markdown import short
+
+    return short(report_of(document))
+
+
+def write_report(document: Mapping[str, Any], path: str | os.PathLike[str], form: str, *, command: str = "", date: str = "") -> None:  # fmt: skip
+    """`form`: html or markdown. InvalidInput where the path cannot be written, or ends as another form does."""
+    file = Path(path)
+    if file.suffix.lower() not in ENDINGS[form]:
+        raise InvalidInput(f"a report in {'HTML' if form == 'html' else 'Markdown'} is a file that ends in {' or '.join(ENDINGS[form])}. Got {shown(os.fspath(path), LONGEST)}.")  # fmt: skip
+    made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
+    try:
+        if not file.parent.is_dir():
+            raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder.")  # fmt: skip
+        file.write_bytes(made.encode("utf-8", "replace"))
+    except (OSError, ValueError) as error:  # ValueError: a path with a null byte
+        if isinstance(error, InvalidInput):
+            raise
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {why}.") from None
+
+
+def _today() -> str:
+    from tonnage.estimate._timed import today
+
+    return today().isoformat()

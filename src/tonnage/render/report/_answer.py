@@ -1,0 +1,224 @@
+"""The report of one answer of `train` or `serve`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
+from tonnage.render.report._bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
+from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Figure, Listed, Report, Said, Section, Table
+from tonnage.render.report._said import (
+    accelerators,
+    all_notes,
+    assumed,
+    between,
+    figure,
+    inputs,
+    notes,
+    percent,
+    price,
+    prices,
+    quantity,
+)
+from tonnage.render.report._served import load_table, percentiles, served_facts
+from tonnage.render.text import verdict_line
+
+Document = Mapping[str, Any]
+Fact = tuple[str, Cell, str]
+MOVES = 3  # of the first page
+RUN = ("seconds", "accelerator_hours", "tokens", "steps", "epochs", "goodput", "failures", "checkpoint_interval", "restart_seconds",
+       "accelerators_for_deadline", "tokens_for_budget")  # fmt: skip
+BILL = ("cost", "energy", "carbon")
+
+
+def answer_report(document: Document, **about: str) -> Report:
+    """The decision, then the details of memory, time and money."""
+    question = document["question"]
+    line = verdict_line(document)
+    brief = Brief(
+        question=asks(document), kind=kind_of(document), verdict=line,
+        sections=(
+            Section(say("As asked"), (fullest_bar(document), Facts(tuple(facts(document))))),
+            Section(say("What would be better") if document["verdict"]["fits"] else say("What would make it fit"), (moves(document),)),
+            Section(say("Taken for granted"), (assumed(question),)),
+            Section(say("Risks and notes"), (notes(document["warnings"]),)),
+            Section(say("Prices"), (prices(price_rows(document)),)),
+        ),
+    )  # fmt: skip
+    return Report(title=line, brief=brief, sections=(*details(document), inputs(question), all_notes(document["warnings"])),
+                  opened=dict(opened(document)), **about)  # fmt: skip
+
+
+def asks(document: Document) -> str:
+    """The question in a sentence."""
+    question = document["question"]
+    model, on = question["model"]["value"], question["on"]["value"]
+    if "serving" not in document:
+        tokens = document.get("run", {}).get("tokens")
+        if tokens:
+            return say("Does training {model} on {tokens} fit {on}, how long does it take and what does it cost?", model=model, on=on, tokens=human(tokens["value"], "tokens"))  # fmt: skip
+        return say("Does training {model} fit {on}, and how fast is a step?", model=model, on=on)
+    if "request_rate" in question:
+        rate = f"{question['request_rate']['value']:g}"
+        return say("Does {on} serve {model} to {rate} requests a second, how fast and at what price?", model=model, on=on, rate=rate)  # fmt: skip
+    users = question["concurrency"]["value"] if "concurrency" in question else 1
+    return say("Does {on} serve {model} to {users} users at once, how fast and at what price?", model=model, on=on, users=f"{users:,}")  # fmt: skip
+
+
+def kind_of(document: Document) -> str:
+    """fits, tight, no or unknown; what fits and does not answer as asked is tight."""
+    verdict = document["verdict"]
+    low, high = verdict["band"] or (verdict["needed_bytes"],) * 2
+    if low <= verdict["usable_bytes"] < high:
+        return "tight"
+    if verdict["fits"] is None:
+        return "unknown"
+    if not verdict["fits"]:
+        return "no"
+    from tonnage.estimate.unserved import unserved
+
+    return "tight" if unserved(document.get("serving", {}), document["question"]) else "fits"
+
+
+def facts(document: Document) -> Iterator[Fact]:
+    """Machine, memory with its band, time and money: what a decision is made by."""
+    verdict, question = document["verdict"], document["question"]
+    count = question.get("accelerators", {}).get("value")
+    yield say("machine"), str(question["on"]["value"]), accelerators(count)
+    band = say("error band {band}", band=between(verdict["band"], "bytes")) if verdict["band"] else say("no error band is known")  # fmt: skip
+    yield (say("memory, fullest accelerator"), Figure(human(verdict["needed_bytes"], "bytes"), "memory"),
+           say("of {usable} usable; {band}", usable=human(verdict["usable_bytes"], "bytes"), band=band))  # fmt: skip
+    if "step_time" in document:
+        run = document["run"]
+        yield (
+            say("time of a step"),
+            figure(document["step_time"], "step_time"),
+            between(run.get("step_time_band"), "seconds"),
+        )
+        shares = ", ".join(f"{name} {percent(run[key]['value'])}" for name, key in (("MFU", "mfu"), ("HFU", "hfu")))
+        yield say("tokens a second"), figure(run["tokens_per_second"], "run/tokens_per_second"), shares
+    for name in ("seconds", "accelerator_hours"):
+        if term := document.get("run", {}).get(name):
+            yield sentence(term["name"]), figure(term, f"run/{name}"), ""
+    if "serving" in document:
+        yield from served_facts(document["serving"], question)
+    for name in BILL:
+        if term := document.get(name):
+            yield sentence(term["name"]), figure(term, name), ""
+
+
+def moves(document: Document) -> Block:
+    """What stands next: changes that were estimated again, or the nearest miss."""
+    found = [_moved(each) for each in document["advice"][:MOVES]]
+    if found:
+        return Table((say("change"), say("needs"), say("then"), say("changes")), tuple(found))
+    if near := document.get("nearest_miss"):
+        text = say("No change fits: the nearest, {change}, still misses {missing}.", change=near["text"], missing=human(near["missing_bytes"], "bytes"))  # fmt: skip
+        fits = near["smallest_machine"]
+        other = say("As it is, it fits on {machine}.", machine=fits) if fits else say("It fits on no other machine that was tried.")  # fmt: skip
+        return Listed((text, other))
+    if "advice" in document["question"]:
+        return Said(say("None was asked for (--no-advice)."))
+    return Said(say("No change that was tried is better: this is as asked."))
+
+
+def _moved(move: Document) -> tuple[Cell, ...]:
+    then = [human(move[name], "seconds") for name in ("step_seconds", "tpot_seconds") if move.get(name)]
+    if move.get("usd_per_million_tokens") is not None:
+        then.append(say("{usd} a million tokens", usd=human(move["usd_per_million_tokens"], "USD")))
+    if move.get("serves") is not None:
+        then.append(say("in time") if move["serves"] else say("not in time"))
+    return move["text"], human(move["needed_bytes"], "bytes"), ", ".join(then), sentence(move["changes"])
+
+
+def price_rows(document: Document) -> Iterator[tuple[str, str]]:
+    """Of the machine, and of those who host the model."""
+    yield from price(document["question"])
+    hosted = (document.get("serving") or {}).get("hosted") or {"offers": ()}
+    for offer in hosted["offers"][:2]:
+        each = human(offer["cost_per_million_tokens"]["value"], "USD")
+        yield offer["provider"], say("{usd} a million tokens, hosted; {source} ({date})", usd=each, source=offer["source"], date=offer["as_of"])  # fmt: skip
+
+
+def details(document: Document) -> Iterator[Section]:
+    """Memory by stage and phase, time by part, money, advice."""
+    memory: list[Block] = [memory_bars(document), memory_table(document)]
+    if document.get("phases"):
+        memory.append(Table((say("phase"), say("fullest rank"), say("basis")), tuple(_phases(document))))
+    yield Section(say("Memory"), tuple(memory))
+    yield Section(say("Memory, opened"), (tree_table(document["memory"], "memory", 2),))
+    if "step_time" in document:
+        step = document["step_time"]
+        yield Section(say("Time of a step"), (time_bars(step, "step_time"), tree_table(step, "step_time", 3)))
+        yield Section(say("The run"), (Facts(tuple(_run(document))),))
+    serving = document.get("serving")
+    if serving:
+        yield Section(say("Speed and price"), tuple(_speed(document, serving)))
+        if serving.get("simulated"):
+            yield Section(say("Simulated requests"), (percentiles(serving["simulated"]),))
+        if "launch" in serving:
+            yield Section(say("Start it"), (Said(serving["launch"], "code"),))
+    yield from _money(document)
+    if document["advice"]:
+        rows = tuple(_moved(move) for move in document["advice"])
+        yield Section(say("Changes that were estimated again"), (Table((say("change"), say("needs"), say("then"), say("changes")), rows),))  # fmt: skip
+
+
+def _phases(document: Document) -> Iterable[tuple[Cell, ...]]:
+    for at, phase in enumerate(document["phases"]):
+        yield sentence(phase["name"]), figure(phase, f"phases/{at}"), sentence(phase["basis"])
+
+
+def _run(document: Document) -> Iterator[Fact]:
+    run = document["run"]
+    yield say("bound by"), sentence(str(run["bound_by"])), ""
+    for name in RUN:
+        if isinstance(term := run.get(name), Mapping):
+            yield sentence(term["name"]), figure(term, f"run/{name}"), ""
+    for name in ("flops", "traffic", "checkpoint"):
+        if term := document.get(name):
+            yield sentence(term["name"]), figure(term, name), ""
+    if host := document.get("host"):
+        of = quantity(host["capacity_bytes"], "bytes")
+        yield sentence(host["memory"]["name"]), figure(host["memory"], "host/memory"), say("of {size}", size=of)
+
+
+def _speed(document: Document, serving: Document) -> Iterator[Block]:
+    yield Facts(tuple((sentence(term["name"]), figure(term, f"serving/{name}"), "") for name, term in serving.items()
+                      if isinstance(term, Mapping) and "combine" in term))  # fmt: skip
+    yield load_table(document)
+    for name in ("ttft_seconds", "tpot_seconds"):
+        if term := serving.get(name):
+            yield time_bars(term, f"serving/{name}")
+            yield tree_table(term, f"serving/{name}", 3)
+
+
+def _money(document: Document) -> Iterator[Section]:
+    rows = [(sentence(document[name]["name"]), figure(document[name], name), "") for name in BILL if document.get(name)]
+    own = document.get("ownership")
+    blocks: list[Block] = [Facts(tuple(rows))] if rows else []
+    if own:
+        names = ("purchase", "own_month", "rent_month", "own_hour")
+        blocks.append(Facts(tuple((sentence(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names)))  # fmt: skip
+        places = tuple((sentence(each["where"]), each["what"], figure(each.get("cost")), quantity(each.get("seconds"), "seconds"), sentence(each["note"]))
+                       for each in own["places"])  # fmt: skip
+        blocks.append(Table((say("place"), say("machine"), say("cost"), say("time"), say("note")), places))
+    if blocks:
+        yield Section(say("Money and energy"), tuple(blocks))
+
+
+def opened(document: Document) -> Iterator[tuple[str, Document]]:
+    """Every TERM of a document by its path; a stage or a phase that is another's equal is opened with it."""
+    for name, value in document.items():
+        yield from _terms(value, name)
+
+
+def _terms(value: Any, path: str) -> Iterator[tuple[str, Document]]:
+    if isinstance(value, Mapping) and "combine" in value:
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _terms(each, f"{path}/{name}")
+    elif isinstance(value, list):
+        for at, each in enumerate(value):
+            yield from _terms(each, f"{path}/{at}")

@@ -1,0 +1,139 @@
+"""Bars of memory and of time, from the TERMs of a document."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
+from tonnage.render.report._blocks import Bar, Bars, Figure, Part, Table
+from tonnage.render.report._said import figure
+
+Document = Mapping[str, Any]
+KINDS = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer", "activations": "activations", "temporary": "temporary",
+         "communication buffers": "comm", "runtime overhead": "overhead", "kv cache": "kv"}  # fmt: skip
+TIMES = ("forward", "backward", "exchange", "update", "rest")  # one after the other: times have no kinds of their own
+
+
+def memory_bars(document: Document) -> Bars:
+    """A bar for each pipeline stage, those that are alike together; the fullest has the error band."""
+    verdict, ranks = document["verdict"], document["ranks"]
+    groups = alike(ranks)
+    fullest = max(range(len(ranks)), key=lambda at: ranks[at]["value"])
+    bars = []
+    for group in groups:
+        rank = ranks[group[0]]
+        band = tuple(verdict["band"]) if verdict["band"] and fullest in group else None
+        bars.append(Bar(stages(group, len(ranks)), figure(rank, f"ranks/{group[0]}"), rank["value"], _parts(rank), band))  # fmt: skip
+    held = capacity(document)
+    says = say("The fullest accelerator needs {needed} of {usable} usable.", needed=human(verdict["needed_bytes"], "bytes"), usable=human(verdict["usable_bytes"], "bytes"))  # fmt: skip
+    return Bars(tuple(bars), "bytes", says, verdict["usable_bytes"], held)
+
+
+def fullest_bar(document: Document) -> Bars:
+    """Of the fullest rank alone, for the first page."""
+    whole = memory_bars(document)
+    return replace(whole, bars=(max(whole.bars, key=lambda bar: bar.value),))
+
+
+def term_bars(term: Document, name: str, usable: float | None = None) -> Bars:
+    """One bar of a TERM whose children add up."""
+    says = say("{name}: {value}", name=sentence(name), value=human(term["value"], term["unit"]))
+    return Bars((Bar(sentence(name), figure(term), term["value"], _parts(term)),), term["unit"], says, usable)
+
+
+def time_bars(term: Document, path: str) -> Bars:
+    """What the time of a step, or of a token, goes to."""
+    parts = [child for child in term["children"] if child["value"] > 0]
+    made = tuple(Part(sentence(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts))  # fmt: skip
+    says = say("{name}: {value}", name=sentence(term["name"]), value=human(term["value"], term["unit"]))
+    return Bars((Bar("", figure(term, path), term["value"], made),), "seconds", says)
+
+
+def memory_table(document: Document) -> Table:
+    """Categories down, stages across, with the share of each in the fullest."""
+    ranks = document["ranks"]
+    groups = alike(ranks)
+    fullest = max(ranks, key=lambda rank: rank["value"])
+    names = list(dict.fromkeys(child["name"] for rank in ranks for child in rank["children"]))
+    rows: list[tuple[Any, ...]] = []
+    for name in names:
+        cells = [_of(ranks[group[0]], name, f"ranks/{group[0]}") for group in groups]
+        mine = next((child for child in fullest["children"] if child["name"] == name), None)
+        share = f"{100 * mine['value'] / fullest['value']:.1f} %" if mine and fullest["value"] else ""
+        rows.append((sentence(name), *cells, share, sentence(mine["basis"]) if mine else ""))
+    totals = [figure(ranks[group[0]], f"ranks/{group[0]}") for group in groups]
+    rows.append((say("needed"), *totals, "100 %", sentence(fullest["basis"])))
+    header = (say("component"), *(stages(group, len(ranks)) for group in groups), say("share"), say("basis"))
+    return Table(header, tuple(rows), strong=(len(rows) - 1,))
+
+
+def tree_table(term: Document, path: str, depth: int = 2) -> Table:
+    """A breakdown opened so deep; what is nothing is left out."""
+    rows: list[tuple[Any, ...]] = []
+    deep: list[int] = []
+
+    def put(node: Document, where: str, level: int) -> None:
+        rows.append((sentence(node["name"]), figure(node, where), sentence(TOGETHER.get(node["combine"], "")), sentence(node["basis"])))  # fmt: skip
+        deep.append(level)
+        for at, child in enumerate(node["children"] if level < depth else ()):
+            if child["value"]:
+                put(child, f"{where}/{at}", level + 1)
+
+    put(term, path, 0)
+    return Table((say("component"), say("value"), say("made of"), say("basis")), tuple(rows), strong=(0,), deep=tuple(deep))  # fmt: skip
+
+
+TOGETHER = {
+    "max": "the largest of these",
+    "product": "the product of these",
+    "ratio": "the first of these over the second",
+}
+
+
+def alike(ranks: Sequence[Document]) -> list[list[int]]:
+    """Neighbours whose categories are the same, to the byte."""
+    found: list[list[int]] = []
+    for at, rank in enumerate(ranks):
+        if found and _sizes(ranks[found[-1][0]]) == _sizes(rank):
+            found[-1].append(at)
+        else:
+            found.append([at])
+    return found
+
+
+def stages(group: Sequence[int], of: int) -> str:
+    if of == 1:
+        return say("every rank")
+    return say("stage {at}", at=group[0]) if len(group) == 1 else say("stages {first} to {last}", first=group[0], last=group[-1])  # fmt: skip
+
+
+def capacity(document: Document) -> float | None:
+    """The memory of the accelerator as it is sold, where the catalogue has it under this name."""
+    from tonnage.catalogue import accelerator_names, node_names
+    from tonnage.catalogue.clusters import parts
+
+    name = str(document["question"]["on"]["value"])
+    last = name.lower()
+    while last[:1].isdigit() and "x" in last and last.partition("x")[0].isdigit():
+        last = last.partition("x")[2]
+    if last not in accelerator_names() and last not in node_names():
+        return None  # a file, or this machine: nothing is read again for a picture
+    return parts(last)[1].memory.nominal_bytes
+
+
+def _of(rank: Document, name: str, path: str) -> Figure:
+    for at, child in enumerate(rank["children"]):
+        if child["name"] == name:
+            return figure(child, f"{path}/{at}")
+    return Figure(human(0, rank["unit"]))
+
+
+def _parts(term: Document) -> tuple[Part, ...]:
+    children = term["children"] if term["combine"] == "sum" else (term,)
+    return tuple(Part(sentence(child["name"]), KINDS.get(child["name"], "overhead"), child["value"]) for child in children if child["value"] > 0)  # fmt: skip
+
+
+def _sizes(rank: Document) -> list[tuple[str, float]]:
+    return [(child["name"], child["value"]) for child in rank["children"]]

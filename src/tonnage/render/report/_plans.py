@@ -1,0 +1,159 @@
+"""The reports of `plan --train` and `plan --serve`: the plan to take, the one that comes next and why it lost, and all that were shown."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
+from tonnage.render.plan_serving import HEADER as SERVED
+from tonnage.render.plan_serving import _row, _spread, _stored, verdict_line
+from tonnage.render.plan_training import NAMES, SIZES
+from tonnage.render.plan_training import verdict_line as training_verdict
+from tonnage.render.report._answer import details, facts, kind_of, opened, price_rows
+from tonnage.render.report._bars import fullest_bar
+from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Listed, Report, Said, Section, Table
+from tonnage.render.report._said import all_notes, assumed, inputs, notes, percent, prices, quantity
+
+Document = Mapping[str, Any]
+
+
+def training_plans_report(document: Document, **about: str) -> Report:
+    """The best plan, as `train` answers for it, before those that follow."""
+    question, plans, best = document["question"], document["plans"], document["best"]
+    line = training_verdict(document)
+    found = plans[0] if plans else None
+    asked = say("Which machine and which plan train {model} best ({goal})?", model=question["model"]["value"], goal=sentence(document["goal"]))  # fmt: skip
+    warnings = [*document["warnings"], *(best["warnings"] if best else ())]
+    brief = Brief(
+        question=asked, kind=kind_of(best) if best else ("unknown" if document["status"] == 4 else "no"), verdict=line,
+        sections=(
+            Section(say("Recommended"), _recommended(best, found["text"] if found else "", _plan_words(found) if found else "")),
+            Section(say("The next one, and why it lost"), (_runner_up(plans, _training_line, "beats") if plans else _nearest(document),)),
+            Section(say("Taken for granted"), (assumed({**(best["question"] if best else {}), **question}),)),
+            Section(say("Risks and notes"), (notes(warnings),)),
+            Section(say("Prices"), (prices(price_rows(best) if best else ()),)),
+        ),
+    )  # fmt: skip
+    return Report(title=line, brief=brief, sections=tuple(_training_details(document, best, warnings)),
+                  opened=dict(opened(best)) if best else {}, **about)  # fmt: skip
+
+
+def serving_plans_report(document: Document, **about: str) -> Report:
+    """The best plan, as `serve` answers for it, before those that follow."""
+    question, plans, best = document["question"], document["plans"], document["best"]
+    line = verdict_line(document)
+    asked = say("Which machines serve {model} best, and how is it spread over them ({goal})?", model=question["model"]["value"], goal=sentence(document["means"]))  # fmt: skip
+    warnings = [*document["warnings"], *(best["warnings"] if best else ())]
+    words = f"{plans[0]['engine']}, {_stored(plans[0])}, {_spread(plans[0])}" if plans else ""
+    nearest = Listed(tuple(sentence(each["text"]) for each in document["nearest"])) if document["nearest"] else Said(say("Nothing came near."))  # fmt: skip
+    brief = Brief(
+        question=asked, kind="fits" if plans else "no", verdict=line,
+        sections=(
+            Section(say("Recommended"), _recommended(best, document["command"] or "", words)),
+            Section(say("The next one, and why it lost"), (_runner_up(plans, _serving_line, "beats_next") if plans else nearest,)),
+            Section(say("Taken for granted"), (assumed({**(best["question"] if best else {}), **question}),)),
+            Section(say("Risks and notes"), (notes(warnings),)),
+            Section(say("Prices"), (prices(price_rows(best) if best else ()),)),
+        ),
+    )  # fmt: skip
+    return Report(title=line, brief=brief, sections=tuple(_serving_details(document, best, warnings)),
+                  opened=dict(opened(best)) if best else {}, **about)  # fmt: skip
+
+
+def _recommended(best: Document | None, command: str, words: str) -> tuple[Block, ...]:
+    if best is None:
+        return (Said(say("No plan holds.")),)
+    rows = list(facts(best))
+    rows.insert(1, (say("plan"), words, ""))
+    return fullest_bar(best), Facts(tuple(rows)), Said(command, "code")
+
+
+def _plan_words(plan: Document) -> str:
+    """Runtime, policies and sizes above one of a plan."""
+    options = plan["options"]
+    named = [str(options[name]) for name in NAMES if options.get(name) not in (None, "none")]
+    sizes = [f"{short} {options[name]}" for name, short in SIZES.items() if options.get(name, 1) != 1]
+    return ", ".join([*named, *sizes])
+
+
+def _training_line(plan: Document) -> str:
+    money = quantity(plan["cost"], "USD") if plan["cost"] is not None else say("{usd} a million tokens", usd=quantity(plan["usd_per_million_tokens"], "USD"))  # fmt: skip
+    return say("{on}: {plan}; a step takes {step}, needs {needed}; {money}", on=plan["on"], plan=_plan_words(plan), step=quantity(plan["step_seconds"], "seconds"),
+               needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
+
+
+def _serving_line(plan: Document) -> str:
+    money = say("{usd} an hour", usd=quantity(plan["usd_per_hour"], "USD"))
+    return say("{on}: {plan}; first token {first}, each later {later}, needs {needed}; {money}", on=plan["on"],
+               plan=f"{plan['engine']}, {_stored(plan)}, {_spread(plan)}", first=human(plan["ttft_seconds"], "seconds"),
+               later=human(plan["tpot_seconds"], "seconds"), needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
+
+
+def _runner_up(plans: list[Document], words: Any, key: str) -> Block:
+    if len(plans) < 2:
+        return Said(say("No other plan that was shown holds."))
+    return Listed((words(plans[1]), say("The first is before it: {why}.", why=sentence(plans[0][key] or ""))))
+
+
+def _nearest(document: Document) -> Block:
+    near = document["nearest"]
+    if near is None:
+        return Said(say("Nothing came near: {why}.", why=sentence(document["binds"])))
+    return Listed((_training_line(near), sentence(near["text"])))
+
+
+def _training_details(document: Document, best: Document | None, warnings: list[str]) -> Iterator[Section]:
+    plans = document["plans"]
+    header = ("", say("machine"), say("plan"), say("needs"), say("step"), say("tokens/s"), "MFU", say("time"), say("cost"), say("USD a million tokens"), say("before the next"))  # fmt: skip
+    rows = tuple((str(at), plan["on"], _plan_words(plan), human(plan["needed_bytes"], "bytes"), quantity(plan["step_seconds"], "seconds"), _count(plan["tokens_per_second"]),
+                  percent(plan["mfu"]) if plan["mfu"] is not None else "", _or(plan["run_seconds"], "seconds"), _or(plan["cost"], "USD"),
+                  _or(plan["usd_per_million_tokens"], "USD"), sentence(plan["beats"])) for at, plan in enumerate(plans, 1))  # fmt: skip
+    if rows:
+        yield Section(say("Plans"), (Table(header, rows, strong=(0,)),))
+        settings = [Said(" ".join(plans[0]["launch"]), "code")] if plans[0]["launch"] else []
+        lacks = [Said(say("Not said by these settings: {names}.", names=", ".join(plans[0]["launch_lacks"])), "note")] if plans[0]["launch_lacks"] else []  # fmt: skip
+        if settings:
+            yield Section(say("Settings of the runtime"), (*settings, *lacks))
+    if document["front"]:
+        front = tuple((row["on"], _count(row["tokens_per_second"]), _or(row["usd_per_million_tokens"], "USD")) for row in document["front"])  # fmt: skip
+        yield Section(say("Machines that no other beats"), (Table((say("machine"), say("tokens/s"), say("USD a million tokens")), front),))  # fmt: skip
+    searched = say("{count} plans on {machines} machines were searched.", count=f"{document['considered']:,}", machines=f"{document['machines']:,}")  # fmt: skip
+    yield _searched(searched, document["removed"])
+    if best:
+        yield from details(best)
+    yield inputs(best["question"] if best else document["question"])
+    yield all_notes(warnings)
+
+
+def _serving_details(document: Document, best: Document | None, warnings: list[str]) -> Iterator[Section]:
+    plans = document["plans"]
+    header = tuple(sentence(name) for name in SERVED)
+    if plans:
+        rows: tuple[tuple[Cell, ...], ...] = tuple(_row(plan, str(at)) for at, plan in enumerate(plans, 1))
+        why = tuple(say("{first} before {second}: {why}", first=at, second=at + 1, why=sentence(plan["beats_next"])) for at, plan in enumerate(plans, 1) if plan["beats_next"])  # fmt: skip
+        yield Section(say("Plans"), (Table(header, rows, strong=(0,)), *((Listed(why),) if why else ())))
+    if own := document["own_precision"]:
+        yield Section(say("The best in the checkpoint's own precision"), (Table(header, (_row(own, "-"),)),))
+    if document["pareto"]:
+        yield Section(say("Plans that none beats in cost, time and rate together"), (Table(header, tuple(_row(plan, "") for plan in document["pareto"])),))  # fmt: skip
+    searched = say("{count} plans of {configurations} configurations of a replica were searched.", count=f"{document['considered']:,}",
+                   configurations=f"{document['configurations']:,}")  # fmt: skip
+    yield _searched(searched, document["removed"])
+    if best:
+        yield from details(best)
+    yield inputs(best["question"] if best else document["question"])
+    yield all_notes(warnings)
+
+
+def _searched(line: str, removed: list[Document]) -> Section:
+    rows = tuple((f"{each['plans']:,}", sentence(each["constraint"])) for each in removed if each["plans"])
+    table = (Table((say("plans"), say("do not hold that")), rows),) if rows else ()
+    return Section(say("What was searched"), (Said(line), *table))
+
+
+def _or(value: float | None, unit: str) -> str:
+    return "" if value is None else human(value, unit)
+
+
+def _count(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"

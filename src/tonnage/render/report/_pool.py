@@ -1,0 +1,119 @@
+"""The report of `plan --inventory`: what goes where on a pool of unlike machines, and what is proven of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
+from tonnage.render.pool import NAMES
+from tonnage.render.report._blocks import (
+    Bar,
+    Bars,
+    Brief,
+    Cell,
+    Facts,
+    Figure,
+    Listed,
+    Part,
+    Report,
+    Said,
+    Section,
+    Table,
+)
+from tonnage.render.report._said import all_notes, assumed, inputs, notes, percent, quantity
+
+Document = Mapping[str, Any]
+
+
+def pool_report(document: Document, **about: str) -> Report:
+    """Stages, replicas or jobs by node."""
+    verdict = document["verdict"]
+    placed = verdict["placed"]
+    asked = say("What goes where on the pool {pool}: {count} accelerators of {types} types?", pool=document["pool"]["name"],
+                count=f"{document['pool']['accelerators']:,}", types=len(document["pool"]["types"]))  # fmt: skip
+    line = sentence(verdict["text"])
+    why = tuple(text for text in (_why(say("What binds: {what}.", what=sentence(document["binding"])), document["binding"]),
+                                  _why(say("Nearest miss: {what}.", what=sentence(document["nearest_miss"])), document["nearest_miss"])) if text)  # fmt: skip
+    proof = say("No placement is better: this is proven.") if verdict["optimal"] else say("A better placement may exist: the gap is {gap}.", gap=_gap(document))  # fmt: skip
+    brief = Brief(
+        question=asked, kind="fits" if placed else "no", verdict=line,
+        sections=(
+            Section(say("Placed"), (Facts(tuple(_figures(document))),)),
+            Section(say("What else there could be"), (Listed((proof, *why)),)),
+            Section(say("Taken for granted"), (assumed(document["question"]),)),
+            Section(say("Risks and notes"), (notes(document["warnings"]),)),
+            Section(say("Prices"), (Said(say("Prices of the nodes are those of the inventory, or of the catalogue (`tonnage prices`).")),)),
+        ),
+    )  # fmt: skip
+    return Report(title=line, brief=brief, sections=tuple(_details(document)), opened={}, **about)
+
+
+def _why(text: str, said: str) -> str:
+    return text if said else ""
+
+
+def _gap(document: Document) -> str:
+    gap = document["search"]["gap"]
+    return say("unknown") if gap is None else percent(gap)
+
+
+def _figures(document: Document) -> Iterator[tuple[str, Cell, str]]:
+    pool = document["pool"]
+    yield say("pool"), pool["name"], ", ".join(f"{count} x {name}" for name, count in pool["types"].items())
+    for name, (label, unit) in NAMES.items():
+        value = document["figures"].get(name)
+        if value is not None:
+            yield sentence(label), human(value, unit) if unit else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}", ""  # fmt: skip
+    yield say("cost of an hour"), quantity(document["usd_per_hour"], "USD"), ""
+    search = document["search"]
+    if search["value"] is not None:
+        yield sentence(search["objective"]), f"{search['value']:,.6g} {sentence(search['unit'])}", ""
+
+
+def _details(document: Document) -> Iterator[Section]:
+    rows = [(_name(row), row) for key in ("stages", "replicas", "jobs") for row in document[key] if row["needed_bytes"]]
+    if rows:
+        bars = tuple(Bar(name, Figure(human(row["needed_bytes"], "bytes")), row["needed_bytes"] / row["usable_bytes"],
+                         (Part(say("needed"), "weights", row["needed_bytes"] / row["usable_bytes"]),)) for name, row in rows)  # fmt: skip
+        yield Section(say("Memory of an accelerator, as a share of what is usable"), (Bars(bars, "share", say("How full each accelerator is."), 1.0),))  # fmt: skip
+    for key, title in (("stages", say("Stages")), ("replicas", say("Replicas")), ("jobs", say("Jobs")), ("moves", say("Moves"))):  # fmt: skip
+        if document[key]:
+            yield Section(title, (_table(document[key]),))
+    search = document["search"]
+    said = say("{count} ways were considered in {time}.", count=f"{search['considered']:,}", time=human(search["seconds"], "seconds"))  # fmt: skip
+    yield Section(say("What was searched"), (Said(said),))
+    yield inputs(document["question"])
+    yield all_notes(document["warnings"])
+
+
+def _name(row: Document) -> str:
+    if "stage" in row:
+        return say("stage {at}", at=row["stage"])
+    where = "+".join(row["nodes"]) if "nodes" in row else row["node"]
+    return f"{row['job']}#{row['replica']}, {where}" if "job" in row else where
+
+
+def _table(rows: list[Document]) -> Table:
+    """The columns that have something in any row, by their names in the document."""
+    names = [name for name in rows[0] if any(row[name] not in (None, "", 0, [], False) for row in rows)]
+    return Table(tuple(sentence(_header(name)) for name in names), tuple(tuple(_cell(name, row[name]) for name in names) for row in rows))  # fmt: skip
+
+
+def _header(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return say("yes") if value else say("no")
+    if name.endswith("_bytes"):
+        return human(value, "bytes")
+    if name == "seconds":
+        return human(value, "seconds")
+    if name.startswith("usd_"):
+        return human(value, "USD")
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else sentence(str(value))  # fmt: skip

@@ -1,0 +1,113 @@
+"""What every report says of its document: what was taken for granted, whose prices these are, notes, and all inputs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tonnage.language import say, sentence
+from tonnage.language.quantities import counted, human
+from tonnage.render.inputs import unit_of
+from tonnage.render.report._blocks import Block, Facts, Figure, Listed, Said, Section, Table
+from tonnage.render.text import HIDDEN
+
+Document = Mapping[str, Any]
+GIVEN = ("given", "search")
+TOLD = frozenset(
+    {"model", "parameters", "on", "accelerators", "price", "usable_memory", "error_band", "reserve_bytes", *HIDDEN}
+)
+NOTHING = (1, 0, False, None, "none", "")
+FEW, MOST_NOTES = 10, 5  # on the page of the decision; the details have all
+SHORT, LONG, SOURCE = 90, 200, 400  # letters of a reason, a note, and of where a price was read, on that page
+TOKENS = ("tokens", "dataset_tokens")
+UNKNOWN = "unknown"
+
+
+def figure(term: Document | None, path: str = "") -> Figure:
+    """A TERM as people read it; what nobody knows is said to be unknown."""
+    return Figure(say(UNKNOWN)) if term is None else Figure(human(term["value"], term["unit"]), path)
+
+
+def quantity(value: float | None, unit: str) -> str:
+    return say(UNKNOWN) if value is None else human(value, unit)
+
+
+def accelerators(count: int | None) -> str:
+    """How many, in words; nothing where nobody says."""
+    return counted(count, "accelerators") if count else ""
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def between(band: Sequence[float] | None, unit: str) -> str:
+    """The two ends of an error band, in words; nothing where there is none."""
+    return say("{low} to {high}", low=human(band[0], unit), high=human(band[1], unit)) if band else ""
+
+
+def clipped(text: str, most: int) -> str:
+    """A text for the first page: the details have the whole of it."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def assumed(question: Document) -> Block:
+    """Inputs that nobody said and that matter, with their reasons."""
+    taken = [(name, entry) for name, entry in question.items() if entry["from"] not in GIVEN and name not in TOLD]
+    plain = [(name, entry) for name, entry in taken if entry["value"] not in NOTHING]
+    rows = [(name, entered(name, entry["value"]), clipped(origin(entry), SHORT)) for name, entry in plain[:FEW]]
+    left = len(taken) - len(rows)
+    if left:
+        rows.append((say("and {count} more", count=left), "", say("all inputs are in the details")))
+    return Facts(tuple(rows)) if rows else Said(say("Every input was given."))
+
+
+def inputs(question: Document) -> Section:
+    """All inputs with where they come from."""
+    rows = [(name, entered(name, entry["value"]), sentence(str(entry["from"])), sentence(str(entry.get("why", "")))) for name, entry in question.items()]  # fmt: skip
+    return Section(say("Inputs"), (Table((say("input"), say("value"), say("from"), say("why")), tuple(rows)),))
+
+
+def entered(name: str, value: Any) -> str:
+    """An input as it is read: bytes and seconds with their unit, names as they are."""
+    if isinstance(value, list | tuple):
+        return ", ".join(entered(name, each) for each in value)
+    unit = "tokens" if name in TOKENS else unit_of(name, value)
+    if isinstance(value, bool):
+        return say("yes") if value else say("no")
+    if isinstance(value, int | float):
+        return human(value, unit) if unit else f"{value:,}" if isinstance(value, int) else f"{value:,.10g}"
+    return sentence(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
+
+
+def origin(entry: Document) -> str:
+    why = str(entry.get("why", ""))
+    where = sentence(str(entry["from"]))
+    return say("{where}: {why}", where=where, why=sentence(why)) if why else where
+
+
+def notes(warnings: Iterable[str]) -> Block:
+    """Of the first page: the first notes, shortened."""
+    said = [sentence(each) for each in dict.fromkeys(warnings)]
+    if not said:
+        return Said(say("None were found."))
+    more = len(said) - MOST_NOTES
+    rest = (say("and {count} more: see the details", count=more),) if more > 0 else ()
+    return Listed((*(clipped(each, LONG) for each in said[:MOST_NOTES]), *rest))
+
+
+def all_notes(warnings: Iterable[str]) -> Section:
+    said = tuple(sentence(each) for each in dict.fromkeys(warnings))
+    return Section(say("Notes"), (Listed(said),) if said else (Said(say("There are none.")),))
+
+
+def price(question: Document) -> tuple[tuple[str, str], ...]:
+    """Whose price was taken, and where it was read, and when."""
+    entry = question.get("price")
+    if entry is None:
+        given = question.get("price_per_accelerator_hour")
+        return ((say("given"), human(given["value"], "USD")),) if given else ()
+    return ((sentence(str(entry["value"])), sentence(str(entry.get("why", "")))),)
+
+
+def prices(rows: Iterable[tuple[str, str]]) -> Block:
+    found = tuple((name, "", clipped(why, SOURCE)) for name, why in dict.fromkeys(rows))
+    return Facts(found) if found else Said(say("No price is known of this machine, and none was given."))

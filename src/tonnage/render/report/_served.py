@@ -1,0 +1,61 @@
+"""What a report of serving says of times, rates and prices."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tonnage.language import say, sentence
+from tonnage.language.quantities import counted, human
+from tonnage.render.report._blocks import Cell, Table
+from tonnage.render.report._said import between, figure
+from tonnage.render.serving import NAMES, TIMES, WAYS
+
+Document = Mapping[str, Any]
+BRIEF = ("ttft_seconds", "tpot_seconds", "tokens_per_second", "concurrency", "cost_per_million_tokens")
+
+
+def served_facts(serving: Document, question: Document) -> Iterator[tuple[str, Cell, str]]:
+    """What users see, and what a token costs."""
+    for name in BRIEF:
+        if name in serving:
+            term = serving[name]
+            band = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
+            label = sentence(term["name"]) if term else say("time to the first token")
+            note = between(band, "seconds")
+            if name == "concurrency":
+                label, note = say("requests that there is room for"), _asked(question)
+            yield label, figure(term, f"serving/{name}"), note
+    if "service_level" in serving:
+        level = serving["service_level"]
+        met = say("met") if level["met"] else say("not met, bound by {limit}", limit=level["bound_by"].upper())
+        limits = [
+            f"{name.upper()} {human(level[f'{name}_limit_seconds'], 'seconds')}"
+            for name in ("ttft", "tpot")
+            if level.get(f"{name}_limit_seconds")
+        ]
+        yield say("service level"), met, ", ".join(limits)
+
+
+def _asked(question: Document) -> str:
+    """How many users there are, beside how many there is room for."""
+    if "concurrency" not in question:
+        return ""
+    return say(
+        "at once, of all replicas; asked about: {users}", users=counted(question["concurrency"]["value"], "users")
+    )
+
+
+def load_table(document: Document) -> Table:
+    """One user alone beside the load that was asked about."""
+    serving = document["serving"]
+    rows: list[tuple[Cell, ...]] = []
+    for name, alone, loaded in TIMES:
+        if serving.get(alone) or serving.get(loaded):
+            cells = [figure(serving[each], f"serving/{each}") if serving.get(each) else "" for each in (alone, loaded)]
+            rows.append((sentence(name), *cells))
+    return Table(("", say("one user alone"), say("under this load")), tuple(rows))
+
+
+def percentiles(simulated: Document) -> Table:
+    """Times of all simulated requests."""
+    rows: list[tuple[Cell, ...]] = [(sentence(name), *(figure(simulated[key][way], f"serving/simulated/{key}/{way}") for way in WAYS)) for key, name in NAMES.items() if key in simulated]  # fmt: skip
+    return Table((say("simulated"), *WAYS), tuple(rows))

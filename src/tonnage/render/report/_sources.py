@@ -1,0 +1,66 @@
+"""Where figures come from: the nodes of a TERM with formula, numbers and source, and the bibliography of what they name."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.formula import FORMULAS
+from tonnage.language import say, sentence
+from tonnage.language.quantities import human
+from tonnage.render.text import TOGETHER
+
+Document = Mapping[str, Any]
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """One figure. `codes`: its formula, and that with the numbers put in; `exact`: all its digits, in the base unit."""
+
+    path: str
+    depth: int
+    name: str
+    value: str
+    exact: str
+    basis: str
+    codes: tuple[str, ...]
+    source: str
+
+
+def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
+    """A TERM and all below it; of what is nothing, itself alone."""
+    value = human(term["value"], term["unit"])
+    exact = f"{term['value']!r} {term['unit']}".rstrip()
+    yield Node(path=path, depth=depth, name=term["name"], value=value, exact="" if exact == value else exact, basis=term["basis"],
+               codes=codes(term), source=sentence(term["source"]))  # fmt: skip
+    for at, child in enumerate(term["children"] if term["value"] else ()):
+        yield from nodes(child, f"{path}/{at}", depth + 1)
+
+
+def codes(term: Document) -> tuple[str, ...]:
+    """How it came about, a line each."""
+    if term["formula"]:
+        put_in = ", ".join(f"{letter} = {value!r}" for letter, value in term["inputs"].items())
+        known = term["formula"] in FORMULAS
+        worked = FORMULAS[term["formula"]].substituted(term["inputs"]) if known else ""
+        return tuple(filter(None, (f"{term['formula']} = {term['text']}", f"= {worked}" if worked else "", put_in)))
+    if term.get("method"):
+        parameters = ", ".join(f"{name} = {value}" for name, value in term["method"].get("parameters", {}).items())
+        return tuple(filter(None, (say("by {procedure}", procedure=sentence(term["method"]["procedure"])), parameters)))
+    return (sentence(TOGETHER.get(term["combine"], SUM)),)
+
+
+SUM = "the sum of these"
+
+
+def citations(terms: Iterable[Document]) -> dict[str, str]:
+    """Of all that these TERMs name, what the bibliography has."""
+    from tonnage.references import cited, references
+
+    keys = {key for term in terms for source in _sources(term) if source for key in cited(source)}
+    return {key: references()[key].citation for key in sorted(keys)}
+
+
+def _sources(term: Document) -> Iterator[str]:
+    yield term["source"]
+    for child in term["children"]:
+        yield from _sources(child)

@@ -1,0 +1,70 @@
+"""What somebody may mean who types an option that there is not: by the words that people have for it, else by its spelling."""
+
+from collections.abc import Iterable, Mapping
+
+from tonnage.errors import UnknownName, shown
+from tonnage.registry import letters_of, nearest, unknown
+from tonnage.spelling.flags import tools
+
+MOST = 3
+# Option -> other words for it, or for what it decides; of those that a verb has. Options of other tools stand in flags.toml.
+SAID: Mapping[str, tuple[str, ...]] = {
+    "on": ("accelerator", "accelerators", "cluster", "device", "devices", "gpu", "gpus", "gpu_count", "gpu_type", "hardware", "machine", "machines", "n_gpus",
+           "nnodes", "nodes", "nproc_per_node", "num_accelerators", "num_gpus", "num_nodes", "world_size"),
+    "sequence_length": ("block_size", "context", "context_length", "ctx", "max_length", "max_model_len", "max_seq_len", "max_seq_length", "n_ctx", "seq_len", "seqlen"),
+    "context": ("context_len", "context_length", "context_window", "ctx_len", "max_context", "max_length", "max_model_len", "max_seq_len", "n_ctx", "num_ctx",
+                "seq", "seq_len", "seq_length", "seqlen", "sequence_length"),
+    "input_tokens": ("isl", "prompt", "prompt_length", "prompt_tokens", "seq", "seq_len", "sequence_length"),
+    "output_tokens": ("completion_tokens", "max_new_tokens", "max_tokens", "new_tokens", "osl"),
+    "concurrency": ("batch", "batch_size", "bs", "clients", "max_batch_size", "parallel", "requests", "user"),
+    "micro_batch_size": ("batch", "batch_size", "bs", "micro_batch", "per_device_batch_size"),
+    "global_batch_size": ("batch", "batch_size", "bs", "global_batch"),
+    "num_microbatches": ("accumulation", "ga", "grad_accum", "gradient_accumulation"),
+    "tensor_parallel_size": ("tensor_parallel", "tp_degree", "tp_size"),
+    "pipeline_parallel_size": ("pipeline_parallel", "pp_degree", "pp_size", "stages"),
+    "expert_parallel_size": ("ep_degree", "ep_size", "expert_parallel"),
+    "context_parallel_size": ("context_parallel", "cp_size", "sequence_parallel_size", "sp", "ulysses"),
+    "data_parallel_size": ("data_parallel", "dp_size", "replicas"),
+    "recompute": ("activation_checkpointing", "checkpointing", "gradient_checkpointing", "remat"),
+    "precision": ("bf16", "dtype", "fp16", "mixed_precision", "quantization", "weights"),
+    "weights": ("bits", "dtype", "precision", "quant", "quantisation", "weight_dtype"),
+    "kv_cache": ("cache_dtype", "kv_cache_type", "kv_dtype", "kv_quant"),
+    "engine": ("backend", "framework", "runtime", "server"),
+    "runtime": ("backend", "engine", "framework", "trainer"),
+    "tokens": ("num_tokens", "total_tokens", "train_tokens", "training_tokens"),
+    "max_steps": ("iterations", "num_steps", "steps", "train_steps"),
+    "epochs": ("num_epochs", "num_train_epochs"),
+    "method": ("finetuning_type", "lora", "peft", "qlora"),
+    "lora_rank": ("lora_dim", "lora_r", "r", "rank"),
+    "request_rate": ("arrival_rate", "qps", "rps"),
+    "price_per_accelerator_hour": ("cost", "cost_per_hour", "gpu_price", "hourly_price", "price", "price_per_gpu_hour", "price_per_hour"),
+    "model": ("checkpoint", "model_id", "model_name", "model_name_or_path", "model_path"),
+    "inventory": ("pool",),
+    "name": ("formula", "symbol", "term", "topic", "what", "word"),
+    "names": ("name", "rule"),
+    "what": ("name", "quantity"),
+}  # fmt: skip
+
+# Option -> its other names on the command line, which Python has not.
+SHORT: Mapping[str, tuple[str, ...]] = {
+    "attention_data_parallel_size": ("dp_attention",), "cached_tokens": ("cached",), "concurrency": ("max_concurrency", "users",), "context": ("ctx",), "context_parallel_size": ("cp",), "data_parallel_size": ("dp",), "draft_model": ("spec_draft_model",), "draft_tokens": ("num_speculative_tokens",), "expert_layers_on_host": ("n_cpu_moe",), "expert_parallel_size": ("ep",), "expert_tensor_parallel_size": ("etp",), "global_batch_size": ("gbs",), "input_tokens": ("input", "input_len",), "layers_on_accelerator": ("n_gpu_layers", "ngl",), "lora_adapters": ("max_loras",), "lora_rank": ("max_lora_rank",), "max_num_batched_tokens": ("batched_tokens",), "micro_batch_size": ("mbs",), "num_hidden_layers": ("num_layers",), "num_requests": ("num_prompts",), "output_tokens": ("output", "output_len",), "pipeline_parallel_size": ("pp",), "replicate_size": ("hsdp",), "request_rate": ("rate",), "sequence_length": ("seq",), "tensor_parallel_size": ("tp",), "virtual_pipeline_size": ("vpp",), "weights": ("quantization",), "zero_stage": ("zero",),
+}  # fmt: skip
+
+
+def meant(word: str, names: Iterable[str]) -> list[str]:
+    """Of the names of options, with underscores, those that `word` may stand for, the likeliest first."""
+    known, plain = list(names), letters_of(word)
+    theirs = f"--{word.replace('_', '-')}"
+    others = [tool.same[theirs].removeprefix("--").replace("-", "_") for tool in tools() if theirs in tool.same]
+    said = [name for table in (SHORT, SAID) for name, words in table.items() if plain in map(letters_of, words)]
+    found = [name for name in (*others, *said) if name in known]
+    return list(dict.fromkeys(found or nearest(word, known)))[:MOST]
+
+
+def no_option(name: str, known: Iterable[str]) -> UnknownName:
+    """The error for an option that there is not, with what may be meant."""
+    names = list(known)
+    near = meant(name, names)
+    if not near:
+        return unknown("option", name, names)
+    return UnknownName(f"no option is called {shown(name)}. Did you mean {' or '.join(map(repr, near))}?")

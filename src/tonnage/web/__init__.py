@@ -1,0 +1,1 @@
+"""The HTTP API and the page (extra `web`): the answers of the command line over HTTP, and a page that asks for them."""

@@ -1,0 +1,76 @@
+"""From a question to what goes over the wire: the bytes of a document, or of an error with its status."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from tonnage.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
+from tonnage.reach import Reach
+from tonnage.web.settings import SCHEMA
+
+LARGEST = 64_000_000  # bytes of a document
+_log = logging.getLogger("tonnage.web")
+
+
+class Answer(Struct, frozen=True):
+    """A document as JSON; `status` is the exit status of the command line, and `command` that line."""
+
+    body: bytes
+    status: int = 0
+    command: str = ""
+
+
+class Refusal(Exception):
+    """No answer: `code` is the HTTP status."""
+
+    def __init__(self, code: int, kind: str, message: str, headers: Mapping[str, str] | None = None):
+        super().__init__(code, kind, message)
+        self.code, self.kind, self.message, self.headers = code, kind, message, dict(headers or {})
+
+    @property
+    def body(self) -> bytes:
+        return error_body(self.kind, self.message)
+
+
+def error_body(kind: str, message: str) -> bytes:
+    """An ErrorDocument; what is no text in UTF-8 is shown as ?."""
+    plain = message.encode("utf-8", "replace").decode()
+    return msgspec.json.encode({"schema": SCHEMA, "error": {"kind": kind, "message": plain}})
+
+
+def refusal(error: TonnageError) -> Refusal:
+    """The error of a question, as HTTP says it: 422 where the question is right and a number is missing, else 400."""
+    code = 422 if isinstance(error, MissingDatum | Unreachable | AccessDenied) else 400
+    return Refusal(code, type(error).__name__, str(error))
+
+
+def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | Refusal:
+    """The answer, or why there is none. Every failure is a Refusal: a worker process lives on."""
+    from tonnage.ask import line
+
+    try:
+        asked = _asked(verb, question, within)
+        body = msgspec.json.encode(asked.document)
+    except TonnageError as error:
+        return refusal(error)
+    except (MemoryError, RecursionError):
+        return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
+    except Exception:  # noqa: BLE001 - the process answers on, and the log has it
+        _log.exception("an answer of %s failed", verb)
+        return Refusal(500, "Internal", "the server failed; its log says why.")
+    if len(body) > LARGEST:
+        return Refusal(422, "TooLarge", f"the answer has {len(body):,} bytes, and at most {LARGEST:,} are sent: ask for less.")  # fmt: skip
+    return Answer(body, asked.status, quote(line(asked.words)))
+
+
+def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
+    from tonnage.ask import ask
+    from tonnage.web.launch import LAUNCH, launched
+    from tonnage.web.timeline import TIMELINE, drawn
+
+    beside = {LAUNCH: launched, TIMELINE: drawn}  # what is no verb of the command line
+    return beside[verb](question, within) if verb in beside else ask(verb, question, within)

@@ -1,0 +1,53 @@
+"""The application: route handlers, and what stands around them."""
+
+import os
+
+import msgspec
+from litestar import Litestar
+
+from tonnage.web import listings, openapi, options_table, pages, questions
+from tonnage.web.described import describe
+from tonnage.web.failures import HANDLERS
+from tonnage.web.guard import Guard
+from tonnage.web.jobs import routes as jobs
+from tonnage.web.jobs.running import jobs_running
+from tonnage.web.metrics import Metrics
+from tonnage.web.settings import Settings
+from tonnage.web.state import running
+from tonnage.web.store import routes as saved
+from tonnage.web.store.opened import store_opened
+
+describe()
+ENVIRONMENT = "TONNAGE_WEB_SETTINGS"  # how settings come to worker processes
+
+# A module of routes has a list of handlers; what they share is in the application's state: settings, running, metrics, jobs, store.
+ROUTES = [
+    *questions.ROUTES,
+    *jobs.ROUTES,
+    *saved.ROUTES,
+    *listings.ROUTES,
+    *openapi.ROUTES,
+    *options_table.ROUTES,
+    *pages.ROUTES,
+]
+LIFESPAN = [running, jobs_running, store_opened]
+
+
+def create_app(settings: Settings = Settings()) -> Litestar:  # noqa: B008 - settings cannot change
+    """The application, with these settings."""
+    app = Litestar(
+        route_handlers=ROUTES,
+        lifespan=LIFESPAN,
+        exception_handlers=HANDLERS,  # type: ignore[arg-type]
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=settings.limits.body_bytes,
+    )
+    app.state.settings, app.state.metrics = settings, Metrics()
+    app.asgi_handler = Guard(app.asgi_handler, settings, app.state.metrics)  # also around what no route answers
+    return app
+
+
+def from_environment() -> Litestar:
+    """The application of a worker process."""
+    return create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))

@@ -1,0 +1,109 @@
+"""The body of a request: of bounded size and time, strict JSON, an object."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from litestar import Request
+
+from tonnage.errors import shown
+from tonnage.web.answer import Refusal
+from tonnage.web.settings import Limits
+
+DEEPEST = 64
+# Of a body that is too large as much is read: who sends all of it before it reads an answer would hear of a broken connection alone.
+READ_OVER = 16_000_000
+
+
+async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
+    """All of the body; Refusal where it is no JSON by its name, too large or too slow."""
+    kind, _, parameters = request.headers.get("content-type", "").partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    if kind.strip().lower() != "application/json" or charset not in ("", "utf-8"):
+        raise Refusal(415, "NotJSON", f"a question is sent as Content-Type: application/json, in UTF-8. Got {shown(kind + (parameters and ';' + parameters))}.")  # fmt: skip
+    body = bytearray()
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for piece in _pieces(request, limits):
+                body += piece
+    except TimeoutError:
+        raise Refusal(408, "TooSlow", f"the question did not come within {limits.body_seconds:g} seconds.", {"Connection": "close"}) from None  # fmt: skip
+    return bytes(body)
+
+
+async def _pieces(request: Request[Any, Any, Any], limits: Limits) -> AsyncIterator[bytes]:
+    """Of a body that is not too large; of another none, as soon as that is known and the rest is read."""
+    said = request.headers.get("content-length", "")
+    too_large = said.isdecimal() and (len(said) > 12 or int(said) > limits.body_bytes)
+    if too_large and (len(said) > 12 or int(said) > READ_OVER):
+        raise _too_large(limits)
+    came, more = 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] != "http.request":
+            raise Refusal(400, "NotJSON", "the question ended before it was whole.")
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        came += len(piece)
+        too_large = too_large or came > limits.body_bytes
+        if came > READ_OVER:
+            break
+        if not too_large:
+            yield piece
+    if too_large:
+        raise _too_large(limits)
+
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(413, "TooLarge", f"a question has at most {limits.body_bytes:,} bytes.", {"Connection": "close"})
+
+
+def question_of(body: bytes) -> dict[str, Any]:
+    """The object that the bytes are.
+
+    >>> question_of(b'{"model": "gpt2"}')
+    {'model': 'gpt2'}
+    """
+    try:
+        msgspec.json.decode(body)  # strict: UTF-8, no NaN, no half of a surrogate pair
+        found = json.loads(body, object_pairs_hook=_object)
+    except RecursionError:
+        raise _wrong(f"it is nested more than {DEEPEST} deep") from None
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+    ) as error:  # ValueError: bad UTF-8; a number of more digits than Python reads
+        raise _wrong(str(error).rstrip(".")) from None
+    if not isinstance(found, dict):
+        raise _wrong("it is no object")
+    if _deeper(found, DEEPEST):
+        raise _wrong(f"it is nested more than {DEEPEST} deep")
+    return found
+
+
+def _wrong(why: str) -> Refusal:
+    return Refusal(400, "NotJSON", f"a question is one JSON object of names and values, in UTF-8: {why}.")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"it holds {shown(twice)} twice in one object")
+    return made
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Without recursion."""
+    waiting = [(value, 0)]
+    while waiting:
+        inner, depth = waiting.pop()
+        if depth > most:
+            return True
+        if isinstance(inner, dict):
+            waiting.extend((each, depth + 1) for each in inner.values() if isinstance(each, dict | list))
+        elif isinstance(inner, list):
+            waiting.extend((each, depth + 1) for each in inner if isinstance(each, dict | list))
+    return False

@@ -1,0 +1,64 @@
+"""Forms of what only the HTTP API answers; all else is of `tonnage.document`."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from tonnage.document import FormulaDocument, LetterDocument, WordDocument
+
+
+class LaunchDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What `POST /v1/launch` answers. `launch`: a command, or the settings that the runtime is given, empty where nobody wrote down how it is
+    started; `notes`: what it is given to, and what of the plan it does not say."""
+
+    schema: Literal["tonnage/1"]
+    verb: Literal["train", "serve"]
+    runtime: str
+    launch: str
+    notes: list[str]
+
+
+class OptionRow(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One option of a verb. `kind`: a switch is true or false. `choices`: names that it takes, and nothing else unless it is `open`."""
+
+    name: str
+    help: str
+    unit: str
+    default: str
+    group: str
+    kind: Literal["text", "switch"]
+    choices: list[str]
+    open: bool
+
+
+class FormulasDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Every formula, as `tonnage explain NAME` has it."""
+
+    schema: Literal["tonnage/1"]
+    formulas: list[FormulaDocument]
+
+
+class GlossaryDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The letters of the formulas, and the words of the answers."""
+
+    schema: Literal["tonnage/1"]
+    letters: list[LetterDocument]
+    words: list[WordDocument]
+
+
+class ServerDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What this server may do: ask model hubs, read a folder of models, say what `local` is, save plans; its limits in bytes and seconds."""
+
+    schema: Literal["tonnage/1"]
+    version: str
+    hubs: bool
+    files: bool
+    local: bool
+    saves: bool
+    body_bytes: int
+    answer_seconds: float
+
+
+class HealthDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    status: Literal["ok"]
+    version: str

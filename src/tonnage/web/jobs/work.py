@@ -1,0 +1,103 @@
+"""The process of one job: `python -m tonnage.web.jobs.work FOLDER JOB`, with the question on its standard input.
+
+It answers as every face does, and writes its progress and its answer down itself: it does not matter which worker is asked about it. Its input
+stays open as long as the worker that started it lives; when that ends, so does the process.
+"""
+
+import os
+import resource
+import sys
+import time
+import traceback
+from pathlib import Path
+from threading import Thread
+
+import msgspec
+
+from tonnage.ask import ask, line
+from tonnage.errors import TonnageError
+from tonnage.reach import Reach
+from tonnage.search.progress import followed
+from tonnage.web.jobs.board import Board
+from tonnage.web.jobs.limits import MOST_PROGRESS
+
+COURTESY = 5  # how much less of the processor it asks for than the workers, which answer at once
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What a process is told. `files`, `hubs`, `machine`: its Reach."""
+
+    verb: str
+    question: msgspec.Raw
+    memory_bytes: int
+    files: str | None
+    hubs: bool
+    machine: bool
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(files=self.files, hubs=self.hubs, machine=self.machine)
+
+
+class Teller:
+    """Passes progress on, each count at most so many times a second; and what was left out at the end."""
+
+    def __init__(self, board: Board, job: str):
+        self.board, self.job = board, job
+        self.told: dict[str, float] = {}
+        self.left: dict[str, tuple[int, int | None]] = {}
+
+    def __call__(self, what: str, done: int, of: int | None) -> None:
+        now = time.monotonic()
+        if done != of and now - self.told.get(what, 0.0) < 1 / MOST_PROGRESS:
+            self.left[what] = done, of
+            return
+        self.told[what] = now
+        self.left.pop(what, None)
+        self.board.tell(self.job, what, done, of)
+
+    def over(self) -> None:
+        for what, (done, of) in self.left.items():
+            self.board.tell(self.job, what, done, of)
+
+
+def work(board: Board, job: str, task: Task) -> None:
+    """Answer it, and write down what came of it."""
+    tell = Teller(board, job)
+    try:
+        with followed(tell):
+            asked = ask(task.verb, msgspec.json.decode(task.question), task.reach)
+        document = msgspec.json.encode(asked.document)
+    except TonnageError as error:
+        tell.over()
+        board.fail(job, type(error).__name__, str(error))
+    except MemoryError:
+        board.fail(
+            job,
+            "TooLarge",
+            f"the search needs more memory than a job is given, {task.memory_bytes / 2**30:.3g} GiB: ask for less.",
+        )
+    except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
+        traceback.print_exc()
+        board.fail(job, "Broken", f"the search broke off ({type(error).__name__}): this is a defect of tonnage.")
+    else:
+        tell.over()
+        board.answer(job, asked.status, line(asked.words), document)
+
+
+def main(folder: str, job: str) -> None:
+    with open(0, "rb", buffering=0, closefd=False) as told:  # no buffer: Python locks it when it ends
+        task = msgspec.json.decode(told.readline(), type=Task)
+    Thread(target=_end_with_server, daemon=True).start()
+    os.nice(COURTESY)
+    resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, task.memory_bytes))
+    work(Board(Path(folder)), job, task)
+
+
+def _end_with_server() -> None:
+    os.read(0, 1)  # nothing more is ever written to it: it ends with the worker
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

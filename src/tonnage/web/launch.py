@@ -1,0 +1,65 @@
+"""POST /v1/launch: what starts the run that a question of `train` or `serve` is about, in the words of its runtime or engine."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.ask import Asked, ask, in_fields, parsed
+from tonnage.errors import InvalidInput, shown
+from tonnage.reach import Reach, limited
+from tonnage.web.settings import SCHEMA
+
+LAUNCH = "launch"
+
+
+def launched(question: Mapping[str, Any], within: Reach) -> Asked:
+    """The settings as a document. The question has one name more than those of its verb: `verb`."""
+    rest = {name: value for name, value in question.items() if name != "verb"}
+    verb = question.get("verb")
+    if verb == "train":
+        return _training(rest, within)
+    if verb == "serve":
+        return _serving(rest, within)
+    raise InvalidInput(f"verb is train or serve: what is launched. Got {shown(verb)}.")
+
+
+def _training(question: Mapping[str, Any], within: Reach) -> Asked:
+    from tonnage.cli._bill_options import BILL_OPTIONS
+    from tonnage.cli._options import model_and_machine, values
+    from tonnage.cli._run_options import RUN_OPTIONS
+    from tonnage.cli.train import OPTIONS
+    from tonnage.estimate._question import Question
+    from tonnage.estimate.plans import training_plan
+    from tonnage.estimate.training_options import TrainingOptions
+    from tonnage.search.training.launch import launch_lacks, launch_program, launch_settings
+
+    with limited(within):
+        _, arguments, words = parsed("train", question)
+        with in_fields("train", question, words):
+            values(arguments, (*RUN_OPTIONS, *BILL_OPTIONS))  # no part of a launch, and still to be right
+            model, machine, _ = model_and_machine(arguments)
+            plan = training_plan(model, machine, TrainingOptions(**values(arguments, OPTIONS)), Question())
+        settings, lacks, program = launch_settings(model, plan), launch_lacks(model, plan), launch_program(plan)
+    notes = [program] if program else []
+    if lacks:
+        notes.append(
+            f"not said by these settings: {', '.join(lacks)}."
+            if settings
+            else f"nothing is written down here of {lacks[0]}."
+        )
+    return Asked(_document("train", plan.runtime, " ".join(settings), notes), 0, words)
+
+
+def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
+    asked = ask("serve", question, within)
+    serving = asked.document.get("serving") or {}
+    if not serving.get("launch"):
+        raise InvalidInput("what is launched is one model on one machine: ask without frontier and for_my_machine.")
+    lines = serving["launch"].splitlines()
+    command = [text for text in lines if not text.startswith("# ")]
+    notes = [text.removeprefix("# ") for text in lines if text.startswith("# ")]
+    engine = str(asked.document["question"]["engine"]["value"])
+    return Asked(_document("serve", engine, "\n".join(command), notes), 0, asked.words)
+
+
+def _document(verb: str, runtime: str, launch: str, notes: list[str]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "verb": verb, "runtime": runtime, "launch": launch, "notes": notes}

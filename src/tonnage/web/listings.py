@@ -1,0 +1,134 @@
+"""GET: the catalogues, the formulas and the words, and what the server says of itself."""
+
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from litestar import MediaType, Request, Response, get
+from litestar.params import FromPath
+
+from tonnage import __version__
+from tonnage.errors import InvalidInput, UnknownName, shown
+from tonnage.web.answer import Refusal, refusal
+from tonnage.web.counted import counted
+from tonnage.web.documents import HealthDocument, ServerDocument
+from tonnage.web.questions import answer_to, responded
+from tonnage.web.settings import SCHEMA, Settings
+
+Asking = Request[Any, Any, Any]
+PRICES = ("provider", "kind", "region", "term", "currency", "exchange_rate", "as_of")  # options of `tonnage prices`
+MODEL = ("revision",)
+
+
+async def _listed(request: Asking, verb: str, name: str | None, allowed: tuple[str, ...]) -> Response[bytes]:
+    """The document of a verb about one name, or about all. A name that nobody knows is not found."""
+    question = _options(request, allowed)
+    if name is not None:
+        question["model" if verb == "models" else "name"] = unquote(name).removeprefix("/")
+    try:
+        return responded(request, await answer_to(request, verb, question))
+    except Refusal as refused:
+        if refused.kind == UnknownName.__name__ and name is not None:
+            raise Refusal(404, refused.kind, refused.message) from None
+        raise
+
+
+def _options(request: Asking, allowed: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in allowed:
+            raise refusal(InvalidInput(f"{shown(name)} is no parameter here{': ' + ', '.join(allowed) if allowed else ''}."))  # fmt: skip
+        if name in found:
+            raise refusal(InvalidInput(f"{name} is given twice."))
+        found[name] = value
+    return found
+
+
+@get("/v1/models")
+async def models(request: Asking) -> Response[bytes]:
+    return await _listed(request, "models", None, ())
+
+
+@get("/v1/models/{name:path}")
+async def model(request: Asking, name: FromPath[str]) -> Response[bytes]:
+    return await _listed(request, "models", name, MODEL)
+
+
+@get("/v1/accelerators")
+async def accelerators(request: Asking) -> Response[bytes]:
+    return await _listed(request, "accelerators", None, ())
+
+
+@get("/v1/accelerators/{name:str}")
+async def accelerator(request: Asking, name: FromPath[str]) -> Response[bytes]:
+    return await _listed(request, "accelerators", name, ())
+
+
+@get("/v1/prices")
+async def prices(request: Asking) -> Response[bytes]:
+    return await _listed(request, "prices", None, PRICES)
+
+
+@get("/v1/prices/{name:str}")
+async def price(request: Asking, name: FromPath[str]) -> Response[bytes]:
+    if name.strip().lower() == "refresh":  # of the command line: reads the network, and writes a file
+        raise Refusal(404, "UnknownName", "prices are refreshed on the command line: tonnage prices refresh.")
+    return await _listed(request, "prices", name, PRICES)
+
+
+@get("/v1/formulas", sync_to_thread=True)
+def formulas() -> Response[bytes]:
+    return _json(_formulas())
+
+
+@get("/v1/glossary", sync_to_thread=True)
+def glossary() -> Response[bytes]:
+    return _json(_glossary())
+
+
+@get("/v1/server", sync_to_thread=False)
+def server(request: Asking) -> Response[bytes]:
+    settings: Settings = request.app.state.settings
+    reach, limits = settings.reach, settings.limits
+    return _json(msgspec.json.encode(ServerDocument(
+        schema=SCHEMA, version=__version__, hubs=reach.hubs, files=reach.files is not None, local=reach.machine,
+        saves=request.app.state.store.saves, body_bytes=limits.body_bytes, answer_seconds=limits.answer_seconds,
+    )))  # fmt: skip
+
+
+@get("/healthz", sync_to_thread=False)
+def health() -> Response[bytes]:
+    return _json(msgspec.json.encode(HealthDocument(status="ok", version=__version__)))
+
+
+@get("/metrics", sync_to_thread=False)
+def metrics(request: Asking) -> Response[str]:
+    return Response(
+        request.app.state.metrics.text() + counted(request.app.state.jobs.board),
+        media_type="text/plain; version=0.0.4; charset=utf-8",
+    )
+
+
+@cache
+def _formulas() -> bytes:
+    from tonnage.cli.explain import explain, formula_names
+
+    return msgspec.json.encode({"schema": SCHEMA, "formulas": [explain(name) for name in formula_names()]})
+
+
+@cache
+def _glossary() -> bytes:
+    from tonnage.cli.explain import explain, load_formulas
+    from tonnage.glossary import SYMBOLS, WORDS
+
+    load_formulas()
+    letters = [{"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning} for each in SYMBOLS.values()]  # fmt: skip
+    return msgspec.json.encode({"schema": SCHEMA, "letters": letters, "words": [explain(name) for name in WORDS]})
+
+
+def _json(body: bytes) -> Response[bytes]:
+    return Response(body, media_type=MediaType.JSON, headers={"Cache-Control": "no-cache"})
+
+
+ROUTES = [models, model, accelerators, accelerator, prices, price, formulas, glossary, server, health, metrics]

@@ -1,0 +1,68 @@
+"""The form of a question, from the options of the command line: a JSON Schema for each verb, and for each form of a verb."""
+
+from typing import Any
+
+from tonnage.fields import Field, fields
+from tonnage.search.maximum.whats import NAMES, WHATS
+
+# The forms of each verb, and the words that choose them.
+FORMS: dict[str, dict[str, tuple[str, ...]]] = {
+    "train": {"TrainQuestion": ()},
+    "serve": {"ServeQuestion": ()},
+    "plan": {"PlanTrainQuestion": ("--train",), "PlanServeQuestion": ("--serve",), "PlanPoolQuestion": ("--inventory=pool",)},
+    "max": {f"Max{verb.title()}Question": (next(what.name for what in WHATS if what.verb == verb), f"--{verb}") for verb in ("serve", "train")},
+    "compare": {"CompareServeQuestion": ("--serve",), "CompareTrainQuestion": ("--train",)},
+    "rules": {"RulesQuestion": ()},
+    "explain": {"ExplainQuestion": ()},
+}  # fmt: skip
+MODEL = {
+    "anyOf": [{"type": "string", "maxLength": 4096}, {"type": "object", "description": "the content of a config.json"}],
+    "description": "A name of the catalogue; an id or https URL of Hugging Face or ModelScope where the server may ask them; or the content of a config.json.",
+}
+KINDS = {"switch": ["boolean"], "number": ["number", "string"], "text": ["string"]}
+SEVERAL = "; or a list: each value is an axis of the table, null the default"
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Name of each form -> its schema."""
+    return {name: _schema(verb, words) for verb, forms in FORMS.items() for name, words in forms.items()}
+
+
+def _schema(verb: str, words: tuple[str, ...]) -> dict[str, Any]:
+    several = verb == "compare"
+    found = {name: _field(field, several) for name, field in fields(verb, words).items()}
+    about = f"The options of `tonnage {' '.join((verb, *words))}`, named with underscores. Sizes are numbers, or texts as people write them (8k, 1T, 80GiB)."
+    return {"type": "object", "title": f"tonnage {verb}", "description": about, "properties": found}
+
+
+def _field(field: Field, several: bool) -> dict[str, Any]:
+    """The schema of one name."""
+    if field.alone:
+        return _positional(field, several)
+    found: dict[str, Any] = {"description": field.help}
+    if field.unit:
+        found["x-unit"] = field.unit
+    if field.default:
+        found["x-default"] = field.default
+    if field.name == "inventory":
+        return found | {"anyOf": [{"type": "string"}, {"type": "object", "description": "the content of the file"}]}
+    if field.name == "vary":
+        return found | {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array"}]}}
+    kinds = KINDS[field.kind]
+    if not several or field.name in ("serve", "train"):
+        return found | {"type": kinds[0] if len(kinds) == 1 else kinds}
+    found["description"] += SEVERAL
+    one = {"type": kinds[0] if len(kinds) == 1 else kinds}
+    return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": {"type": [*kinds, "null"]}}]}
+
+
+def _positional(field: Field, several: bool) -> dict[str, Any]:
+    if field.name == "model":
+        more = [{"type": "array", "minItems": 1, "items": {"type": "string"}}] if several else []
+        return MODEL | {"anyOf": [*MODEL["anyOf"], *more]}
+    about = {"description": field.about}
+    if field.name == "what":
+        return about | {"type": "string", "enum": list(NAMES)}
+    if field.name == "names":
+        return about | {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    return about | {"type": "string"}

@@ -1,0 +1,89 @@
+/* The cluster: nodes, accelerators of each, and which; common ones as chips, the whole catalogue as a list, this machine. */
+import { Refused } from "../api.js";
+import { $, $$, h } from "../dom.js";
+import { accelerator, all, clusterText, machineOf } from "../machine.js";
+import { fixed, gib } from "../numbers.js";
+import { change, cluster, MISCOUNTED, state } from "../state.js";
+import { t } from "../words.js";
+import { labelOf } from "./labels.js";
+
+const CHIPS = [["H100 80", "H100-SXM-80GB"], ["H200", "H200-SXM-141GB"], ["B200", "B200-SXM-180GB"], ["MI300X", "MI300X"], ["A100 80", "A100-SXM-80GB"], ["L40S", "L40S"], ["RTX 4090", "RTX-4090"]];
+const LOCAL = "local";
+const COUNT = /^0*[1-9]\d*$/;
+
+export function build(slot) {
+  const chips = [...CHIPS.filter(([, name]) => all().length === 0 || accelerator(name)), [t("this machine"), LOCAL]];
+  slot.replaceChildren(
+    h("legend", {}, t("Cluster")),
+    h(
+      "div",
+      { class: "triple" },
+      h("label", {}, h("span", {}, t("Nodes")), h("input", { id: "nodes", inputmode: "numeric", autocomplete: "off", "aria-describedby": "counts-err", oninput: counted })),
+      h("i", { "aria-hidden": "true" }, "×"),
+      h("label", {}, h("span", {}, t("GPUs per node")), h("input", { id: "each", inputmode: "numeric", autocomplete: "off", "aria-describedby": "counts-err", oninput: counted })),
+      h("i", { "aria-hidden": "true" }, "="),
+      h("output", { id: "gpus", for: "nodes each" }),
+    ),
+    h("p", { class: "err", id: "counts-err", hidden: true }),
+    h("div", { class: "chips", role: "radiogroup", "aria-label": t("Accelerator") }, chips.map(([words, name]) => chip(words, name))),
+    h("label", { class: "other" }, h("span", {}, t("Or any of the catalogue, a node, a TOML file")), h("input", { id: "machine", list: "machines", autocomplete: "off", spellcheck: "false", "aria-describedby": "machine-about machine-err", onchange: written })),
+    h("datalist", { id: "machines" }, all().map((each) => h("option", { value: each.name }))),
+    h("p", { class: "help", id: "machine-about" }),
+    h("p", { class: "err", id: "machine-err", hidden: true }),
+  );
+}
+
+function chip(words, name) {
+  return h("label", {}, h("input", { type: "radio", name: "accelerator", value: name, onchange: () => choose(name) }), h("span", {}, words));
+}
+
+function choose(name) {
+  const { nodes, each } = machineOf(cluster());
+  change({ on: name === LOCAL ? name : clusterText(nodes, each, name) });
+}
+
+/** A text with counts of its own is taken whole; a bare name keeps the counts that there are. */
+function written({ target }) {
+  const text = target.value.trim();
+  if (!text) return;
+  change({ on: machineOf(text).counted || !accelerator(text) ? text : clusterText(machineOf(cluster()).nodes, machineOf(cluster()).each, text) });
+}
+
+function counted() {
+  const [nodes, each] = ["#nodes", "#each"].map((id) => $(id).value.trim());
+  if (!nodes || !each) return; // it is being typed anew
+  const wrong = { nodes: COUNT.test(nodes) ? null : nodes, each: COUNT.test(each) ? null : each };
+  if (wrong.nodes || wrong.each) change(wrong);
+  else change({ on: clusterText(Number(nodes), Number(each), machineOf(cluster()).name) });
+}
+
+/** Throws Refused where one of the two counts is none. */
+export function check() {
+  const field = MISCOUNTED.find((each) => each in state.values);
+  if (field) throw new Refused("InvalidInput", t("{field} must be a whole number of 1 or more. Got {value}.", { field: labelOf(field), value: state.values[field] }), 0, field);
+}
+
+export function refresh(answer) {
+  const { nodes, each, name } = machineOf(cluster());
+  const found = accelerator(name);
+  for (const [id, value] of [["nodes", nodes], ["each", each]]) {
+    const input = $(`#${id}`);
+    input.disabled = name === LOCAL;
+    if (input !== document.activeElement) input.value = state.values[id] ?? value;
+  }
+  const machine = $("#machine");
+  if (machine !== document.activeElement) machine.value = name === LOCAL ? "" : name;
+  for (const radio of $$('[name="accelerator"]')) radio.checked = radio.value.toLowerCase() === (found?.name ?? name).toLowerCase();
+  const n = answer?.document.question.accelerators?.value ?? nodes * each;
+  $("#gpus").replaceChildren(h("b", {}, fixed(n)), " ", n === 1 ? t("GPU") : t("GPUs"));
+  $("#machine-about").textContent = found ? about(found) : "";
+}
+
+function about({ memory, dense_flops: flops }) {
+  const speed = flops?.bf16 ?? flops?.fp16;
+  return [
+    t("{gib} GiB as the driver reports", { gib: gib(memory.reported_bytes ?? memory.nominal_bytes, 2) }),
+    memory.bytes_per_second ? `${fixed(memory.bytes_per_second / 1e9)} GB/s` : null,
+    speed ? t("{flops} TFLOP/s dense bf16", { flops: fixed(speed / 1e12) }) : null,
+  ].filter(Boolean).join(t(", "));
+}

@@ -1,0 +1,40 @@
+/* What the catalogue says of the accelerator that was asked about. The list comes once; until it is here nothing is said. */
+import { accelerators } from "./api.js";
+
+let byName = new Map();
+
+/** Asks for the catalogue; true when it is there. */
+export async function learn() {
+  byName = new Map((await accelerators()).accelerators.map((each) => [each.name.toLowerCase(), each]));
+}
+
+export const all = () => [...byName.values()];
+
+/** The accelerator of a cluster's text, such as 8x8xH100-SXM-80GB, or undefined: a node, a file, this machine. */
+export const accelerator = (on) => byName.get(machineOf(on).name.toLowerCase());
+
+/** What the driver reports of the answer's accelerator, in bytes, or null. */
+export function capacityOf(document) {
+  const found = accelerator(String(document.question.on?.value ?? ""));
+  return found?.memory?.reported_bytes ?? found?.memory?.nominal_bytes ?? null;
+}
+
+/** {nodes, each, name} of a cluster's text; "H100" is one. */
+export function machineOf(on) {
+  const [, first, second, name] = /^(?:(\d+)\s*[x×]\s*)?(?:(\d+)\s*[x×]\s*)?(.*)$/iu.exec(on.trim());
+  const [nodes, each] = second === undefined ? [1, first ?? 1] : [first, second];
+  return { nodes: Number(nodes), each: Number(each), name, counted: first !== undefined };
+}
+
+/** The text of a cluster. */
+export function clusterText(nodes, each, name) {
+  if (name === "local") return name;
+  return [...(nodes > 1 ? [nodes] : []), ...(nodes > 1 || each > 1 ? [each] : []), name].join("x");
+}
+
+const ONE = /:\s*0*1$|^0*1\s|x\s*0*1$|^0*1\s*[*×x]|^local$/iu; // ways to write one of something, and this machine, which takes no number
+
+/** The cluster of an answer with its number said: where it is not, tonnage compare looks for the fewest that hold the model. */
+export function inFull({ question: { on }, document: { question } }) {
+  return question.accelerators?.value === 1 && !ONE.test(on.trim()) ? `1x${on.trim()}` : on;
+}

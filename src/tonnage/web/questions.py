@@ -1,0 +1,89 @@
+"""POST /v1/VERB: a question in, the document of `--json` out."""
+
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable
+from threading import Event
+from typing import Any
+
+import msgspec
+from litestar import MediaType, Request, Response, post
+from litestar.handlers import HTTPRouteHandler
+
+from tonnage.web.answer import Answer
+from tonnage.web.body import question_of, read
+from tonnage.web.launch import LAUNCH
+from tonnage.web.state import Running
+from tonnage.web.timeline import TIMELINE
+
+VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE)
+SEARCHES = frozenset({"plan", "max", "compare"})
+SEARCHED = frozenset({"frontier", "for_my_machine", "simulate", "trace", "percentile"})  # of `serve`
+WORTH_PACKING = 10_000  # bytes
+Asking = Request[Any, Any, Any]
+
+
+def is_search(verb: str, question: dict[str, Any]) -> bool:
+    """Whether an answer is a search over many, which may take long."""
+    return verb in SEARCHES or not SEARCHED.isdisjoint(question)
+
+
+async def asked(request: Asking, verb: str) -> Response[bytes]:
+    """Read a question, and answer it or say why not."""
+    running: Running = request.app.state.running
+    body = await read(request, running.limits)
+    return responded(request, await _found(request, verb, body, question_of(body)))
+
+
+async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> Answer:
+    """The answer to a question that came in no body."""
+    return await _found(request, verb, msgspec.json.encode(question), question)
+
+
+async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> Answer:
+    """What was answered a short while ago to the same bytes, or is now."""
+    running: Running = request.app.state.running
+    found = running.kept.get(verb, body)
+    if found is None:
+        found = await _while_wanted(request, running.answered(verb, question, is_search(verb, question)))
+        running.kept.put(verb, body, found)
+    return found
+
+
+def responded(request: Asking, found: Answer) -> Response[bytes]:
+    """The answer, packed where the client asks for that."""
+    headers = {"Tonnage-Status": str(found.status), "Tonnage-Command": found.command, "Cache-Control": "no-store", "Vary": "Accept-Encoding"}  # fmt: skip
+    if not found.command:
+        del headers["Tonnage-Command"]
+    body = found.body
+    if len(body) > WORTH_PACKING and "gzip" in request.headers.get("accept-encoding", ""):
+        body = gzip.compress(body, 1, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    return Response(body, media_type=MediaType.JSON, headers=headers)
+
+
+async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[Answer]]) -> Answer:
+    """The answer; a client that leaves ends the work for it."""
+    left = Event()
+    watching = asyncio.create_task(_watched(request, left))
+    try:
+        return await answering(left)
+    finally:
+        watching.cancel()
+
+
+async def _watched(request: Asking, left: Event) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    left.set()
+
+
+def _route(verb: str) -> HTTPRouteHandler:
+    @post(f"/v1/{verb}", status_code=200, name=verb)
+    async def answer(request: Asking) -> Response[bytes]:
+        return await asked(request, verb)
+
+    return answer
+
+
+ROUTES = [_route(verb) for verb in VERBS]

@@ -1,0 +1,120 @@
+"""What a page without a server is made of besides tonnage: Pyodide, and msgspec built for it. From files that the user has, or fetched by npm and pip when asked to."""
+
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
+
+PYODIDE = "pyodide@314.0.7"
+MSGSPEC = "msgspec==0.22.0"
+PACKED, WHEEL = "pyodide-314.0.7.tgz", "msgspec-0.22.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl"
+# As npm and PyPI have them: what is fetched is this, to the byte.
+FETCHED = {
+    PACKED: "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0",
+    WHEEL: "a66b1766311e42371e509c996c3933b161c7ae0eabdf361af5316dec197e1022",
+}
+NPM = ("npm", "pack", PYODIDE, "--silent")
+PIP = ("download", MSGSPEC, "--no-deps", "--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.14", "--abi", "cp314",
+       "--platform", "pyemscripten_2026_0_wasm32", "--quiet", "--disable-pip-version-check")  # fmt: skip
+CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+WASM = "_wasm32.whl"
+NEEDED = ("msgspec",)
+HOW = (
+    f"a page without a server needs Pyodide (npm: {PYODIDE}) and msgspec built for it (PyPI: {MSGSPEC}, the wheel that ends in {WASM}). "
+    "Give them, --pyodide FOLDER_OR_TGZ --wheel FILE, or --fetch: npm and pip get them."
+)
+
+
+class Parts(Struct, frozen=True):
+    """`core`: files of Pyodide; `wheels`: packages that are built for it."""
+
+    core: dict[str, bytes]
+    wheels: dict[str, bytes]
+
+
+def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts:
+    """What was given, and what was not, fetched where that is asked for."""
+    lacking = {_package(path.name) for path in wheels}.isdisjoint(NEEDED)
+    if not fetch and (pyodide is None or lacking):
+        raise InvalidInput(HOW)
+    with TemporaryDirectory() as folder:
+        if fetch:
+            pyodide = pyodide or _fetched(NPM, PACKED, Path(folder))
+            pip = (sys.executable, "-m", "pip", *PIP)
+            wheels = [*wheels, _fetched(pip, WHEEL, Path(folder))] if lacking else wheels
+        return Parts(_core(pyodide), {path.name: _wheel(path) for path in wheels})
+
+
+def _fetched(command: Sequence[str], name: str, folder: Path) -> Path:
+    """The file that a client of a registry brings: the one that was looked at, or none."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise MissingDatum(f"{command[0]} is not installed, which fetches {name}. Or give the file: {HOW}")
+    try:
+        done = subprocess.run(
+            [program, *command[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=600
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unreachable(f"{name} could not be fetched: {error}.") from None
+    path = folder / name
+    if done.returncode or not path.is_file():
+        said = (done.stderr or done.stdout).strip().splitlines() or ["no reason was said"]
+        raise Unreachable(f"{name} could not be fetched: {shown(said[-1], 300)}.")
+    if sha256(path.read_bytes()).hexdigest() != FETCHED[name]:
+        raise InvalidInput(f"{name} is not the file that this version of tonnage knows: it was not taken.")
+    return path
+
+
+def _core(where: Path | None) -> dict[str, bytes]:
+    """The files of Pyodide, of a folder or an archive of npm."""
+    if where is None:
+        raise InvalidInput(HOW)
+    try:
+        found = (
+            dict(_packed(where))
+            if where.is_file()
+            else {name: (where / name).read_bytes() for name in CORE if (where / name).is_file()}
+        )
+    except (OSError, tarfile.TarError, EOFError) as error:
+        raise InvalidInput(f"--pyodide {shown(str(where))} cannot be read: {error}.") from None
+    missing = [name for name in CORE if name not in found]
+    if missing:
+        raise InvalidInput(
+            f"--pyodide is the npm package, a folder or a .tgz, with {', '.join(CORE)}. {shown(str(where))} lacks {', '.join(missing)}."
+        )
+    return found
+
+
+def _packed(where: Path) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(where) as archive:
+        for member in archive:
+            path = PurePosixPath(member.name)
+            if member.isfile() and path.name in CORE and len(path.parts) == 2:
+                read = archive.extractfile(member)
+                yield path.name, read.read() if read else b""
+
+
+def _package(name: str) -> str:
+    return name.partition("-")[0].lower()
+
+
+def _wheel(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"--wheel {shown(str(path))} cannot be read: {error.strerror}.") from None
+    if not path.name.endswith((WASM, "-none-any.whl")) or not zipfile.is_zipfile(io.BytesIO(content)):
+        raise InvalidInput(
+            f"--wheel is a package built for browsers, whose name ends in {WASM} or -none-any.whl. Got {shown(path.name)}."
+        )
+    return content

@@ -1,0 +1,1 @@
+"""Saved plans and their history, in SQLite or PostgreSQL: nothing else is ever kept."""

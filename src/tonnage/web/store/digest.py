@@ -1,0 +1,67 @@
+"""Of an answer what is kept: enough to see how it changes, from version to version of a question or of tonnage."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage import __version__
+
+SAVED_VERBS = ("train", "serve", "plan", "max", "compare")
+WORDS = {0: "fits", 2: "tight", 3: "does not fit", 4: "not known"}  # the exit status of the command line
+
+
+class Digest(Struct, frozen=True, kw_only=True):
+    """`answer`: in a few words. `needed_bytes`, `usable_bytes`: of the fullest accelerator; `usd`: the price of what `usd_of` says. Figures that
+    such an answer does not have are None."""
+
+    tonnage: str
+    command: str
+    status: int
+    answer: str
+    needed_bytes: int | None = None
+    usable_bytes: int | None = None
+    usd: float | None = None
+    usd_of: str | None = None
+
+
+def digest(verb: str, document: dict[str, Any], status: int, command: str) -> Digest:
+    """Of a whole answer: its document, exit status and command line."""
+    figures = {"train": _estimate, "serve": _estimate, "plan": _plan, "max": _maximum, "compare": _comparison}[verb](
+        document
+    )
+    return Digest(tonnage=__version__, command=command, status=status, **({"answer": WORDS.get(status, "")} | figures))
+
+
+def _estimate(document: dict[str, Any]) -> dict[str, Any]:
+    if "verdict" not in document:  # a frontier, or one's own machine
+        return {}
+    verdict, cost = document["verdict"], document.get("cost") or {}
+    return {"needed_bytes": verdict["needed_bytes"], "usable_bytes": verdict["usable_bytes"], "usd": cost.get("value"), "usd_of": cost.get("name")}  # fmt: skip
+
+
+def _plan(document: dict[str, Any]) -> dict[str, Any]:
+    if "pool" in document:
+        usd = document.get("usd_per_hour")
+        return {"answer": document["verdict"]["text"], "usd": usd, "usd_of": None if usd is None else "an hour"}
+    if not document["plans"]:
+        return {}
+    best = document["plans"][0]
+    found = {name: best.get(name) for name in ("needed_bytes", "usable_bytes")} | {"answer": best["on"]}
+    for name, of in (("cost", "the run"), ("usd_per_hour", "an hour"), ("usd_per_million_tokens", "a million tokens")):
+        if best.get(name) is not None:
+            return found | {"usd": best[name], "usd_of": of}
+    return found
+
+
+def _maximum(document: dict[str, Any]) -> dict[str, Any]:
+    value, at = document.get("value"), document.get("at") or {}
+    found = {"needed_bytes": at.get("needed_bytes"), "usable_bytes": at.get("usable_bytes")}
+    return (
+        found
+        if value is None
+        else found | {"answer": f"{document.get('model') or f'{value:,}'} {document['unit']}".strip()}
+    )
+
+
+def _comparison(document: dict[str, Any]) -> dict[str, Any]:
+    return {"answer": f"{document['counts'].get('fits', 0):,} of {len(document['cells']):,} fit"}

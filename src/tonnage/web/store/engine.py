@@ -1,0 +1,116 @@
+"""The data base of saved plans: SQLite in a file, or PostgreSQL. What was acknowledged is on the disk."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, select, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+
+from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.web.store.conflict import StoreError
+from tonnage.web.store.tables import SCHEMA, TABLES
+
+VERSION = 1  # of the tables
+PATIENCE = 10  # seconds for others to finish a write, or for a server to answer
+SERVED = ("postgresql", "postgres", "postgresql+psycopg")
+FILE, SERVER = "sqlite:///plans.db", "postgresql://user@host/database"
+LOCK = 0x746F6E6E616765  # of PostgreSQL, while tables are made: one who makes them at a time
+
+
+def store_url(given: str) -> URL:
+    """The data base that a text names. InvalidInput where it names none; the text may hold a password, and is not repeated."""
+    try:
+        url = make_url(given)
+    except ArgumentError:
+        raise InvalidInput(f"store is the URL of a data base: {FILE} or {SERVER}.") from None
+    if url.drivername in SERVED:
+        try:
+            import psycopg  # noqa: F401
+        except ImportError:
+            raise MissingDatum(
+                "store: PostgreSQL needs psycopg, which is not installed: pip install 'tonnage[postgresql]'."
+            ) from None
+        return url.set(drivername="postgresql+psycopg")
+    if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise InvalidInput(f"store is SQLite or PostgreSQL: {FILE} or {SERVER}. Got {url.drivername}.")
+    if url.database in (None, "", ":memory:"):
+        raise InvalidInput("store: plans are saved in a file, which all workers read: sqlite:///plans.db.")
+    return url
+
+
+class Base:
+    """One process's connections, with the tables made or brought to this version. Every reading and every writing is one transaction."""
+
+    def __init__(self, url: URL):
+        self.engine = _engine(url)
+        self._writer = self.engine.execution_options(writes=True)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with _said(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """What is done inside is on the disk when this ends; or none of it is."""
+        with _said(), self._writer.begin() as connection:
+            yield connection
+
+    def _prepare(self) -> None:
+        with self.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
+            SCHEMA.create(connection, checkfirst=True)
+            version = connection.execute(select(SCHEMA.c.version)).scalar()
+            if version is None:
+                TABLES.create_all(connection)
+                connection.execute(SCHEMA.insert().values(version=VERSION))
+            elif version != VERSION:
+                raise StoreError(
+                    f"the data base of saved plans has tables of version {version}, and this tonnage knows version {VERSION}: use the tonnage that made them, or another data base."
+                )
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError:  # says something of what was written, not of the data base
+        raise
+    except SQLAlchemyError as error:
+        origin = getattr(error, "orig", None) or error
+        raise StoreError(f"the data base of saved plans does not answer ({type(origin).__name__}).") from error
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, connect_args={"timeout": PATIENCE})
+        event.listen(engine, "connect", _begin_sqlite)
+        event.listen(engine, "begin", _begin_transaction)
+        return engine
+    options = f"-c synchronous_commit=on -c lock_timeout={PATIENCE}s -c statement_timeout={PATIENCE}s"
+    return create_engine(url, pool_size=2, max_overflow=6, pool_pre_ping=True, connect_args={"connect_timeout": PATIENCE, "options": options})  # fmt: skip
+
+
+def _begin_sqlite(connection: sqlite3.Connection, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin where _begin_transaction says so
+    # a writer does not keep readers waiting, and a commit is on the disk before it is acknowledged
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_transaction(connection: Connection) -> None:
+    """One that writes takes its turn at its beginning: to wait later, after having read, would be a deadlock."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

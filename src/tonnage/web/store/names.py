@@ -1,0 +1,18 @@
+"""Names of saved plans."""
+
+from tonnage.errors import InvalidInput, shown
+
+NAME_LENGTH = 100
+
+
+def check_name(name: str) -> None:
+    """InvalidInput where it is no name of a plan: names stand in paths and on lines."""
+    if (
+        not name.strip()
+        or name != name.strip()
+        or len(name) > NAME_LENGTH
+        or "/" in name
+        or not name.isprintable()
+        or name in (".", "..")
+    ):
+        raise InvalidInput(f"name of a saved plan must have from 1 to {NAME_LENGTH} characters that are printed, no / and no space at its ends. Got {shown(name)}.")  # fmt: skip

@@ -1,0 +1,205 @@
+"""/v1/saved: plans are saved under a name, read again with their history, and deleted."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+from litestar import Request, Response, delete, get, post
+from litestar.datastructures import State
+from litestar.params import FromPath
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.registry import unknown
+from tonnage.web.answer import Refusal
+from tonnage.web.body import question_of, read
+from tonnage.web.jobs.board import DONE, Board
+from tonnage.web.questions import answer_to
+from tonnage.web.store.conflict import ConflictError, StoreError
+from tonnage.web.store.digest import SAVED_VERBS, Digest, digest
+from tonnage.web.store.documents import AskedSave, DeletedDocument, SavedDocument, SavedPlan, SavedPlansDocument
+from tonnage.web.store.names import check_name
+
+JSON = "application/json"
+Asking = Request[Any, Any, Any]
+MOST_SHOWN = 1000
+FIELDS: dict[str, tuple[type, str]] = {
+    "name": (str, "a text"), "verb": (str, f"one of {', '.join(SAVED_VERBS)}"), "question": (dict, "an object of names and values"), "job": (str, "the id of a job"),
+    "version": (int, "a whole number from 0, which is of a new name, to 2,147,483,647"),
+}  # fmt: skip
+_log = logging.getLogger("tonnage.web")
+_TAG = re.compile(r'(?:W/)?"(\d{1,9})"\Z')
+
+
+@post("/v1/saved", status_code=201)
+async def save(request: Asking, state: State) -> Response[bytes]:
+    """Save a question with what its answer is now, as a new version of its name. The answer is asked here, or is that of a job."""
+    body = await read(request, state.settings.limits)
+    question_of(body)  # with its bounds
+    asked = _asked(body)
+    check_name(asked.name)
+    expected = _expected(request, asked.version)
+    await asyncio.to_thread(state.store.for_saving)  # whoever cannot save is told before the search
+    verb, question, found = await _answered(request, asked, state)
+    made = await asyncio.to_thread(lambda: state.store.for_saving().save(asked.name, verb, question, found, expected))
+    state.jobs.board.count("saved:save")
+    return _responded(
+        SavedDocument(plan=made), 201, {"ETag": _tag(made), "Location": f"/v1/saved/{quote(asked.name, safe='')}"}
+    )
+
+
+@get("/v1/saved")
+async def every(request: Asking, state: State) -> Response[bytes]:
+    """The latest version of every name, in their order; of those `after` a name."""
+    after, limit = request.query_params.get("after", ""), _number(request, "limit", MOST_SHOWN, MOST_SHOWN)
+    store = await asyncio.to_thread(state.store.for_reading)
+    found = await asyncio.to_thread(store.every, after, limit) if store else []
+    return _responded(SavedPlansDocument(plans=found))
+
+
+@get("/v1/saved/{name:str}")
+async def latest(name: FromPath[str], state: State) -> Response[bytes]:
+    """The latest version of a name."""
+    check_name(name)
+    store = await asyncio.to_thread(state.store.for_reading)
+    found = await asyncio.to_thread(store.latest, name) if store else None
+    if found is None:
+        raise _nowhere(name)
+    return _responded(SavedDocument(plan=found), 200, {"ETag": _tag(found)})
+
+
+@get("/v1/saved/{name:str}/history")
+async def history(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
+    """Every version of a name, deleted or not, the latest first; of those `before` a version."""
+    check_name(name)
+    before, limit = _number(request, "before", None, 2**31 - 1), _number(request, "limit", MOST_SHOWN, MOST_SHOWN)
+    store = await asyncio.to_thread(state.store.for_reading)
+    found = await asyncio.to_thread(store.history, name, before, limit) if store else []
+    if not found and before is None:
+        raise _nowhere(name)
+    return _responded(SavedPlansDocument(plans=found))
+
+
+@delete("/v1/saved/{name:str}", status_code=200)
+async def remove(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
+    """Delete a name. Its history stays, and goes on when the name is saved again; `history=true` deletes that too."""
+    check_name(name)
+    expected = _expected(request, None)
+    with_history = request.query_params.get("history", "false")
+    if with_history not in ("true", "false"):
+        raise InvalidInput(f"history must be true or false. Got {shown(with_history)}.")
+    store = await asyncio.to_thread(state.store.for_reading)
+    gone = (
+        await asyncio.to_thread(lambda: store.delete(name, expected, history=with_history == "true"))
+        if store
+        else False
+    )
+    if not gone:
+        raise _nowhere(name)
+    state.jobs.board.count("saved:delete")
+    return _responded(DeletedDocument(deleted=name, history=with_history == "true"))
+
+
+async def _answered(request: Asking, asked: AskedSave, state: State) -> tuple[str, str, Digest]:
+    """The verb, the question as JSON, and of the answer what is kept."""
+    if asked.job is not None:
+        if asked.verb is not None or asked.question is not None:
+            raise InvalidInput("a job has its own verb and question: give job, or verb and question.")
+        return _of_job(state.jobs.board, asked.job)
+    if asked.verb is None or asked.question is None:
+        raise InvalidInput("what is saved is a verb with its question, or a job that has answered one: give them.")
+    answer = await answer_to(request, asked.verb, asked.question)
+    question = msgspec.json.encode(asked.question).decode()
+    return (
+        asked.verb,
+        question,
+        digest(asked.verb, msgspec.json.decode(answer.body), answer.status, unquote(answer.command)),
+    )
+
+
+def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
+    found = board.job(job)
+    if found is None or found.state != DONE:
+        state = "there is no such job" if found is None else f"it is {found.state}"
+        raise InvalidInput(f"job must be one that is done: {state}. Got {shown(job)}.")
+    made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
+    return found.verb, board.question(job).decode(), made
+
+
+def _asked(body: bytes) -> AskedSave:
+    verb = msgspec.json.decode(body).get("verb")
+    if isinstance(verb, str) and verb not in SAVED_VERBS:
+        raise unknown("verb of a saved plan", verb, SAVED_VERBS)
+    given = msgspec.json.decode(body)
+    for name in given:
+        if name not in FIELDS:
+            raise unknown("field of a saved plan", name, FIELDS)
+    if "name" not in given:
+        raise InvalidInput('name is needed: what is saved is {"name": "...", "verb": "train", "question": {...}}.')
+    for name, (form, takes) in FIELDS.items():
+        value = given.get(name)
+        if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):
+            raise InvalidInput(f"{name} must be {takes}. Got {shown(value)}.")
+    if not 0 <= (given.get("version") or 0) < 2**31:
+        raise InvalidInput(f"version must be {FIELDS['version'][1]}. Got {given['version']}.")
+    return msgspec.convert(given, AskedSave)
+
+
+def _expected(request: Asking, said: int | None) -> int | None:
+    """The version that was seen: of If-Match, or of the body."""
+    given = request.headers.get("if-match")
+    if given is None:
+        return said
+    found = _TAG.match(given.strip())
+    if found is None:
+        raise InvalidInput(f'If-Match must be the ETag of a version, such as "3". Got {shown(given)}.')
+    if said is not None and said != int(found[1]):
+        raise InvalidInput(f"version and If-Match are the same here: give one. Got {said} and {found[1]}.")
+    return int(found[1])
+
+
+def _number(request: Asking, name: str, default: Any, most: int) -> Any:
+    """A parameter of the query that is a number from 1."""
+    said = request.query_params.get(name)
+    if said is None:
+        return default
+    if not (said.isascii() and said.isdecimal() and len(said) < 11 and 1 <= int(said) <= most):
+        raise InvalidInput(f"{name} must be from 1 to {most:,}. Got {shown(said)}.")
+    return int(said)
+
+
+def _tag(plan: SavedPlan) -> str:
+    return f'"{plan.version}"'
+
+
+def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
+    said = {"Cache-Control": "no-store"} | dict(headers or {})
+    return Response(msgspec.json.encode(document), status_code=code, media_type=JSON, headers=said)
+
+
+def _nowhere(name: str) -> Refusal:
+    return Refusal(404, "NotFound", f"no plan is saved as {shown(name)}.")
+
+
+def conflicts(request: Asking, error: ConflictError) -> Response[bytes]:
+    """409, with the ETag of the version that is there now."""
+    request.app.state.jobs.board.count("saved:conflict")
+    refusal = Refusal(409, "Conflict", str(error))
+    return Response(
+        refusal.body, status_code=409, media_type=JSON, headers={"ETag": f'"{error.version}"'} if error.version else {}
+    )
+
+
+def silent(request: Asking, error: StoreError) -> Response[bytes]:
+    """503: the data base may answer again."""
+    request.app.state.jobs.board.count("saved:failure")
+    _log.error("the data base of saved plans: %s", error, exc_info=error.__cause__)
+    refusal = Refusal(503, "StoreError", str(error))
+    return Response(refusal.body, status_code=503, media_type=JSON, headers={"Retry-After": "10"})
+
+
+HANDLERS = {ConflictError: conflicts, StoreError: silent}
+ROUTES = [save, every, latest, history, remove]

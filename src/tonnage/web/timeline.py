@@ -1,0 +1,32 @@
+"""POST /v1/timeline: the step of a training run as boxes, for a picture of its pipeline: made of the same answer, asked for by the same question."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage import reach
+from tonnage.ask import Asked, training
+from tonnage.document_timeline import TimelineBox, TimelineDocument
+from tonnage.errors import MissingDatum
+from tonnage.estimate.pipeline_orders import played
+
+TIMELINE = "timeline"
+
+
+def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Asked:  # noqa: B008 - a Reach cannot change
+    """A TimelineDocument. Its status is the answer's."""
+    answer, words = training(question, within)
+    step = answer.pieces
+    if step is None:
+        raise MissingDatum("the time of this step is not known, so that it cannot be drawn.")
+    seconds = float(answer.step_time.value)
+    made, fewer = played(step)
+    document = TimelineDocument(
+        schema="tonnage/1", schedule=step.schedule, stages=len(step.stages), chunks=step.chunks, num_microbatches=step.num_microbatches,
+        shown=step.num_microbatches - made.skipped, step_seconds=seconds, played_seconds=made.seconds,
+        cut=made.cut, gap=None if fewer else made.gap,
+        boxes=[
+            TimelineBox(stage=box.stage, kind=box.kind, start=box.start, seconds=box.seconds, microbatch=box.microbatch, chunk=box.chunk)
+            for box in made.boxes
+        ],
+    )  # fmt: skip
+    return Asked(document, int(answer.status), words)

@@ -1,0 +1,62 @@
+"""What the tests of the page ask, and a browser window that opens it."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from tonnage.ask import ask
+
+PATIENCE = 30_000  # ms that a test waits for what the page shows
+
+LARGE = "model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4&global_batch_size=128&sequence_length=8192&tokens=100B"
+QUESTIONS = {
+    "fits": "tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB",
+    "tight": f"tab=train&{LARGE}",
+    "no": f"tab=train&{LARGE}&micro_batch_size=2",
+    "tune": "tab=tune&model=llama-3.1-8b&on=RTX-4090&method=qlora&sequence_length=2048",
+    "serve": "tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&input_tokens=8192&output_tokens=1024&concurrency=64",
+    "wrong": "tab=train&model=lama-3.1-8b",
+    "empty": "tab=train",
+}
+
+
+class Visit:
+    """A browser window on the page, with what it asked for and what its console said."""
+
+    def __init__(self, browser: Any, server: str, **context: Any):
+        self.server = server
+        self.context = browser.new_context(
+            **{"viewport": {"width": 1440, "height": 1000}, "locale": "en-GB", **context}
+        )
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.rstrip("/"))
+        self.context.set_default_timeout(PATIENCE)
+        self.asked: list[str] = []
+        self.wrong: list[str] = []
+        self.page = self._tab()
+
+    def _tab(self) -> Any:
+        page = self.context.new_page()
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None)  # fmt: skip
+        return page
+
+    def open(self, fragment: str = "") -> Any:
+        """The page, drawn."""
+        named = QUESTIONS.get(fragment, fragment)
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.server}#{quote(named, safe='=&:/')}" if named else self.server)
+        self.page.wait_for_selector("body[data-ready]")
+        return self.page
+
+    def settle(self) -> Any:
+        """Until the newest question is answered."""
+        self.page.wait_for_selector("body:not([data-asking]):not([data-state=loading])")
+        return self.page
+
+
+def asked(verb: str, question: dict[str, Any]) -> dict[str, Any]:
+    """The document that the page shows, from the library."""
+    return dict(json.loads(msgspec.json.encode(ask(verb, question).document)))

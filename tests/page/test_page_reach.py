@@ -1,0 +1,208 @@
+"""Whoever reads the page can: by keyboard, in the dark, on a phone, in Chinese, with a screen reader."""
+
+import re
+import time
+
+import pytest
+
+sync = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)")
+expect = sync.expect
+WIDE = {"width": 1440, "height": 1000}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.mark.parametrize("name", ["fits", "no", "tune", "serve", "wrong", "empty"])
+@pytest.mark.parametrize(("look", "size"), [("light", WIDE), ("dark", WIDE), ("light", PHONE), ("zh", WIDE)])
+def test_axe_finds_nothing(visiting, name, look, size):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe comes with axe-playwright-python")
+    visit = visiting(viewport=size, color_scheme="dark" if look == "dark" else "light")
+    page = visit.open(name)
+    if look == "zh":
+        page.get_by_role("button", name="中文").click()
+        expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
+        visit.settle()
+    found = axe.Axe().run(page).response["violations"]
+    assert [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found] == []
+
+
+@pytest.mark.parametrize("name", ["fits", "no", "tune", "serve", "wrong", "empty"])
+@pytest.mark.parametrize("width", [390, 320, 768])
+def test_a_small_window_needs_no_sideways_scroll(visiting, name, width):
+    page = visiting(viewport={"width": width, "height": 844}).open(name)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_phone_shows_the_verdict_first_and_folds_the_inputs(visiting):
+    page = visiting(viewport=PHONE).open("fits")
+    expect(page.locator("#form")).to_be_hidden()
+    assert page.locator("#v-line").bounding_box()["y"] < 300
+    page.locator("#fold > summary").click()
+    expect(page.locator("#model")).to_be_visible()
+
+
+def test_dark_follows_the_system_and_the_readers_choice_is_kept(visiting):
+    visit = visiting(color_scheme="dark")
+    page = visit.open("fits")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_everything_can_be_done_by_keyboard(visiting):
+    visit = visiting()
+    page = visit.open("empty")
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.locator("#tab-train").focus()
+    for key, tab in (
+        ("ArrowRight", "tune"),
+        ("End", "rules"),
+        ("Home", "train"),
+        ("ArrowLeft", "rules"),
+        ("ArrowRight", "train"),
+    ):
+        page.keyboard.press(key)
+        expect(page.locator(f"#tab-{tab}")).to_be_focused()
+        expect(page.locator(f"#tab-{tab}")).to_have_attribute("aria-selected", "true")
+    page.locator("#model").focus()
+    page.keyboard.type("llama-3.1-8b")
+    page.keyboard.press("Tab")
+    expect(page.locator("#v-line")).to_contain_text("Fits")
+    page.locator("#v-line .n").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#inspector .big")).to_be_visible()
+    expect(page.locator("#v-line .n").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#v-line .n").first).to_be_focused()
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+    assert outline == "2px"
+
+
+def test_typing_keeps_the_focus_and_the_text(visiting):
+    visit = visiting()
+    page = visit.open("fits")
+    field = page.get_by_label("Sequence length", exact=True)
+    field.click()
+    field.press("Control+a")
+    page.keyboard.type("16384", delay=30)
+    visit.settle()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("16384")
+
+
+@pytest.mark.parametrize("name", ["no", "tight", "tune", "serve", "wrong", "empty"])
+def test_chinese_leaves_no_english_words(visiting, name):
+    visit = visiting()
+    page = visit.open(name)
+    page.wait_for_load_state("networkidle")
+    english = texts(page)
+    page.get_by_role("button", name="中文").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
+    visit.settle()
+    chinese = texts_at_last(page, lambda found: not any(map(left_english, found)))
+    assert len(chinese) > 30
+    assert [text for text in chinese if left_english(text)] == [], "untranslated"
+    assert any(left_english(text) for text in english)
+    page.get_by_role("button", name="EN", exact=True).click()
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    visit.settle()
+    assert texts_at_last(page, lambda found: found == english) == english
+
+
+# Alone in a text: names and units that stay as they are (DESIGN_NOTES, Words).
+NAMES = re.compile(
+    r"\b(?:tonnage|TTFT|TPOT|MFU|HFU|PUE|GiB|MWh|kWh|Wh|CP|DP|EN|EP|PP|TP|torchtitan|transformers|vLLM|Llama\S*|Qwen\S*|ms|min)\b|[A-Z]{1,2}\d+\S*|RTX\S*"
+)
+HAN = re.compile(r"[\u4e00-\u9fff]")
+
+
+SETTING = re.compile(r"\b(?:method|base_weights|loss) [\w-]+")  # an option with its value
+
+
+def left_english(text):
+    """Two English words beside each other, or a text of one that is no name. A name may stand in a Chinese sentence."""
+    text = SETTING.sub("", text)
+    return bool(re.search(r"[a-z]{2,} [a-z]{2,}", text)) or (
+        not HAN.search(text) and bool(re.search(r"[A-Za-z]{2,}", NAMES.sub("", text)))
+    )
+
+
+def texts_at_last(page, wanted):
+    """The texts once they are as wanted; sections that ask for themselves come later than the answer."""
+    end = time.monotonic() + 20
+    while not wanted(found := texts(page)) and time.monotonic() < end:
+        page.wait_for_timeout(200)
+    return found
+
+
+def texts(page):
+    """Visible text nodes, but code, choices of inputs, sources and what Python's answers name by itself."""
+    return page.evaluate("""() => {
+        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+        for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+            const at = node.parentElement, text = node.textContent.trim();
+            if (text && at.checkVisibility() && !at.closest("code, pre, option, svg.defs, .source, .move, .chips, datalist, button[lang], [data-repair]")) found.push(text);
+        }
+        return found;
+    }""")
+
+
+def test_motion_is_left_out_where_the_reader_asks_for_less(visiting):
+    visit = visiting(reduced_motion="reduce")
+    page = visit.open("fits")
+    page.route("**/v1/train", lambda route: None)
+    page.get_by_label("Micro batch size", exact=True).fill("4")
+    bar = page.locator(".progress i")
+    expect(bar).to_be_visible()
+    assert bar.evaluate("each => getComputedStyle(each).animationName") == "none"
+    page.unroute("**/v1/train")
+
+
+def test_patterns_stay_in_forced_colours(visiting):
+    page = visiting(forced_colors="active").open("fits")
+    assert page.locator("svg.chart").first.evaluate("each => getComputedStyle(each).forcedColorAdjust") == "none"
+    expect(page.locator("#tab-train")).to_have_css("outline-style", "solid")
+
+
+def test_a_wrong_count_of_nodes_is_not_passed_over(visiting):
+    visit = visiting()
+    page = visit.open("fits")
+    for field, label, text in (
+        ("#nodes", "Nodes", "0"),
+        ("#nodes", "Nodes", "-1"),
+        ("#each", "GPUs per node", "abc"),
+        ("#each", "GPUs per node", "1e9"),
+    ):
+        page.locator(field).fill(text)
+        visit.settle()
+        expect(page.locator("#counts-err")).to_have_text(f"{label} must be a whole number of 1 or more. Got {text}.")
+        expect(page.locator(field)).to_have_attribute("aria-invalid", "true")
+        expect(page.locator(".v-next.bad")).to_contain_text(f"One input needs attention: {label}")
+        page.locator(field).fill("8")
+        visit.settle()
+    page.locator("#each").fill("1000000000")
+    visit.settle()
+    expect(page.locator("#counts-err")).to_contain_text("from 1 to 10,000,000 accelerators")
+    expect(page.locator("#each")).to_have_attribute("aria-invalid", "true")
+    page.locator("#each").fill("2")
+    visit.settle()
+    expect(page.locator("#gpus")).to_contain_text("16")
+    expect(page.locator("#counts-err")).to_be_hidden()
+    assert page.locator("#form [aria-invalid=true]").count() == 0
+
+
+def test_a_wrong_count_is_forgotten_with_the_cluster_that_it_was_typed_for(visiting):
+    visit = visiting()
+    page = visit.open("fits")
+    page.locator("#nodes").fill("many")
+    visit.settle()
+    page.locator(".chips label", has_text="H200").click()
+    visit.settle()
+    expect(page.locator("#nodes")).to_have_value("1")
+    expect(page.locator("#counts-err")).to_be_hidden()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#nodes")).to_have_value("many")

@@ -1,0 +1,276 @@
+"""Saved plans on the page: saved under a name, opened again with what they asked, seen through their history, deleted."""
+
+import json
+import re
+import urllib.request
+from urllib.parse import quote
+
+import pytest
+from page_visits import Visit
+
+from conftest import served
+
+sync = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)")
+expect = sync.expect
+PHONE = {"width": 360, "height": 760}
+QUESTION = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"}
+
+
+def put(server, name, verb="train", version=0, **question):
+    """A plan that is saved already."""
+    body = {"name": name, "verb": verb, "question": question or QUESTION, **({"version": version} if version else {})}
+    request = urllib.request.Request(f"{server}v1/saved", json.dumps(body).encode(), {"Content-Type": "application/json"})  # fmt: skip
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return json.load(reply)["plan"]
+
+
+def latest(server, name):
+    with urllib.request.urlopen(f"{server}v1/saved/{quote(name)}", timeout=60) as reply:
+        return json.load(reply)["plan"]
+
+
+def panel(page):
+    """Opened, with its list."""
+    if not page.locator("#fold").evaluate("each => each.open"):
+        page.locator("#fold > summary").click()
+    page.locator("#saved > summary").click()
+    expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "false")
+    return page.locator("#saved")
+
+
+def item(page, name):
+    return page.locator(".saved > li").filter(has=page.get_by_role("heading", name=name, exact=True))
+
+
+def test_a_question_is_saved_found_after_a_reload_opened_and_deleted(visiting, server):
+    visit = visiting()
+    page = visit.open("tab=tune&model=llama-3.1-8b&on=RTX-4090&method=qlora&sequence_length=2048")
+    panel(page)
+    page.get_by_label("Name", exact=True).fill("一月 run")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#say")).to_have_text("Saved as version 1")
+    expect(item(page, "一月 run")).to_contain_text("Fine-tune · llama-3.1-8b · RTX-4090")
+    assert latest(server, "一月 run")["question"] == {"model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora", "sequence_length": "2048"}  # fmt: skip
+    before = page.locator("#v-line").inner_text()
+
+    page = visit.open("empty")
+    panel(page)
+    page.get_by_role("button", name="Open 一月 run").click()
+    expect(page.locator("#tab-tune")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#v-line")).to_have_text(before, use_inner_text=True)
+    expect(page.get_by_label("Sequence length", exact=True)).to_have_value("2048")
+    assert dict(part.split("=") for part in page.evaluate("location.hash.slice(1)").split("&")) == {
+        "tab": "tune", "model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora", "sequence_length": "2048"}  # fmt: skip
+    page.locator("#undo").click()
+    expect(page.locator("#v-line")).to_contain_text("Name a model")
+
+    page.get_by_role("button", name="Delete 一月 run").click()
+    expect(page.locator("#saved-spare")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".saved-sure")).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete 一月 run")).to_be_focused()
+    page.get_by_role("button", name="Delete 一月 run").click()
+    page.get_by_label("Delete all its versions too, for good").check()
+    page.get_by_role("button", name="Yes, delete 一月 run").click()
+    expect(item(page, "一月 run")).to_have_count(0)
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{server}v1/saved/{quote('一月 run')}/history", timeout=60)
+
+
+def test_an_older_version_is_opened_from_the_history(visiting, server):
+    put(server, "grows")
+    put(server, "grows", version=1, **QUESTION, micro_batch_size=4)
+    visit = visiting()
+    page = visit.open("fits")
+    panel(page)
+    expect(item(page, "grows")).to_contain_text("version 2")
+    page.get_by_role("button", name="History of grows").click()
+    versions = page.get_by_role("list", name="History of grows").get_by_role("listitem")
+    expect(versions).to_have_count(2)
+    expect(versions.nth(0)).to_contain_text("micro_batch_size – → 4")
+    expect(versions.nth(1)).to_contain_text("version 1")
+    for number, expected in ((2, "4"), (1, "")):
+        page.get_by_role("button", name=f"Open version {number} of grows").click()
+        visit.settle()
+        assert ("micro_batch_size=4" in page.evaluate("location.hash")) == bool(expected)
+    page.get_by_role("button", name="History of grows").click()
+    expect(versions).to_have_count(0)
+
+
+def test_saving_over_a_name_makes_a_version_and_somebody_elses_is_not_lost(visiting, server):
+    put(server, "shared")
+    visit = visiting()
+    page = visit.open("fits")
+    panel(page)
+    page.get_by_label("Name", exact=True).fill("shared")
+    put(server, "shared", version=1)
+    page.get_by_role("button", name="Save as version 2").click()
+    expect(page.locator("#saved-err")).to_contain_text("Somebody else has changed shared since")
+    page.get_by_role("button", name="Save as version 3").click()
+    expect(page.locator("#say")).to_have_text("Saved as version 3")
+    expect(page.locator("#saved-err")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("fragment", "field", "value"),
+    [("tab=plan&model=llama-3.1-8b&plan_for=serve&plan_on=H100-SXM-80GB,A100-SXM-80GB&concurrency=8&tpot=40ms&plan_aim=cost", "concurrency", "8"),
+     ("tab=serve&model=llama-3.1-8b&on=1xH100-SXM-80GB&concurrency=16", "concurrency", "16")],
+)  # fmt: skip
+def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, value):
+    visit = visiting()
+    page = visit.open(fragment)
+    panel(page)
+    name = f"again {field} {value}"
+    page.get_by_label("Name", exact=True).fill(name)
+    page.keyboard.press("Enter")
+    expect(page.locator("#say")).to_have_text("Saved as version 1")
+    saved = latest(server, name)
+    page = visit.open("fits")
+    panel(page)
+    page.get_by_role("button", name=f"Open {name}").click()
+    visit.settle()
+    expect(page.locator(f"[name={field}]").first).to_have_value(value)
+    page.get_by_role("button", name="Save as version 2").click()
+    expect(page.locator("#say")).to_have_text("Saved as version 2")
+    assert latest(server, name)["question"] == saved["question"]
+
+
+def test_a_question_that_the_page_has_no_inputs_for_shows_its_command_line(visiting, server):
+    put(server, "largest", verb="max", what="context", **QUESTION)
+    page = visiting().open("fits")
+    panel(page)
+    expect(item(page, "largest")).to_contain_text("tonnage max context llama-3.1-8b")
+    expect(page.get_by_role("button", name="Open largest")).to_have_count(0)
+
+
+def test_what_cannot_be_saved_is_said(visiting):
+    visit = visiting()
+    page = visit.open("empty")
+    panel(page)
+    page.get_by_label("Name", exact=True).fill("nothing")
+    expect(page.locator("#saved-what")).to_contain_text("Name a model")
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
+    page = visit.open("tab=rules&model=llama-3.1-8b")
+    panel(page)
+    expect(page.locator("#saved-what")).to_contain_text("Rules of thumb ask nothing")
+    page = visit.open("fits")
+    panel(page)
+    page.get_by_label("Name", exact=True).fill("a/b")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#saved-err")).to_contain_text("no / and no space")
+    page.get_by_role("button", name="中文").click()
+    page.get_by_role("button", name="保存", exact=True).click()
+    expect(page.locator("#saved-err")).to_contain_text("“a/b”" if page.get_by_text("“a/b”").count() else "a/b")
+
+
+def test_a_data_base_that_does_not_answer_is_said_and_tried_again(visiting, server):
+    put(server, "there")
+    page = visiting().open("fits")
+    refusal = {"schema": "tonnage/1", "error": {"kind": "StoreError", "message": "the data base of saved plans does not answer (OperationalError)."}}  # fmt: skip
+    page.route("**/v1/saved?*", lambda route: route.fulfill(status=503, json=refusal))
+    panel(page)
+    expect(page.locator("#saved-list .err")).to_contain_text("does not answer")
+    page.unroute("**/v1/saved?*")
+    page.get_by_role("button", name="Try again").click()
+    expect(item(page, "there")).to_be_visible()
+
+
+def test_while_the_list_is_on_its_way_that_is_said(visiting):
+    page = visiting().open("fits")
+    page.route("**/v1/saved?*", lambda route: None)
+    page.locator("#saved > summary").click()
+    expect(page.locator("#saved-list")).to_have_text("Reading what is saved…")
+    expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "true")
+    page.unroute("**/v1/saved?*")
+
+
+def test_a_server_that_saves_nothing_says_so_and_offers_nothing(browser):
+    with served("none") as address:
+        visit = Visit(browser, address)
+        page = visit.open("fits")
+        page.locator("#saved > summary").click()
+        expect(page.locator("#saved-body")).to_contain_text("This server saves no plans")
+        expect(page.locator("#saved input, #saved button")).to_have_count(0)
+        page.get_by_role("button", name="中文").click()
+        expect(page.locator("#saved-body")).to_contain_text("此服务器不保存方案")
+        visit.context.close()
+        assert visit.wrong == []
+
+
+def test_a_page_without_a_server_says_that_it_keeps_nothing(visiting):
+    page = visiting().open("fits")
+    page.evaluate("""async () => {
+        const { sendBy } = await import(new URL("js/api.js", document.baseURI));
+        const error = { kind: "NotInBrowser", message: "This needs `tonnage web`: a page without a server keeps nothing." };
+        sendBy(async () => ({ ok: false, status: 404, header: () => null, json: async () => ({ error }) }));
+    }""")
+    page.locator("#saved > summary").click()
+    expect(page.locator("#saved-body")).to_have_text("This needs `tonnage web`: a page without a server keeps nothing.")
+    expect(page.locator("#saved input, #saved button")).to_have_count(0)
+
+
+def test_the_head_of_the_page_leads_to_the_panel(visiting):
+    page = visiting().open("fits")
+    page.get_by_role("button", name="Saved plans", exact=True).click()
+    expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#saved > summary")).to_be_focused()
+    expect(page.locator("#saved-name")).to_be_in_viewport()
+
+
+def test_by_keyboard_alone(visiting, server):
+    visit = visiting()
+    page = visit.open("fits")
+    page.locator("#saved > summary").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#saved-list")).to_have_attribute("aria-busy", "false")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type("keys", delay=20)
+    page.keyboard.press("Enter")
+    expect(item(page, "keys")).to_be_visible()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    history = page.get_by_role("button", name="History of keys")
+    history.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("list", name="History of keys")).to_be_visible()
+    expect(history).to_be_focused()
+    expect(history).to_have_attribute("aria-expanded", "true")
+    page.get_by_role("button", name="Delete keys").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Space")
+    expect(page.get_by_label("Delete all its versions too, for good")).to_be_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(item(page, "keys")).to_have_count(0)
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+
+
+@pytest.mark.parametrize(("look", "size"), [("light", {"width": 1440, "height": 1000}), ("dark", PHONE), ("zh", PHONE)])
+def test_axe_finds_nothing_in_the_panel_and_nothing_is_too_wide(visiting, server, look, size):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe comes with axe-playwright-python")
+    name = f"a long name of a plan that is looked at {look}"
+    put(server, name)
+    put(server, f"{name}, another", verb="max", what="context", **QUESTION)
+    page = visiting(viewport=size, color_scheme="dark" if look == "dark" else "light", locale="zh-CN" if look == "zh" else "en-GB").open("fits")  # fmt: skip
+    box = panel(page)
+    item(page, name).get_by_role("button", name=re.compile("History|历史")).click()
+    expect(page.locator(".saved-history li")).to_have_count(1)
+    item(page, name).get_by_role("button", name=re.compile("^(Delete|删除)")).click()
+    if look == "zh":
+        words = " ".join(
+            each.inner_text() for each in (page.locator("#saved-form"), item(page, name), box.locator("summary"))
+        )
+        assert not re.search(r"[a-z]{2,} [a-z]{2,}", re.sub(rf"{name}|llama\S*|tonnage", "", words)), words
+    found = axe.Axe().run(page).response["violations"]
+    assert [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+def test_print_has_no_saved_plans(visiting):
+    page = visiting().open("fits")
+    panel(page)
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator("#saved")).to_be_hidden()

@@ -1,0 +1,172 @@
+"""The API answers with the document of the command line, in the form that its description says."""
+
+import json
+import shlex
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+import jsonschema
+import pytest
+import yaml
+
+from tonnage.cli import main
+from tonnage.document import json_schema
+from tonnage.models import read
+from tonnage.web.openapi import ANSWERS, LISTED, document
+from web.conftest import Client
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = jsonschema.Draft202012Validator(json_schema())
+POOL = ROOT / "docs" / "examples" / "pool.yaml"
+# Verb, question, the words of the same question on the command line, the name of the document.
+SAME = (
+    ("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "8k", "recompute": "full", "sequence_parallel": False},
+     "train llama-3.1-8b --on 8xh100 --seq 8k --recompute full --no-sequence-parallel", "AnswerDocument"),
+    ("train", {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 100, "on": "h100", "tokens": 1e9},
+     "train --hidden-size 64 --num-layers 2 --num-attention-heads 2 --vocab-size 100 --on h100 --tokens 1B", "AnswerDocument"),
+    ("serve", {"model": "qwen3-32b", "on": "rtx-4090", "weights": "awq"}, "serve qwen3-32b --on rtx-4090 --weights awq", "AnswerDocument"),
+    ("serve", {"model": "llama-3.1-8b", "on": "8xh100", "frontier": True, "points": 4}, "serve llama-3.1-8b --on 8xh100 --frontier --points 4", "FrontierDocument"),
+    ("serve", {"for_my_machine": True, "on": "rtx-4060-ti", "context": "64k"}, "serve --for-my-machine --on rtx-4060-ti --context 64k", "MachineDocument"),
+    ("plan", {"train": True, "model": "llama-3.2-1b", "on": ["8xh100"], "runtime": "fsdp2", "top": 2},
+     "plan llama-3.2-1b --on 8xh100 --runtime fsdp2 --top 2", "PlansDocument"),
+    ("plan", {"serve": True, "model": "llama-3.1-8b", "on": "h100,l4", "users": 8, "top": 2},
+     "plan llama-3.1-8b --serve --on h100,l4 --users 8 --top 2", "ServingPlansDocument"),
+    ("plan", {"inventory": yaml.safe_load(POOL.read_text())}, f"plan --inventory {POOL}", "PoolDocument"),
+    ("max", {"what": "context", "model": "llama-3.1-8b", "on": "rtx-4090"}, "max context llama-3.1-8b --on rtx-4090", "MaxDocument"),
+    ("max", {"what": "layers", "train": True, "model": "llama-3.1-8b", "on": "8xh100"}, "max layers llama-3.1-8b --train --on 8xh100", "MaxDocument"),
+    ("compare", {"model": ["llama-3.1-8b", "qwen3-8b"], "on": ["h100", "rtx-4090"], "weights": [None, "fp8"]},
+     "compare llama-3.1-8b,qwen3-8b --on h100,rtx-4090 --weights own,fp8", "CompareDocument"),
+    ("compare", {"train": True, "model": "llama-3.1-8b", "on": "8xh100", "tensor_parallel_size": [1, 2]},
+     "compare llama-3.1-8b --train --on 8xh100 --tp 1,2", "CompareDocument"),
+    ("rules", {}, "rules", "RulesDocument"), ("rules", {"names": ["A6", "E5"]}, "rules A6 E5", "RulesDocument"),
+    ("rules", {"names": "B", "model": "mixtral-8x7b"}, "rules B --model mixtral-8x7b", "RulesDocument"),
+    ("explain", {}, "explain", "NamesDocument"), ("explain", {"name": "kv_cache_bytes"}, "explain kv_cache_bytes", "FormulaDocument"),
+    ("explain", {"name": "k"}, "explain k", "SymbolDocument"), ("explain", {"name": "checkpoint"}, "explain checkpoint", "WordDocument"),
+    ("explain", {"name": "power_share"}, "explain power_share", "WordDocument"), ("explain", {"name": "Pope2023"}, "explain Pope2023", "SourceDocument"),
+)  # fmt: skip
+LISTS = (
+    ("/v1/models", "models", "ModelsDocument"), ("/v1/models/mixtral-8x7b", "models mixtral-8x7b", "ModelDocument"),
+    ("/v1/models/meta-llama/Llama-3.1-8B", "models meta-llama/Llama-3.1-8B", "ModelDocument"),
+    ("/v1/models/meta-llama%2FLlama-3.1-8B", "models meta-llama/Llama-3.1-8B", "ModelDocument"),
+    ("/v1/accelerators", "accelerators", "AcceleratorsDocument"), ("/v1/accelerators/h100:1g.10gb", "accelerators h100:1g.10gb", "AcceleratorDocument"),
+    ("/v1/accelerators/dgx-h100", "accelerators dgx-h100", "NodeDocument"), ("/v1/prices", "prices", "PricesDocument"),
+    ("/v1/prices/h100?kind=spot&as_of=2026-11-22", "prices h100 --kind spot --as-of 2026-11-22", "PricesDocument"),
+)  # fmt: skip
+
+
+@cache
+def described() -> dict:
+    """The OpenAPI document as a client gets it."""
+    return json.loads(json.dumps(document()))
+
+
+def follows(found: object, schema: dict) -> None:
+    jsonschema.Draft202012Validator({**schema, "components": described()["components"]}).validate(found)
+
+
+def printed(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
+    status = main([*shlex.split(words), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def without_search_time(found: dict) -> dict:
+    """A pool's document says how long its search took, which is never twice the same."""
+    return json.loads(json.dumps(found), object_hook=lambda made: {name: value for name, value in made.items() if name not in ("seconds", "search_seconds")})  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "question", "words", "name"), SAME, ids=[words for _, _, words, _ in SAME])
+def test_an_answer_is_the_document_of_the_command_line(client: Client, capsys, verb, question, words, name):
+    answer = client.post(f"/v1/{verb}", json=question)
+    assert answer.status_code == 200, answer.text
+    status, document = printed(words, capsys)
+    clean = without_search_time if name == "PoolDocument" else dict
+    assert clean(answer.json()) == clean(document)
+    assert int(answer.headers["Tonnage-Status"]) == status
+    follows(answer.json(), {"$ref": f"#/components/schemas/{name}"})
+    follows(answer.json(), described()["paths"][f"/v1/{verb}"]["post"]["responses"]["200"]["content"]["application/json"]["schema"])  # fmt: skip
+    SHIPPED.validate(answer.json())
+
+
+@pytest.mark.parametrize(("verb", "question", "words", "name"), SAME, ids=[words for _, _, words, _ in SAME])
+def test_the_command_line_that_comes_with_an_answer_asks_the_same(client: Client, capsys, verb, question, words, name):
+    answer = client.post(f"/v1/{verb}", json=question)
+    command = unquote(answer.headers["Tonnage-Command"])
+    assert command.startswith(f"tonnage {verb}")
+    if "config.json" not in command:  # content that was sent is no file
+        _, document = printed(command.removeprefix("tonnage "), capsys)
+        assert document == answer.json()
+
+
+@pytest.mark.parametrize(("verb", "question", "words", "name"), SAME, ids=[words for _, _, words, _ in SAME])
+def test_the_description_of_a_question_has_every_question(verb, question, words, name):
+    follows(question, described()["paths"][f"/v1/{verb}"]["post"]["requestBody"]["content"]["application/json"]["schema"])  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "words", "name"), LISTS, ids=[path for path, _, _ in LISTS])
+def test_a_list_is_the_document_of_the_command_line(client: Client, capsys, path, words, name):
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == printed(words, capsys)[1]
+    follows(answer.json(), {"$ref": f"#/components/schemas/{name}"})
+
+
+@pytest.mark.parametrize("path", ["/v1/formulas", "/v1/glossary", "/v1/server", "/healthz"])
+def test_what_only_the_api_answers_is_described(client: Client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200
+    follows(answer.json(), described()["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"])  # fmt: skip
+
+
+def test_every_verb_and_every_list_is_asked_here():
+    assert {verb for verb, *_ in SAME} == set(ANSWERS)
+    assert {name for _, _, _, name in SAME} == {kind.__name__ for kinds in ANSWERS.values() for kind in kinds}
+    listed = {kind.__name__ for path, (kinds, _, _) in LISTED.items() if path.startswith(("/v1/m", "/v1/a", "/v1/p")) for kind in kinds}  # fmt: skip
+    assert {name for _, _, name in LISTS} == listed
+
+
+def test_a_pasted_config_is_a_model(client: Client):
+    config = dict(read("llama-3.1-8b").config)
+    pasted = client.post("/v1/train", json={"model": config, "on": "8xh100"}).json()
+    named = client.post("/v1/train", json={"model": "llama-3.1-8b", "on": "8xh100"}).json()
+    assert pasted["memory"] == named["memory"]
+    assert pasted["question"]["model"]["value"] == "pasted config"
+
+
+@pytest.mark.parametrize(
+    ("question", "runtime", "words"),
+    [
+        ({"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "runtime": "megatron", "pp": 2}, "megatron", "--pipeline-model-parallel-size 2"),
+        ({"verb": "train", "model": "llama-3.1-8b", "on": "8xh100"}, "fsdp2", "--training.local_batch_size 1"),
+        ({"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "method": "lora"}, "fsdp2", "trl sft --accelerate_config fsdp2 --num_processes 8"),
+        ({"verb": "serve", "model": "llama-3.1-8b", "on": "8xh100"}, "vllm", "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8"),
+        ({"verb": "serve", "model": "llama-3.1-8b", "on": "rtx-4090", "engine": "llama.cpp"}, "llama.cpp", "llama-server -m"),
+    ],
+)  # fmt: skip
+def test_a_launch_is_in_the_words_of_its_runtime(client: Client, question, runtime, words):
+    answer = client.post("/v1/launch", json=question)
+    assert answer.status_code == 200
+    follows(answer.json(), {"$ref": "#/components/schemas/LaunchDocument"})
+    assert answer.json()["runtime"] == runtime
+    assert words in answer.json()["launch"]
+
+
+def test_a_launch_says_what_its_words_do_not_say(client: Client):
+    asked = {"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "runtime": "deepspeed"}
+    answer = client.post("/v1/launch", json=asked).json()
+    assert answer["launch"] == ""
+    assert answer["notes"] == ["nothing is written down here of how deepspeed is started."]
+    asked = {"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "method": "freeze"}
+    answer = client.post("/v1/launch", json=asked).json()
+    assert answer["launch"] == "" and answer["notes"] == [
+        "nothing is written down here of how fsdp2 is started for method freeze."
+    ]
+    stored = client.post("/v1/launch", json={"verb": "serve", "model": "llama-3.1-8b", "on": "h100", "weights": "awq"})
+    assert "#" not in stored.json()["launch"] and "vllm does not make awq" in stored.json()["notes"][0]
+
+
+@pytest.mark.parametrize("question", [{}, {"verb": "plan"}, {"verb": ["train"]}, {"verb": "serve", "for_my_machine": True, "on": "rtx-4090"}])  # fmt: skip
+def test_what_is_not_launched_is_said(client: Client, question):
+    answer = client.post("/v1/launch", json=question)
+    assert answer.status_code == 400
+    assert "launched" in answer.json()["error"]["message"]

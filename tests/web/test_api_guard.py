@@ -1,0 +1,129 @@
+"""Pages of other sites reach nothing, and what is served can do little."""
+
+import pytest
+from litestar.testing import TestClient
+
+from tonnage.web import pages
+from tonnage.web.app import create_app
+from tonnage.web.guard import HEADERS
+from tonnage.web.settings import Settings
+from web.conftest import HERE, Client
+
+QUESTION = {"name": "k"}
+
+
+@pytest.mark.parametrize("host", ["evil.com", "127.0.0.1.nip.io", "localhost.evil.com", "10.0.0.7", "[::ffff:10.0.0.7]", "", "a b", "[::1", "127.0.0.1@evil.com", "evil.com#localhost"])  # fmt: skip
+def test_a_server_of_this_machine_is_asked_by_its_own_name_alone(client: Client, host):
+    answer = client.get("/v1/server", headers={"Host": host})
+    assert answer.status_code == 403
+    assert "not called" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:9", "[::1]:8000", "LOCALHOST:1"])
+def test_its_names_are_those_of_loopback(client: Client, host):
+    assert client.get("/v1/server", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(("host", "code"), [("tonnage.example.org", 200), ("TONNAGE.example.org:80", 200), ("10.0.0.7:8000", 200), ("other.example.org", 403), ("metadata.google.internal", 403)])  # fmt: skip
+def test_a_server_of_a_network_is_asked_by_address_or_by_the_names_it_is_given(host, code):
+    with TestClient(create_app(Settings(host="0.0.0.0", names=("tonnage.example.org",))), base_url=HERE) as made:
+        assert made.get("/healthz", headers={"Host": host}).status_code == code
+
+
+@pytest.mark.parametrize("origin", ["http://evil.com", "https://127.0.0.1.evil.com:8000", "http://127.0.0.1:9999", "null", "http://localhost:8000"])  # fmt: skip
+def test_a_page_of_another_site_does_not_ask(client: Client, origin):
+    answer = client.post("/v1/explain", json=QUESTION, headers={"Origin": origin})
+    assert answer.status_code == 403
+    assert "another site" in answer.json()["error"]["message"]
+
+
+def test_its_own_page_asks(client: Client):
+    own = {"Origin": HERE, "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/v1/explain", json=QUESTION, headers=own).status_code == 200
+
+
+def test_another_site_may_link_to_the_page_and_not_into_the_answers(client: Client):
+    crossing = {"Sec-Fetch-Site": "cross-site"}
+    assert client.get("/", headers=crossing).status_code == 200
+    assert client.get("/v1/models", headers=crossing).status_code == 403
+    assert client.post("/v1/explain", json=QUESTION, headers=crossing).status_code == 403
+
+
+def test_no_site_is_told_that_it_may_ask(client: Client):
+    asked = client.options("/v1/train", headers={"Origin": "http://evil.com", "Access-Control-Request-Method": "POST"})
+    assert asked.status_code == 403
+    assert not [name for name in asked.headers if name.lower().startswith("access-control")]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/server", "/healthz", "/metrics", "/no-such-page", "/v1/train", "/schema/openapi.json"])  # fmt: skip
+def test_every_answer_tells_browsers_to_trust_nothing_else(client: Client, path):
+    found = client.get(path).headers
+    for name, value in HEADERS:
+        assert found[name.decode()] == value.decode()
+    policy = found["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
+    assert "server" not in found
+
+
+def test_every_file_of_the_page_is_served_as_what_it_is(client: Client):
+    assert client.get("/").content == client.get("/index.html").content == pages.files()["index.html"].content
+    for name, file in pages.files().items():
+        answer = client.get(f"/{name}")
+        assert answer.content == file.content
+        assert answer.headers["content-type"].startswith(file.kind)
+        again = client.get(f"/{name}", headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == 304 and not again.content
+
+
+@pytest.mark.parametrize("path", ["/../settings.py", "/%2e%2e/settings.py", "/..%2fsettings.py", "/js/../../app.py", "//etc/passwd", "/%00", "/index.html%00.js", "/.", "/js", "/js/", "/C:/x", "/index.html/", "/INDEX.HTML", "/..\\settings.py"])  # fmt: skip
+def test_no_path_leads_out_of_the_page(client: Client, path):
+    answer = client.request("GET", HERE + path)
+    assert answer.status_code in (200, 404)
+    if answer.status_code == 200:  # a client makes / of /.
+        assert answer.content == pages.files()["index.html"].content
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_gets_the_words_of_a_language(client: Client, language):
+    found = client.get(f"/locale/{language}.json")
+    assert found.status_code == 200
+    assert set(found.json()) == {"exact", "patterns"}
+    assert client.get("/locale/xx.json").status_code == client.get("/locale/zh").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("settings", "hubs", "machine"),
+    [(Settings(), True, True), (Settings(host="::1"), True, True), (Settings(host="localhost", offline=True), False, True), (Settings(hub=False), False, True),
+     (Settings(host="0.0.0.0"), False, False), (Settings(host="10.0.0.7", hub=True), True, False), (Settings(host="box.lan"), False, False)],
+)  # fmt: skip
+def test_whoever_is_not_this_machine_reaches_less(settings, hubs, machine):
+    assert settings.reach.hubs == hubs
+    assert settings.reach.machine == machine
+    assert settings.reach.files is None
+
+
+def test_local_is_said_to_this_machine_alone():
+    with TestClient(create_app(Settings(host="0.0.0.0")), base_url=HERE) as made:
+        answer = made.post("/v1/train", json={"model": "gpt2", "on": "local"})
+        assert answer.status_code == 400 and "name an accelerator" in answer.json()["error"]["message"]
+        assert made.get("/v1/accelerators/local").status_code == 400
+        assert made.get("/v1/server").json()["local"] is False
+
+
+def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):
+    (tmp_path / "mine").mkdir()
+    config = '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}'
+    (tmp_path / "mine" / "config.json").write_text(config)
+    (tmp_path / "config.json").write_text(config)
+    (tmp_path / "mine" / "out").symlink_to(tmp_path)
+    with TestClient(create_app(Settings(hub=False, models=str(tmp_path / "mine"))), base_url=HERE) as made:
+        assert made.post("/v1/train", json={"model": "config.json", "on": "h100"}).status_code == 200
+        for name in (
+            "../config.json",
+            str(tmp_path / "config.json"),
+            "out/config.json",
+            "/etc/passwd",
+            "~/config.json",
+        ):
+            answer = made.post("/v1/train", json={"model": name, "on": "h100"})
+            assert answer.status_code == 400, name

@@ -1,0 +1,317 @@
+"""What one client takes, others keep: time, memory, places and lines have an end."""
+
+import asyncio
+import gzip
+import http.client
+import json
+import os
+import socket
+import time
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import pytest
+from litestar.testing import TestClient
+
+from tonnage.reach import Reach
+from tonnage.web.answer import Answer, Refusal
+from tonnage.web.app import create_app
+from tonnage.web.kept import Kept
+from tonnage.web.pool import Pool
+from tonnage.web.settings import Limits, Settings
+from web.conftest import HERE, Client
+from web.live import live
+
+NOWHERE = Reach(files=None, hubs=False, machine=False)
+# Minutes of work: every step of every request is played.
+ENDLESS = {"model": "llama-3.1-8b", "on": "h100", "simulate": True, "num_requests": 1_000_000}
+GIB = 2**30
+
+
+def pooled(
+    verb: str, question: dict, *, seconds: float = 60, memory: int = 4 * GIB, again: int = 1, left: Event | None = None
+):
+    """What a pool of one process answers, so many times."""
+
+    async def ask() -> list[Answer | Refusal]:
+        pool = Pool(1, seconds, NOWHERE, memory)
+        found: list[Answer | Refusal] = []
+        try:
+            for _ in range(again):
+                try:
+                    found.append(await pool.answered(verb, question, left or Event()))
+                except Refusal as refused:
+                    found.append(refused)
+            found.append(await pool.answered("explain", {"name": "k"}, Event()))
+        finally:
+            pool.close()
+        return found
+
+    return asyncio.run(ask())
+
+
+def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given():
+    refused, after = pooled("serve", ENDLESS, seconds=0.3)
+    assert (refused.code, refused.kind) == (422, "TooLong")
+    assert "0.3 seconds" in refused.message and "/v1/jobs" in refused.message
+    assert isinstance(after, Answer)
+
+
+def test_an_answer_whose_client_has_left_is_ended():
+    left = Event()
+    start = time.monotonic()
+
+    async def ask() -> None:
+        pool = Pool(1, 600, NOWHERE, 4 * GIB)
+        try:
+            asked = asyncio.create_task(pool.answered("serve", ENDLESS, left))
+            await asyncio.sleep(0)
+            left.set()
+            with pytest.raises(Refusal):
+                await asked
+        finally:
+            pool.close()
+
+    asyncio.run(ask())
+    assert time.monotonic() - start < 60
+
+
+def held() -> int:
+    """Bytes of addresses that a process has when it has answered something small."""
+
+    async def ask() -> int:
+        pool = Pool(1, 60, NOWHERE, 4 * GIB)
+        try:
+            await pool.answered("explain", {"name": "k"}, Event())
+            worker = pool._idle.get()
+            pages = int(Path(f"/proc/{worker.process.pid}/statm").read_text().split()[0])
+            pool._idle.put(worker)
+            return pages * os.sysconf("SC_PAGE_SIZE")
+        finally:
+            pool.close()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not say how large a process is")
+def test_an_answer_that_takes_too_much_memory_is_refused_and_the_next_is_given():
+    refused, after = pooled("models", {}, memory=held() + 1_000_000)
+    assert (refused.code, refused.kind) == (422, "TooLarge")
+    assert isinstance(after, Answer)
+
+
+def test_a_process_that_the_system_ends_is_replaced(monkeypatch):
+    async def ask() -> tuple[Answer, Answer]:
+        pool = Pool(1, 60, NOWHERE, 4 * GIB)
+        try:
+            first = await pool.answered("explain", {"name": "k"}, Event())
+            worker = pool._idle.get()
+            worker.process.kill()
+            worker.process.join()
+            pool._idle.put(worker)
+            with pytest.raises(Refusal, match="TooLarge"):
+                await pool.answered("explain", {"name": "k"}, Event())
+            return first, await pool.answered("explain", {"name": "k"}, Event())
+        finally:
+            pool.close()
+
+    first, second = asyncio.run(ask())
+    assert first == second
+
+
+def test_who_comes_when_all_places_are_taken_is_told_to_come_again():
+    with TestClient(create_app(Settings(hub=False, limits=Limits(at_once=0))), base_url=HERE) as made:
+        answer = made.post("/v1/explain", json={"name": "k"})
+    assert answer.status_code == 503 and answer.headers["Retry-After"] == "1"
+    assert answer.json()["error"]["kind"] == "Busy"
+
+
+# ---- answers that are kept ----
+
+
+def test_the_same_question_is_answered_from_memory(monkeypatch):
+    with TestClient(create_app(Settings(hub=False)), base_url=HERE) as made:
+        first = made.post("/v1/explain", json={"name": "k"})
+        monkeypatch.setattr(made.app.state.running, "answered", None)
+        assert made.post("/v1/explain", json={"name": "k"}).content == first.content
+
+
+def test_nothing_is_kept_where_the_owner_says_so():
+    kept = Kept(0, 300)
+    kept.put("train", b"{}", Answer(b"{}"))
+    assert kept.get("train", b"{}") is None
+
+
+def test_what_is_kept_has_a_size_and_an_age(monkeypatch):
+    kept = Kept(10_000, 300)
+    for number in range(100):
+        kept.put("train", str(number).encode(), Answer(b"x" * 1000))
+    held = [number for number in range(100) if kept.get("train", str(number).encode())]
+    assert held == list(range(94, 100))
+    kept.put("train", b"large", Answer(b"x" * 5000))
+    assert kept.get("train", b"large") is None
+    assert kept.get("serve", b"99") is None
+    now = time.monotonic()
+    monkeypatch.setattr("tonnage.web.kept.monotonic", lambda: now + 301)
+    assert kept.get("train", b"99") is None
+
+
+def test_refusals_are_not_kept(client: Client):
+    for _ in range(2):
+        assert client.post("/v1/explain", json={"name": "no_such_thing_at_all"}).status_code == 400
+
+
+# ---- how it is sent ----
+
+
+def test_a_large_answer_is_packed_for_who_asks_for_that(client: Client):
+    question = {"model": "llama-3.1-8b", "on": "8xh100"}
+    plain = client.post("/v1/train", json=question, headers={"Accept-Encoding": "identity"})
+    packed = client.post("/v1/train", json=question, headers={"Accept-Encoding": "gzip, br"})
+    assert "Content-Encoding" not in plain.headers and packed.headers["Content-Encoding"] == "gzip"
+    assert packed.content == plain.content  # the client unpacks
+    assert int(packed.headers["Content-Length"]) < len(plain.content) / 5
+    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(gzip.compress(plain.content, 1)) == plain.content
+
+
+# ---- slow and broken clients, on a real line ----
+
+
+def line(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def is_well(port: int) -> bool:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as asked:
+        asked.request("GET", "/healthz")
+        return asked.getresponse().status == 200
+
+
+@pytest.fixture(scope="module")
+def impatient():
+    limits = Limits(header_seconds=0.2, body_seconds=0.2, send_seconds=0.2, connections=50)
+    with live(Settings(port=0, hub=False, limits=limits)) as port:
+        yield port
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["nothing", "a line", "headers"])  # fmt: skip
+def test_who_does_not_send_all_headers_is_left(impatient, sent):
+    with line(impatient) as held:
+        held.sendall(sent)
+        assert held.recv(1000) == b""
+    assert is_well(impatient)
+
+
+def test_who_does_not_send_all_of_a_body_is_told_and_left(impatient):
+    with line(impatient) as held:
+        held.sendall(
+            b"POST /v1/train HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+        )
+        answer = held.recv(10_000)
+        assert answer.startswith(b"HTTP/1.1 408") and b"did not come within" in answer + held.recv(10_000)
+    assert is_well(impatient)
+
+
+def test_who_sends_headers_without_end_is_left(impatient):
+    with line(impatient) as held, pytest.raises(ConnectionError):
+        held.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        for number in range(10_000):
+            held.sendall(f"X-{number}: {'x' * 1000}\r\n".encode())
+    assert is_well(impatient)
+
+
+def test_who_takes_nothing_of_an_answer_is_left(impatient):
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        held.settimeout(30)
+        held.connect(("127.0.0.1", impatient))
+        asked = b"GET /schema/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with pytest.raises(ConnectionError):  # the answers fill the line, and the server ends it
+            while True:
+                held.sendall(asked)
+    assert is_well(impatient)
+
+
+def test_who_speaks_something_else_is_told(impatient):
+    for sent in (
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"HELO me\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\0" * 100,
+    ):
+        with line(impatient) as held:
+            held.sendall(sent)
+            assert held.recv(1000).startswith((b"HTTP/1.1 400", b""))
+    assert is_well(impatient)
+
+
+@pytest.mark.parametrize("chunks", [False, True], ids=["its length said", "in chunks"])
+def test_who_sends_all_of_a_body_that_is_too_large_hears_why(chunks):
+    body = b" " * 3_000_000
+    parts = (body[at : at + 50_000] for at in range(0, len(body), 50_000))
+    with live(Settings(port=0, hub=False)) as port:
+        asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/train", parts if chunks else body, {"Content-Type": "application/json"})  # fmt: skip
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(asked, timeout=60)
+        with refused.value as answer:
+            assert answer.code == 413 and json.load(answer)["error"]["kind"] == "TooLarge"
+        assert is_well(port)
+
+
+@pytest.mark.parametrize("cut", [0, 2], ids=["at once", "cut inside the end of its headers"])
+def test_a_large_body_that_comes_together_with_its_headers_is_read(cut):
+    body = json.dumps({"name": "k", "": "x" * 900_000}).encode()
+    head = (
+        b"POST /v1/explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        % len(body)
+    )
+    with live(Settings(port=0, hub=False)) as port, line(port) as held:
+        for _ in range(2):  # of two requests on one line
+            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            held.sendall(head[: len(head) - cut])
+            time.sleep(0.05 if cut else 0)
+            held.sendall(head[len(head) - cut :] + body)
+            answer = held.recv(100_000)
+            assert answer.startswith(b"HTTP/1.1 400") and b"a field is named as an option" in answer + (
+                b"" if b"}}" in answer else held.recv(100_000)
+            )
+
+
+def test_a_body_of_any_size_is_not_waited_for(impatient):
+    with line(impatient) as held:
+        held.sendall(
+            b"POST /v1/train HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 90000000000\r\n\r\n{"
+        )
+        assert held.recv(10_000).startswith(b"HTTP/1.1 413")
+    assert is_well(impatient)
+
+
+def test_two_lengths_of_a_body_are_refused(impatient):
+    with line(impatient) as held:
+        held.sendall(
+            b"POST /v1/train HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{}"
+        )
+        assert held.recv(1000).startswith(b"HTTP/1.1 400")
+
+
+def test_more_lines_than_there_are_places_are_refused(impatient):
+    held = [line(impatient) for _ in range(50)]
+    try:
+        asked = line(impatient)
+        asked.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert asked.recv(1000).startswith(b"HTTP/1.1 503")
+    finally:
+        for each in [*held, asked]:
+            each.close()
+
+
+def test_a_real_line_gives_the_document(impatient):
+    with closing(http.client.HTTPConnection("127.0.0.1", impatient, timeout=60)) as asked:
+        asked.request("POST", "/v1/explain", json.dumps({"name": "k"}), {"Content-Type": "application/json"})
+        answer = asked.getresponse()
+        assert answer.status == 200 and json.loads(answer.read())["kind"] == "symbol"
+        assert answer.headers["Server"] is None

@@ -1,0 +1,207 @@
+"""Saved plans over HTTP, in this process and in one that is killed."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from litestar.testing import TestClient
+
+from tonnage.ask import ask
+from tonnage.web.app import create_app
+from tonnage.web.settings import Settings
+from tonnage.web.store.opened import Opened, default_url
+from web.servers import workers
+
+QUESTION = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"}
+HERE = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def saving(tmp_path_factory):
+    settings = Settings(hub=False, store=f"sqlite:///{tmp_path_factory.mktemp('store')}/plans.db")
+    with TestClient(create_app(settings), base_url=HERE) as made:
+        yield made
+
+
+def save(client, name, headers=None, **more):
+    return client.post(
+        "/v1/saved", json={"name": name, "verb": "train", "question": QUESTION} | more, headers=headers or {}
+    )
+
+
+def test_a_plan_is_saved_with_what_its_answer_is(saving):
+    made = save(saving, "first")
+    assert (made.status_code, made.headers["ETag"], made.headers["Location"]) == (201, '"1"', "/v1/saved/first")
+    plan = made.json()["plan"]
+    document = ask("train", QUESTION).document
+    assert plan["question"] == QUESTION
+    assert (plan["needed_bytes"], plan["usable_bytes"]) == (
+        document["verdict"]["needed_bytes"],
+        document["verdict"]["usable_bytes"],
+    )
+    assert (plan["usd"], plan["usd_of"]) == (document["cost"]["value"], "cost of a step")
+    assert (plan["status"], plan["answer"]) == (0, "fits")
+    assert plan["command"] == "tonnage train llama-3.1-8b --on 8xH100-SXM-80GB"
+    found = saving.get("/v1/saved/first")
+    assert found.json() == made.json() and found.headers["ETag"] == '"1"'
+
+
+def test_the_history_shows_how_the_answer_changed(saving):
+    save(saving, "grows")
+    again = save(saving, "grows", question=QUESTION | {"micro_batch_size": 4}, version=1)
+    assert (again.status_code, again.headers["ETag"]) == (201, '"2"')
+    plans = saving.get("/v1/saved/grows/history").json()["plans"]
+    assert [plan["version"] for plan in plans] == [2, 1]
+    assert plans[0]["needed_bytes"] > plans[1]["needed_bytes"]
+    assert [plan["version"] for plan in saving.get("/v1/saved/grows/history?before=2&limit=1").json()["plans"]] == [1]
+
+
+def test_who_has_not_seen_the_latest_version_is_told_which_it_is(saving):
+    save(saving, "shared")
+    without, stale = save(saving, "shared"), save(saving, "shared", headers={"If-Match": '"7"'})
+    for refused in (without, stale):
+        assert (refused.status_code, refused.headers["ETag"], refused.json()["error"]["kind"]) == (
+            409,
+            '"1"',
+            "Conflict",
+        )
+    assert save(saving, "shared", headers={"If-Match": '"1"'}).headers["ETag"] == '"2"'
+    assert saving.delete("/v1/saved/shared", headers={"If-Match": '"1"'}).status_code == 409
+
+
+def test_a_deleted_plan_keeps_its_history_unless_that_is_to_go(saving):
+    name = "gone 语言"
+    path = f"/v1/saved/{quote(name)}"
+    assert save(saving, name).headers["Location"] == path
+    assert saving.delete(path).json() == {"schema": "tonnage/1", "deleted": name, "history": False}
+    assert saving.get(path).status_code == saving.delete(path).status_code == 404
+    assert [plan["deleted"] for plan in saving.get(path + "/history").json()["plans"]] == [True]
+    assert saving.delete(path + "?history=true").status_code == 200
+    assert saving.get(path + "/history").status_code == 404
+
+
+def test_plans_are_listed_by_name(saving):
+    for name in ("listed b", "listed a"):
+        save(saving, name)
+    plans = saving.get("/v1/saved", params={"after": "listed", "limit": 2}).json()["plans"]
+    assert [plan["name"] for plan in plans] == ["listed a", "listed b"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "question", "answer"),
+    [
+        ("serve", {"model": "llama-3.1-8b", "on": "1xH100-SXM-80GB"}, "fits"),
+        ("train", {"model": "llama-3.1-405b", "on": "8xH100-SXM-80GB"}, "does not fit"),
+        ("plan", {"serve": True, "model": "llama-3.1-8b", "on": "H100-SXM-80GB"}, "H100-SXM-80GB"),
+        ("plan", {"train": True, "model": "llama-3.1-405b", "on": "8xH100-SXM-80GB"}, "does not fit"),
+        ("max", {"what": "context", "model": "llama-3.1-8b", "on": "1xH100-SXM-80GB"}, "131,072 tokens"),
+        ("compare", {"model": "llama-3.1-8b", "on": "H100-SXM-80GB,A100-SXM-80GB", "context": "8k,32k"}, "4 of 4 fit"),
+    ],
+)
+def test_every_verb_has_its_few_words(saving, verb, question, answer):
+    made = saving.post("/v1/saved", json={"name": f"{verb} {answer}", "verb": verb, "question": question})
+    assert made.json()["plan"]["answer"] == answer
+    has_bytes = verb != "compare" and not (verb == "plan" and answer == "does not fit")
+    assert (made.json()["plan"]["needed_bytes"] is not None) == has_bytes
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"name": "x", "verb": "train"}, "give them"),
+        ({"name": "x", "verb": "rain", "question": {}}, "Did you mean 'train'"),
+        ({"name": "a/b", "verb": "train", "question": QUESTION}, "no /"),
+        ({"name": "x", "verb": "train", "question": {"model": "lama-3.1-8b", "on": "8xh100"}}, "llama-3.1-8b"),
+        ({"name": "x", "job": "none"}, "there is no such job"),
+        ({"name": "x", "job": "none", "verb": "plan"}, "give job, or"),
+        ({"name": "x", "verb": "train", "question": QUESTION, "more": 1}, "more"),
+        ({"verb": "train", "question": QUESTION}, "name"),
+        (
+            {"name": "x", "verb": "train", "question": QUESTION, "version": "3"},
+            "version must be a whole number from 0, which is of a new name, to 2,147,483,647. Got '3'.",
+        ),
+        ({"name": "x", "verb": "train", "question": QUESTION, "version": -3}, "Got -3."),
+        ({"name": "x", "verb": "train", "question": QUESTION, "version": True}, "Got True."),
+        ({"name": 7, "verb": "train", "question": QUESTION}, "name must be a text. Got 7."),
+        ({"name": "x", "verb": "train", "question": "gpt2"}, "question must be an object"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_and_leaves_nothing(saving, body, words):
+    refused = saving.post("/v1/saved", json=body)
+    assert refused.status_code == 400
+    assert words in refused.json()["error"]["message"]
+    assert saving.get("/v1/saved/x").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/saved?limit=0", "/v1/saved?limit=x", "/v1/saved/x/history?before=-1"])
+def test_a_parameter_that_is_none_is_refused(saving, path):
+    assert saving.get(path).status_code == 400
+
+
+def test_nothing_is_kept_by_a_server_that_nobody_saves_at(client):
+    path = Opened(None, own=True).url.removeprefix("sqlite:///")
+    assert default_url().endswith("/tonnage/plans.db")
+    assert client.get("/v1/saved").json()["plans"] == []
+    assert client.get("/v1/saved/x").status_code == client.delete("/v1/saved/x").status_code == 404
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(store="none"), Settings(host="0.0.0.0", hub=False)], ids=["none", "strangers"]
+)
+def test_a_server_saves_nothing_where_its_owner_wants_none_or_strangers_ask(settings):
+    with TestClient(create_app(settings), base_url=HERE) as client:
+        assert "--store" in save(client, "x").json()["error"]["message"]
+        assert client.get("/v1/saved").json()["plans"] == []
+
+
+def test_a_data_base_that_does_not_answer_is_503_and_the_rest_goes_on(tmp_path):
+    path = tmp_path / "plans.db"
+    path.write_bytes(b"no data base" * 100)
+    with TestClient(create_app(Settings(store=f"sqlite:///{path}")), base_url=HERE) as client:
+        refused = client.get("/v1/saved")
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "StoreError")
+        assert str(path) not in refused.text
+        assert client.get("/healthz").status_code == 200
+        assert 'tonnage_saved_total{action="failure"} 1' in client.get("/metrics").text
+
+
+def test_a_job_is_saved_with_its_answer_and_counted(tmp_path):
+    question = {"model": "llama-3.1-8b", "on": "H100-SXM-80GB", "context": "8k,32k"}
+    with workers(2, tmp_path, store=f"sqlite:///{tmp_path}/plans.db") as (first, second):
+        job = first.ask("POST", "/v1/jobs", {"verb": "compare", "question": question})[1]["id"]
+        assert [*first.events(job)][-1][1] == "result"
+        status, saved = second.ask("POST", "/v1/saved", {"name": "table", "job": job})
+        assert (status, saved["plan"]["answer"], saved["plan"]["question"]) == (201, "2 of 2 fit", question)
+        assert first.ask("GET", "/v1/saved/table")[1] == saved
+        for worker in (first, second):
+            text = worker.text("/metrics")
+            assert 'tonnage_jobs_ended_total{state="done",verb="compare"} 1' in text
+            assert 'tonnage_saved_total{action="save"} 1' in text
+
+
+def test_what_a_killed_server_has_acknowledged_is_there_when_it_is_started_again(tmp_path):
+    store, acknowledged = f"sqlite:///{tmp_path}/plans.db", 0
+    for version in (0, 3):
+        with workers(1, tmp_path, store=store) as (worker,):
+            for seen in range(version, version + 3):
+                body = {"name": "run", "verb": "train", "question": QUESTION, "version": seen}
+                status, saved = worker.ask("POST", "/v1/saved", body)
+                assert status == 201
+                acknowledged = saved["plan"]["version"]
+            worker.process.kill()
+    opened = Opened(store, own=True)
+    assert (
+        [each.version for each in opened.for_reading().history("run")]
+        == list(range(acknowledged, 0, -1))
+        == [6, 5, 4, 3, 2, 1]
+    )
+    opened.close()
+
+
+def test_the_api_says_of_itself_that_it_has_jobs_and_saved_plans(client):
+    document = client.get("/schema/openapi.json").json()
+    routes = {route.path for route in client.app.routes if route.path.startswith(("/v1/jobs", "/v1/saved"))}
+    described = {path for path in document["paths"] if path.startswith(("/v1/jobs", "/v1/saved"))}
+    assert {path.replace(":str", "") for path in routes} == described
+    assert {"JobDocument", "SavedPlan", "AskedJob"} <= document["components"]["schemas"].keys()
