@@ -56,6 +56,12 @@ class Visit:
         self.page.wait_for_selector("body:not([data-asking]):not([data-state=loading])")
         return self.page
 
+    def rest(self) -> Any:
+        """Until what is asked beside the main answer is there too."""
+        self.settle()
+        self.page.wait_for_function("() => !document.querySelector('.old, .waiting')")
+        return self.page
+
 
 def asked(verb: str, question: dict[str, Any]) -> dict[str, Any]:
     """The document that the page shows, from the library."""

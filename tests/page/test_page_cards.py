@@ -8,7 +8,9 @@ expect = sync.expect
 
 @pytest.mark.parametrize("name", ["fits", "tight", "no", "tune", "serve"])
 def test_every_number_opens_a_card_with_its_value_and_how_it_is_known(visiting, name):
-    page = visiting().open(name)
+    visit = visiting()
+    visit.open(name)
+    page = visit.rest()
     paths = page.eval_on_selector_all(".n[data-card]", "all => all.map(each => each.dataset.card)")
     assert len(paths) > 12
     for path in dict.fromkeys(paths):

@@ -93,26 +93,27 @@ function row(cell, { serve, runs, list, now, kind, sum, load }) {
   const fits = FIT.includes(cell.verdict);
   const made = {};
   offer(root, made);
-  const given = (key, name, value, unit, text, source = "") => {
+  const given = (key, name, value, unit, shown, how) => {
     if (value === null || value === undefined) return h("span", { class: "unknown" }, t("unknown"));
-    made[key] = figure(name, value, unit, { source });
-    return number(path(root, key), text);
+    made[key] = figure(name, value, unit, how);
+    return number(path(root, key), shown);
   };
   const each = found?.usd_per_accelerator_hour ?? (cell.usd_per_hour && cell.accelerators_paid ? cell.usd_per_hour / cell.accelerators_paid : null);
   const time = serve ? cell.tpot_seconds : runs ? cell.run_seconds : cell.step_seconds;
   const cost = costOf(cell, serve, runs);
   const source = found ? `${found.source}, ${found.as_of}` : (cell.price ?? "");
+  const estimated = { text: t("estimated as a whole for {machine}", { machine: cell.on }) };
   const take = () => change({ ...load, on: cell.on, data_parallel_size: null, num_microbatches: null, ...(serve ? { tensor_parallel_size: null, pipeline_parallel_size: cell.pipeline_parallel_size > 1 ? cell.pipeline_parallel_size : null } : {}) });
   const name = h("button", { type: "button", class: "take", "data-key": root, "aria-label": `${t("Apply")}: ${cell.on}`, title: t("Apply"), disabled: !fits, onclick: take }, cell.accelerator);
   const rented = cell.accelerators_paid > cell.accelerators ? h("small", { title: t("{paid} accelerators are paid for: they are rented as a whole machine", { paid: fixed(cell.accelerators_paid) }) }, " ", t("({paid} paid)", { paid: fixed(cell.accelerators_paid) })) : null;
-  const count = fits ? [cell.verdict === "tight" ? [icon("tight"), " "] : null, given("accelerators", t("accelerators"), cell.accelerators, "accelerators", fixed(cell.accelerators)), rented] : noneOf(cell);
+  const count = fits ? [cell.verdict === "tight" ? [icon("tight"), " "] : null, given("accelerators", t("accelerators"), cell.accelerators, "accelerators", fixed(cell.accelerators), { text: t("the fewest of this kind on which the workload fits") }), rented] : noneOf(cell);
   return h("tr", { "aria-current": cell.accelerator === now ? "true" : null, onclick: (event) => fits && !event.target.closest("button") && take() },
     h("th", { scope: "row" }, name),
-    h("td", { class: "opt" }, given("usable", t("usable memory"), cell.usable_bytes, "bytes", cell.usable_bytes ? gib(cell.usable_bytes) : "")),
+    h("td", { class: "opt" }, given("usable", t("usable memory"), cell.usable_bytes, "bytes", cell.usable_bytes ? gib(cell.usable_bytes) : "", { basis: "measured", text: t("what the runtime gives programs, less what is kept free") })),
     h("td", {}, count),
-    h("td", { class: "opt" }, fits ? given("time", t("time"), time, "seconds", said(time, "seconds")) : ""),
-    h("td", {}, given("price", t("price of one accelerator and hour"), each, "USD", each === null ? "" : fixed(each, 2), source)),
-    h("td", {}, fits ? given("cost", t("cost"), cost, "USD", cost === null ? "" : sum(cost).slice(1), source) : ""),
+    h("td", { class: "opt" }, fits ? given("time", t("time"), time, "seconds", said(time, "seconds"), estimated) : ""),
+    h("td", {}, given("price", t("price of one accelerator and hour"), each, "USD", each === null ? "" : fixed(each, 2), { source })),
+    h("td", {}, fits ? given("cost", t("cost"), cost, "USD", cost === null ? "" : sum(cost).slice(1), { ...estimated, source }) : ""),
     h("td", { class: "opt" }, found ? age(found, list) : h("span", { class: "unknown" }, cell.price === "given" ? t("given") : t("unknown"))));
 }
 

@@ -242,7 +242,7 @@ function give(index, plan, name, unit, text = null, group = "plan") {
   const value = plan[name];
   if (value === null || value === undefined) return h("span", { class: "unknown" }, t("unknown"));
   const root = `${group}: ${index + 1}`;
-  offered.set(root, { ...offered.get(root), [name]: figure(FIGURES[name](), value, unit, { text: plan.text ?? "" }) });
+  offered.set(root, { ...offered.get(root), [name]: figure(FIGURES[name](), value, unit, { text: t("estimated as a whole for {machine}", { machine: plan.on }) }) });
   offer(root, offered.get(root));
   return number(path(root, name), text ?? said(value, unit));
 }
