@@ -35,6 +35,14 @@ QUESTIONS = {
     "compare": {"model": "llama-3.1-8b", "on": ["h100", "8xrtx-4090"], "context": ["8k", "32k"]},
     "explain": {"name": "kv_cache_bytes"},
 }
+SMALL = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 100,
+    "intermediate_size": 128,
+}
 SOURCES = str(Path(tonnage.__file__).parents[1])
 NO_FILES = Settings(Reach(files=None, hubs=False))
 
@@ -181,15 +189,7 @@ def test_a_crash_says_that_it_is_one_and_no_more(monkeypatch, caplog):
 
 
 def test_a_folder_that_is_opened_is_read_and_no_other(tmp_path):
-    config = {
-        "model_type": "llama",
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "vocab_size": 100,
-        "intermediate_size": 128,
-    }
-    (tmp_path / "mine.json").write_text(json.dumps(config))
+    (tmp_path / "mine.json").write_text(json.dumps(SMALL))
 
     async def act(client):
         question = {"on": "h100", "sequence_length": 128}
@@ -205,15 +205,7 @@ def test_a_folder_that_is_opened_is_read_and_no_other(tmp_path):
 
 
 def test_what_a_file_holds_may_be_given_itself():
-    config = {
-        "model_type": "llama",
-        "hidden_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "vocab_size": 100,
-        "intermediate_size": 128,
-    }
-    assert not answer("train", {"model": config, "on": "h100", "sequence_length": 128}, NO_FILES).is_error
+    assert not answer("train", {"model": SMALL, "on": "h100", "sequence_length": 128}, NO_FILES).is_error
     pool = {"nodes": [{"name": "a", "accelerator": "h100", "accelerators": 8}]}
     assert answer("plan", {"inventory": pool, "model": "llama-3.1-8b"}, NO_FILES).content[0].text
 

@@ -197,4 +197,4 @@ def test_a_number_of_nothing_is_refused_by_its_name(words, capsys):
     option, value = words.split()
     assert main(["rules", *words.split()]) == 64
     said = capsys.readouterr().err
-    assert said.startswith(f"error: {option} must be ") and f"Got {value}" in said
+    assert said.startswith(f"error: {option} must be ") and said.endswith((f"Got {value}.\n", f"Got {value!r}.\n"))

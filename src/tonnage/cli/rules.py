@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tonnage.cli import _options as o
-from tonnage.cli._options import Option, length, number, size
+from tonnage.cli._options import Option, Reader, number
 from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, OutOfRange, shown
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
 from tonnage.registry import unknown
-from tonnage.units import GB, MIB
+from tonnage.units import GB, MIB, parse_length
 
 HELP = "the rules of thumb, each worked, with its source, its erratum and the exact figure beside it"
 
@@ -26,31 +26,32 @@ def share(text: str, what: str) -> float:
     return value
 
 
-def some(text: str, what: str) -> int:
-    """A whole number of things, one at least."""
-    return _some(size(text, what), text, what)
+def bounded(read: Reader, most: int) -> Reader:
+    """A reader of 1 to `most`: what rules follow is checked by nothing behind it."""
+
+    def within(text: str, what: str) -> Any:
+        try:
+            value = read(text, what)
+        except OutOfRange:
+            value = None
+        if value is None or not 1 <= value <= most:
+            raise InvalidInput(f"{what} must be from 1 to {most:,}. Got {shown(text)}.")
+        return value
+
+    return within
 
 
-def long(text: str, what: str) -> int:
-    """A length, of one token at least."""
-    return _some(length(text, what), text, what)
-
-
-def _some(value: int, text: str, what: str) -> int:
-    if value < 1:
-        raise InvalidInput(f"{what} must be at least 1. Got {text}.")
-    return value
-
-
+size, length = bounded(o.whole, 2**40), bounded(parse_length, 2**40)
+depth, amount = bounded(o.whole, 20000), bounded(o.whole, 10**18)
 OWN = "the document's own"
 OPTIONS = (
     Option(
-        "num_hidden_layers", "layers of the model, whatever it has", some, ("--num-layers",), "layers", "the model's"
+        "num_hidden_layers", "layers of the model, whatever it has", depth, ("--num-layers",), "layers", "the model's"
     ),
-    Option("sequence_length", "tokens of a sequence; 32k is 32768", long, ("--seq",), "tokens", "the document's"),
-    Option("micro_batch_size", "sequences of one forward pass", some, ("--mbs",), "sequences", "the document's"),
-    Option("tokens", "tokens to train on", some, unit="tokens", default="the document's"),
-    Option("num_accelerators", "accelerators that share the work", some, unit="accelerators", default="the document's"),
+    Option("sequence_length", "tokens of a sequence; 32k is 32768", length, ("--seq",), "tokens", "the document's"),
+    Option("micro_batch_size", "sequences of one forward pass", size, ("--mbs",), "sequences", "the document's"),
+    Option("tokens", "tokens to train on", amount, unit="tokens", default="the document's"),
+    Option("num_accelerators", "accelerators that share the work", size, unit="accelerators", default="the document's"),
     Option("utilization", "share of the peak that is reached", share, unit="share", default="the document's"),
 )
 # Words of the documents and of the people who look for them.

@@ -1,11 +1,14 @@
 """What the room that is left would carry, where that makes a step faster: the advice to a training run that fits."""
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator
+from itertools import product
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 from tonnage.estimate._moves import ORDER, Settled, move_of, paid
 from tonnage.estimate.time import Timing
+from tonnage.runtimes._megatron.pipeline import against_overlap
 
 if TYPE_CHECKING:
     from tonnage.estimate._advice import Planned, Run
@@ -80,10 +83,12 @@ def _remedies(run: "Run", timing: Timing) -> Iterator[list[Change]]:
         if run.options.global_batch_size is None:
             yield [{"num_microbatches": plan.num_microbatches * ROUNDS}]
     if "links, expert parallel" in waits and plan.runtime == "megatron" and not plan.overlap_moe_expert_parallel_comm:
-        # Megatron-core, transformer_config.py: not with full recomputation; under a pipeline its stages must be cut
-        beside: list[Change] = [{"recompute": policy} for policy in ("none", "selective")] if plan.recompute == "full" else [{}]  # fmt: skip
-        cut: list[Change] = chunks if plan.pipeline_parallel_size > 1 and plan.virtual_pipeline_size == 1 else [{}]
-        yield [{"overlap_moe_expert_parallel_comm": True, **one, **other} for one in beside for other in cut]
+        without: dict[str, list[Change]] = {
+            "recompute": [{"recompute": policy} for policy in ("none", "selective")],
+            "virtual_pipeline_size": chunks,
+        }
+        beside = product(*(without[name] for name in against_overlap(plan)))
+        yield [dict(ChainMap({"overlap_moe_expert_parallel_comm": True}, *each)) for each in beside]
     if "links, tensor parallel" in waits:
         yield [{"tensor_parallel_size": plan.tensor_parallel_size // 2}]
 

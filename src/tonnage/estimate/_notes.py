@@ -10,6 +10,7 @@ from tonnage.estimate._question import Question
 from tonnage.estimate.checkpoint import state_bytes
 from tonnage.estimate.training import Step, TrainingMemory
 from tonnage.runtimes import training_runtime
+from tonnage.runtimes._megatron.pipeline import against_overlap
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted, human
 
@@ -56,12 +57,13 @@ def warn_where_nothing_fits(
 
 
 def _warn_of_overlap(plan: TrainingPlan, question: Question) -> None:
-    """Megatron-core, transformer_config.py: what it asserts of overlap_moe_expert_parallel_comm. DeepSeek's own code does without."""
-    if plan.recompute == "full":
+    """What Megatron-core asserts of overlap_moe_expert_parallel_comm. DeepSeek's own code does without."""
+    against = against_overlap(plan)
+    if "recompute" in against:
         question.warn(
             "Megatron-core does not run overlap_moe_expert_parallel_comm with recompute full: the step is timed as if it did."
         )
-    if plan.pipeline_parallel_size > 1 and plan.virtual_pipeline_size == 1:
+    if "virtual_pipeline_size" in against:
         question.warn("Megatron-core runs overlap_moe_expert_parallel_comm under a pipeline only with virtual_pipeline_size above 1: the step is "
                       "timed as if it did with 1.")  # fmt: skip
 

@@ -68,11 +68,8 @@ class Pool:
         worker = self._idle.get()
         try:
             worker = worker or Worker(self._within, self._memory)
-        except (
-            OSError,
-            RuntimeError,
-            EOFError,
-        ):  # RuntimeError: of a script that starts processes while it is imported; EOFError: who starts them is gone
+        except (OSError, RuntimeError, EOFError):
+            # RuntimeError: of a script that starts processes while it is imported; EOFError: who starts them is gone
             self._idle.put(None)
             return Refusal(503, "Busy", "the system has no room for another process: ask again in a moment.")
         deadline = start + self._seconds
@@ -90,9 +87,8 @@ class Pool:
             self._replace(worker)
             return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
         worker.answers += 1
-        is_full = (
-            isinstance(found, Refusal) and found.kind == "TooLarge"
-        )  # and what it has made till then stays with it
+        # What it had made by then stays with it.
+        is_full = isinstance(found, Refusal) and found.kind == "TooLarge"
         if is_full or worker.answers >= RENEWED or self._closed.is_set():
             self._replace(worker)
         else:

@@ -38,9 +38,8 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._in_headers:
-            end = (self._before + data).find(
-                END_OF_HEADERS
-            )  # what comes behind them is a body's, and is measured there
+            # What comes behind them is a body's, and is measured there.
+            end = (self._before + data).find(END_OF_HEADERS)
             self._header_bytes += len(data) if end < 0 else max(0, end - len(self._before))
             if self._header_bytes > MOST_HEADER_BYTES:
                 self._leave()

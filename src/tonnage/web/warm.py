@@ -5,9 +5,8 @@ import signal
 from tonnage.reach import Reach
 from tonnage.web.answer import answered
 
-signal.signal(
-    signal.SIGINT, signal.SIG_IGN
-)  # Ctrl-C is for the server; Python's own server of forks ignores it only after this
+# Ctrl-C is for the server. Python's own server of forks ignores it only after this.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 for _verb in ("train", "serve"):
     answered(_verb, {"model": "llama-3.2-1b", "on": "8xh100"}, Reach(files=None, hubs=False, machine=False))

@@ -9,6 +9,7 @@ import re
 from msgspec import Struct
 
 from tonnage.errors import InvalidPlan
+from tonnage.spec import TrainingPlan
 
 
 class Chunk(Struct, frozen=True):
@@ -111,3 +112,13 @@ def _expanded(text: str) -> str:
             + text[found.end() :]
         )
     return text
+
+
+def against_overlap(plan: TrainingPlan) -> tuple[str, ...]:
+    """The options of a plan as which Megatron-core refuses overlap_moe_expert_parallel_comm (transformer_config.py, __post_init__): it recomputes
+    no whole layers, and cuts the stages of a pipeline into chunks."""
+    against = {
+        "recompute": plan.recompute == "full",
+        "virtual_pipeline_size": plan.pipeline_parallel_size > 1 and plan.virtual_pipeline_size == 1,
+    }
+    return tuple(name for name, refused in against.items() if refused)

@@ -140,9 +140,9 @@ def _megatron(plan: TrainingPlan) -> list[str]:
     made += _again(plan)
     made += ["--tp-comm-overlap"] if plan.tp_comm_overlap else []
     made += ["--overlap-moe-expert-parallel-comm"] if plan.overlap_moe_expert_parallel_comm else []
-    made += (
-        [f"--moe-token-dispatcher-type {plan.moe_token_dispatcher_type}"] if plan.expert_parallel_size > 1 else []
-    )  # else all-gathers
+    # Without it Megatron's experts gather every token of every rank.
+    dispatched = plan.expert_parallel_size > 1
+    made += [f"--moe-token-dispatcher-type {plan.moe_token_dispatcher_type}"] if dispatched else []
     made += ["--optimizer-cpu-offload"] if plan.offload_optimizer == "cpu" else []
     if plan.precision == "fp8-te":
         return [*made, "--bf16", "--fp8-format hybrid"]
