@@ -49,9 +49,11 @@ def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reac
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:  # noqa: B008
-    """The answer of `train` to a question, for what is drawn from it and is no part of its document; and the words of its command line."""
+    """The answer of `train` to a question, for what is drawn from it and is no part of its document; and the words of its command line. The next
+    best moves, which take most of the time of an answer, are left out."""
     with reach.limited(within):
         module, arguments, words = parsed("train", question)
+        arguments.advice = False
         with in_fields("train", question, words):
             return module.answer(arguments), words
 

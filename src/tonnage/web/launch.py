@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.ask import Asked, ask, in_fields, parsed
+from tonnage.ask import Asked, ask, command, in_fields, parsed
 from tonnage.errors import InvalidInput, shown
 from tonnage.reach import Reach, limited
 from tonnage.web.settings import SCHEMA
@@ -50,15 +50,15 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
 
 
 def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
-    asked = ask("serve", question, within)
+    asked = ask("serve", {**question, "advice": False}, within)  # no moves: a launch shows none
     serving = asked.document.get("serving") or {}
     if not serving.get("launch"):
         raise InvalidInput("what is launched is one model on one machine: ask without frontier and for_my_machine.")
     lines = serving["launch"].splitlines()
-    command = [text for text in lines if not text.startswith("# ")]
+    typed = [text for text in lines if not text.startswith("# ")]
     notes = [text.removeprefix("# ") for text in lines if text.startswith("# ")]
     engine = str(asked.document["question"]["engine"]["value"])
-    return Asked(_document("serve", engine, "\n".join(command), notes), 0, asked.words)
+    return Asked(_document("serve", engine, "\n".join(typed), notes), 0, command("serve", question))
 
 
 def _document(verb: str, runtime: str, launch: str, notes: list[str]) -> dict[str, Any]:
