@@ -6,8 +6,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate._checks import divisors, expert_counts
+from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._engine_checks import GROUPS
+from tonnage.estimate._nearest import divisors
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.serving.machines import Machine
