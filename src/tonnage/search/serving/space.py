@@ -105,9 +105,12 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
 
 
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:
-    if space.options.kv_cache is not None or "kv-cache" not in space.goal.vary:
-        return (space.options.kv_cache,)
-    return CACHES.get(engine, (None,))
+    given = said_caches(space)
+    return given or (CACHES.get(engine, (None,)) if "kv-cache" in space.goal.vary else (None,))
+
+
+def said_caches(space: Space) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (space.options.kv_cache or "").split(",") if name.strip())
 
 
 def batches(space: Space, queues: bool) -> Iterator[Batch]:
