@@ -81,7 +81,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
-    method = training_method(model, runtime, o, q)
+    method = training_method(model, runtime, recipe, o, q)
     check_base(runtime, recipe, method.get("base_weights", ""))
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, pipeline_schedule=schedule, **sizes,
