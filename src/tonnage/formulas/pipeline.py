@@ -41,6 +41,18 @@ def pipeline_wait_seconds(tau, tau_step, m):
 
 @formula(
     unit="seconds",
+    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV; their order, "
+    "played out with the seconds of each rank",
+    assumes="tau: until the last pass of the last rank ends; the chunks of a rank take equally long; a micro-batch beyond three times the "
+    "ranks takes what it takes the slowest one",
+)
+def played_wait_seconds(tau, tau_step, m):
+    """Of the tau seconds of a pipeline of uneven ranks those in which the slowest one has none of its m micro-batches to run."""
+    return tau - m * tau_step
+
+
+@formula(
+    unit="seconds",
     source="Qi2024, sec. 2: ZB-H1, (p - 1)(T_F + T_B - T_W); PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; never less than one of the "
     "first two",
