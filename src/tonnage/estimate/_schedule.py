@@ -12,7 +12,7 @@ from msgspec import Struct
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._question import Question
-from tonnage.estimate.pipeline_orders import PERIODIC, PLAYED, enough, periodic_seconds
+from tonnage.estimate.pipeline_orders import PERIODIC, enough, periodic_seconds
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import memory as g
@@ -209,7 +209,7 @@ def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> 
     import numpy as np
 
     found = np.empty(np.broadcast_shapes(m.shape, *(np.shape(each) for parts in times for each in parts)))
-    few = {count: enough(name, len(stages), max(int(count), least), PLAYED) for count in np.unique(m)}
+    few = {count: enough(name, len(stages), max(int(count), least)) for count in np.unique(m)}
     for played in set(few.values()):  # plans of which as many micro-batches are played out, at once
         rows = np.broadcast_to(np.isin(m, [count for count in few if few[count] == played]), found.shape)
         of = [[np.broadcast_to(each, found.shape)[rows] for each in parts] for parts in times]

@@ -28,7 +28,7 @@ from tonnage.formula import Number, maximum
 
 FEW = 8  # micro-batches at least that are drawn of a schedule without a period
 PLAYED = 32  # at least that are played out for the time of a step
-PERIODS_PLAYED = 3  # times the stages, or rounds: two fill and drain a pipeline, one is between
+DRAWN_ROUNDS = 3  # of as many micro-batches as stages: two fill and drain a pipeline, one is between
 
 
 def gpipe(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
@@ -71,7 +71,8 @@ def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> It
 
 ALONE = {"gpipe": gpipe, "interleaved-zero-bubble": interleaved_zero_bubble}
 IN_A_V = {"zbv": zbv, "dualpipev": dualpipev}
-PERIODIC = ("interleaved-zero-bubble", *IN_A_V)
+# Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step.
+PERIODIC = {"interleaved-zero-bubble": 3, "zbv": 4, "dualpipev": 3}
 ORDERS = (*DRAWN, *ALONE, *IN_A_V)  # schedules that are played out: all that a runtime has
 
 
@@ -80,7 +81,7 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
     if step.schedule in DRAWN:
         return pipeline_boxes(step), False
     stages, count, fewer = len(step.stages), step.num_microbatches, step.schedule not in PERIODIC
-    shown = min(-(-FEW // stages) * stages, count) if fewer else enough(step.schedule, stages, count, SHOWN)
+    shown = min(-(-FEW // stages) * stages, count) if fewer else shown_of(step)
     boxes = _simulated(replace(step, num_microbatches=shown))
     end, skipped = max(box.end for box in boxes), count - shown
     cut, gap = end, 0.0
@@ -96,10 +97,21 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
     return made, fewer and skipped > 0
 
 
-def enough(schedule: str, stages: int, count: int, least: int = 0) -> int:
-    """Micro-batches, of `count`, that fill and drain a pipeline with a period between: each one more takes what it takes the slowest rank."""
-    each = count // max(1, count // stages) if schedule in ALONE else 1  # a round of them goes through each chunk
-    return min(-(-max(least, PERIODS_PLAYED * max(each, stages)) // each) * each, count)
+def shown_of(step: StepSeconds) -> int:
+    """Micro-batches that are drawn: as of 1F1B, what fills and drains the pipeline, and a period between."""
+    return _several(step.schedule, len(step.stages), step.num_microbatches, DRAWN_ROUNDS, SHOWN)
+
+
+def enough(schedule: str, stages: int, count: int) -> int:
+    """Micro-batches, of `count`, after which each one more takes what it takes the slowest rank."""
+    return _several(schedule, stages, count, PERIODIC[schedule], PLAYED)
+
+
+def _several(schedule: str, stages: int, count: int, rounds: int, least: int) -> int:
+    each = (
+        count // max(1, count // stages) if schedule in ALONE else 1
+    )  # micro-batches that go through a chunk before the next
+    return min(-(-max(least, rounds * max(each, stages)) // each) * each, count)
 
 
 def periodic_seconds(
@@ -108,9 +120,9 @@ def periodic_seconds(
     """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it takes (`played`, if known).
 
     That is exact where ranks are alike, or one of them slow, as the one with both ends of the model is. Where several are nearly the slowest they
-    may wait for each other less the longer the step, and it comes out too long, by less than 1 %: never too short.
+    may wait for each other less the longer the step, and it comes out too long, by less than 2 %: never too short.
     """
-    few = played or enough(schedule, len(stages), count, PLAYED)
+    few = played or enough(schedule, len(stages), count)
     slowest = reduce(maximum, (sum(each) for each in stages))
     return pipeline_seconds(schedule, chunks, few, stages) + (count - few) * slowest
 
@@ -158,7 +170,7 @@ def tasks(schedule: str, stages: int, chunks: int, count: int) -> tuple[Task, ..
                 if any(each is not None and each not in done for each in needed):
                     break
                 together = zip(order[at[rank]], needed, strict=True)
-                made += [Task(rank, each, -1 if before is None else done[before]) for each, before in together]
+                made += [Task(rank, each, -1 if what is None else done[what]) for each, what in together]
                 done |= {_made(each): len(made) - 1 for each in order[at[rank]]}  # there when all of them are done
                 at[rank] += 1
         assert len(made) > before, "stages wait for each other"
