@@ -66,7 +66,7 @@ def zero_bubble_seconds(tau_f, tau_b, tau_w, v):
     unit="seconds",
     source="Qi2024V, sec. 3: V-ZB; PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, its order run with these times",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; input gradients take at least "
-    "as long as forward; all ranks begin and end together",
+    "as long as forward; ranks alike, and at least 2p - 1 micro-batches: else the order itself is played out",
 )
 def zbv_bubble_seconds(tau_f, tau_b, tau_w):
     """What a stage waits with two chunks a rank in the shape of a V: half of tau_b where the three passes take equally long."""
@@ -77,7 +77,7 @@ def zbv_bubble_seconds(tau_f, tau_b, tau_w):
     unit="seconds",
     source="DualPipe, README.md: (PP/2 - 1)(F&B + B - 3W) with PP = 2p stages on p ranks, B = tau_b + tau_w",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; F&B takes F + B, as "
-    "torch runs them; never less than what its order takes in the first pairs",
+    "torch runs them; never less than what its order takes in the first pairs; ranks alike: else the order itself is played out",
 )
 def dualpipev_bubble_seconds(tau_f, tau_b, tau_w):
     """What a stage waits under DualPipeV: two chunks a rank in the shape of a V, forward of one beside backward of the other."""
