@@ -27,7 +27,6 @@ from tonnage.estimate.pipeline_v_orders import INPUTS, WEIGHTS, Pass, Together, 
 from tonnage.formula import Number, maximum
 
 FEW = 8  # micro-batches at least that are drawn of a schedule without a period
-PLAYED = 32  # at least that are played out for the time of a step
 DRAWN_ROUNDS = 3  # of as many micro-batches as stages: two fill and drain a pipeline, one is between
 
 
@@ -71,8 +70,8 @@ def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> It
 
 ALONE = {"gpipe": gpipe, "interleaved-zero-bubble": interleaved_zero_bubble}
 IN_A_V = {"zbv": zbv, "dualpipev": dualpipev}
-# Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step.
-PERIODIC = {"interleaved-zero-bubble": 3, "zbv": 4, "dualpipev": 3}
+# Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step, and micro-batches at least.
+PERIODIC = {"interleaved-zero-bubble": (2, 0), "zbv": (4, 32), "dualpipev": (3, 0)}
 ORDERS = (*DRAWN, *ALONE, *IN_A_V)  # schedules that are played out: all that a runtime has
 
 
@@ -104,7 +103,7 @@ def shown_of(step: StepSeconds) -> int:
 
 def enough(schedule: str, stages: int, count: int) -> int:
     """Micro-batches, of `count`, after which each one more takes what it takes the slowest rank."""
-    return _several(schedule, stages, count, PERIODIC[schedule], PLAYED)
+    return _several(schedule, stages, count, *PERIODIC[schedule])
 
 
 def _several(schedule: str, stages: int, count: int, rounds: int, least: int) -> int:
@@ -152,30 +151,32 @@ class Task(NamedTuple):
     rank: int
     each: Pass
     needed: int
-    is_last: bool = False
-    is_needed: bool = False
+    is_last: bool
+    is_needed: bool
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def tasks(schedule: str, stages: int, chunks: int, count: int) -> tuple[Task, ...]:
     """All passes of a step, of each rank in its order, and each behind what it needs."""
     orders = [list(_order(schedule, rank, stages, chunks, count)) for rank in range(stages)]
     last, done, at = stages * chunks - 1, dict[Pass, int](), [0] * stages
-    made: list[Task] = []
+    made: list[tuple[int, Pass, int]] = []
     while any(at[rank] < len(orders[rank]) for rank in range(stages)):
         before = len(made)
         for rank, order in enumerate(orders):
             while at[rank] < len(order):
-                needed = [_needed(each, last) for each in order[at[rank]]]
-                if any(each is not None and each not in done for each in needed):
+                together = order[at[rank]]
+                needed = [-1 if (what := _needed(each, last)) is None else done.get(what, -2) for each in together]
+                if -2 in needed:
                     break
-                together = zip(order[at[rank]], needed, strict=True)
-                made += [Task(rank, each, -1 if what is None else done[what]) for each, what in together]
-                done |= {_made(each): len(made) - 1 for each in order[at[rank]]}  # there when all of them are done
+                made += [(rank, each, place) for each, place in zip(together, needed, strict=True)]
+                for each in together:  # there when all of them are done
+                    if each.kind != WEIGHTS:
+                        done[_made(each)] = len(made) - 1
                 at[rank] += 1
         assert len(made) > before, "stages wait for each other"
-    waits = {task.needed: place for place, task in enumerate(made)}
-    return tuple(task._replace(is_last=waits[task.needed] == place, is_needed=place in waits) for place, task in enumerate(made))  # fmt: skip
+    waits = {needed: place for place, (_, _, needed) in enumerate(made)}
+    return tuple(Task(rank, each, needed, waits[needed] == place, place in waits) for place, (rank, each, needed) in enumerate(made))  # fmt: skip
 
 
 def _simulated(step: StepSeconds) -> list[Box]:

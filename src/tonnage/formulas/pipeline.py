@@ -43,8 +43,9 @@ def pipeline_wait_seconds(tau, tau_step, m):
     unit="seconds",
     source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV; their order, "
     "played out with the seconds of each rank",
-    assumes="tau: until the last pass of the last rank ends; the chunks of a rank take equally long; a micro-batch beyond the 32nd, or four "
-    "times the ranks, takes what it takes the slowest one, so that tau is less than 2 % too long where several ranks are nearly the slowest",
+    assumes="tau: until the last pass of the last rank ends; the chunks of a rank take equally long; from two rounds of as many micro-batches as "
+    "ranks on (DualPipeV: three; ZB-V: four, and 32) one more takes what it takes the slowest rank, so that tau is less than 2 % too long where several "
+    "ranks are nearly the slowest",
 )
 def played_wait_seconds(tau, tau_step, m):
     """Of the tau seconds of a pipeline of uneven ranks those in which the slowest one has none of its m micro-batches to run."""
