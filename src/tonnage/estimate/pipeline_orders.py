@@ -118,7 +118,7 @@ def periodic_seconds(
 ) -> Number:
     """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it takes (`played`, if known).
 
-    That is exact where ranks are alike, or one of them slow, as the one with both ends of the model is. Where several are nearly the slowest they
+    That is exact where ranks are alike, or one slower by a tenth, as the one with both ends of the model is. Where several are nearly the slowest they
     may wait for each other less the longer the step, and it comes out too long, by less than 2 %: never too short.
     """
     few = played or enough(schedule, len(stages), count)
