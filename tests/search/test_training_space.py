@@ -25,6 +25,16 @@ CASES = [
     ("llama-3.2-1b", ("H100-SXM-80GB",), {"runtime": "transformers"}),
     ("llama-3.2-1b", ("8xH100-SXM-80GB",), {"runtime": "fsdp2", "method": "lora"}),
     ("llama-3.2-1b", ("8xH100-SXM-80GB",), {"runtime": "fsdp2", "pipeline_schedule": "zbv", "recompute": "none"}),
+    (
+        "llama-3.2-1b",
+        ("8xH100-SXM-80GB",),
+        {"runtime": "fsdp2", "pipeline_schedule": "zbv", "recompute": "none", "num_microbatches": 1},
+    ),
+    (
+        "llama-3.2-1b",
+        ("8xH100-SXM-80GB",),
+        {"runtime": "fsdp2", "pipeline_schedule": "interleaved-zero-bubble", "recompute": "none"},
+    ),
     ("llama-3.2-1b", ("8xH100-SXM-80GB",), {"runtime": "megatron", "first_stage_layers": 2, "recompute": "full"}),
 ]
 

@@ -29,8 +29,8 @@ def timeline(**more):
 
 @pytest.mark.parametrize(("more", "schedule", "shown", "gap"), [
     ({}, "1f1b", 12, True), ({"virtual_pipeline_size": 2}, "interleaved-1f1b", 12, True),
-    ({"pipeline_schedule": "gpipe"}, "gpipe", 8, False), ({"pipeline_schedule": "zbv"}, "zbv", 8, False), ({"pipeline_schedule": "dualpipev"}, "dualpipev", 8, False),
-    ({"pipeline_schedule": "interleaved-zero-bubble", "virtual_pipeline_size": 2}, "interleaved-zero-bubble", 8, False),
+    ({"pipeline_schedule": "gpipe"}, "gpipe", 8, False), ({"pipeline_schedule": "zbv"}, "zbv", 12, True), ({"pipeline_schedule": "dualpipev"}, "dualpipev", 12, True),
+    ({"pipeline_schedule": "interleaved-zero-bubble", "virtual_pipeline_size": 2}, "interleaved-zero-bubble", 12, True),
 ])  # fmt: skip
 def test_a_step_is_played_out_in_the_order_of_its_schedule(more, schedule, shown, gap):
     document, asked = timeline(**more)

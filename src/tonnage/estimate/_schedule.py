@@ -12,6 +12,7 @@ from msgspec import Struct
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan, MissingDatum
 from tonnage.estimate._question import Question
+from tonnage.estimate.pipeline_orders import PERIODIC, enough, periodic_seconds
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import memory as g
@@ -177,16 +178,45 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
         parts = {"tau_f": _others([each.forward for each in stages]), "tau_b": _others([each.inputs for each in stages]),
                  "tau_w": _others([each.weights for each in stages])}  # fmt: skip
         if schedule.name == "zbv":
-            return Term.of(name, f.zbv_bubble_seconds, **parts)
-        if schedule.name == "dualpipev":
-            return Term.of(name, f.dualpipev_bubble_seconds, **parts)
-        return Term.of(name, f.zero_bubble_seconds, v=plan.virtual_pipeline_size, **parts)
+            closed = Term.of(name, f.zbv_bubble_seconds, **parts)
+        elif schedule.name == "dualpipev":
+            closed = Term.of(name, f.dualpipev_bubble_seconds, **parts)
+        else:
+            closed = Term.of(name, f.zero_bubble_seconds, v=plan.virtual_pipeline_size, **parts)
+        if schedule.name not in PERIODIC or len(stages) == 1:
+            return closed
+        tau = in_its_order(schedule.name, plan.virtual_pipeline_size, stages, m)
+        return _closed_if_alike(closed, Term.of(name, f.played_wait_seconds, tau=tau, tau_step=slowest, m=m))
     even = Term.of(name, f.bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
     if schedule.name == "interleaved-1f1b":
         return even
     uneven = Term.of(name, f.pipeline_wait_seconds, tau=one_forward_one_backward(stages, m), tau_step=slowest, m=m)
-    alike = not hasattr(uneven.value, "ndim") and abs(uneven.value - even.value) <= 1e-9 * even.value
-    return even if alike else uneven
+    return _closed_if_alike(even, uneven)
+
+
+def _closed_if_alike(closed: Term, exact: Term) -> Term:
+    """The closed form, which tells more, where it says what the order does."""
+    alike = not hasattr(exact.value, "ndim") and abs(exact.value - closed.value) <= 1e-9 * closed.value
+    return closed if alike else exact
+
+
+def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> Number:
+    """Seconds of m micro-batches under a schedule whose order has a period, played out pass by pass as PyTorch runs it."""
+    times = [(each.forward, each.inputs, each.weights) for each in stages]
+    least = 2 * len(stages) if name == "dualpipev" else 1  # it has no order of fewer: such plans are refused
+    if not hasattr(m, "ndim"):
+        return periodic_seconds(name, chunks, max(int(m), least), times)
+    import numpy as np
+
+    found = np.empty(np.broadcast_shapes(m.shape, *(np.shape(each) for parts in times for each in parts)))
+    few = {count: enough(name, len(stages), max(int(count), least)) for count in np.unique(m)}
+    for played in set(few.values()):  # plans of which as many micro-batches are played out, at once
+        rows = np.broadcast_to(np.isin(m, [count for count in few if few[count] == played]), found.shape)
+        of = [[np.broadcast_to(each, found.shape)[rows] for each in parts] for parts in times]
+        found[rows] = periodic_seconds(
+            name, chunks, np.broadcast_to(np.maximum(m, least), found.shape)[rows], of, played
+        )
+    return found
 
 
 def one_forward_one_backward(stages: Sequence[Times], m: Number) -> Number:

@@ -105,7 +105,7 @@ def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes
     passes = _simulated(replace(step, num_microbatches=count - skipped))
     end = max(boxes[-1].end for boxes in passes)
     cut, gap = ((stages + kept - odd) / 2 * step.slowest, skipped * step.slowest) if skipped else (end, 0.0)
-    made = [_later(box, skipped, gap) if boxes[0].start >= cut else box for boxes in passes for box in boxes]
+    made = [later(box, skipped, gap) if boxes[0].start >= cut else box for boxes in passes for box in boxes]
     names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
     starts = list(accumulate(lengths, initial=end + gap))
     made += [
@@ -117,7 +117,8 @@ def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes
     return PipelineBoxes(boxes=tuple(made), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
 
 
-def _later(box: Box, skipped: int, gap: float) -> Box:
+def later(box: Box, skipped: int, gap: float) -> Box:
+    """A box behind what is left out."""
     return replace(box, start=box.start + gap, microbatch=box.microbatch + skipped)
 
 

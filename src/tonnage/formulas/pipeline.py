@@ -41,6 +41,19 @@ def pipeline_wait_seconds(tau, tau_step, m):
 
 @formula(
     unit="seconds",
+    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV; their order, "
+    "played out with the seconds of each rank",
+    assumes="tau: until the last pass of the last rank ends; the chunks of a rank take equally long; from two rounds of as many micro-batches as "
+    "ranks on (DualPipeV: three; ZB-V: four, and 32) one more takes what it takes the slowest rank, so that tau is less than 2 % too long where several "
+    "ranks are nearly the slowest",
+)
+def played_wait_seconds(tau, tau_step, m):
+    """Of the tau seconds of a pipeline of uneven ranks those in which the slowest one has none of its m micro-batches to run."""
+    return tau - m * tau_step
+
+
+@formula(
+    unit="seconds",
     source="Qi2024, sec. 2: ZB-H1, (p - 1)(T_F + T_B - T_W); PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; never less than one of the "
     "first two",
@@ -54,7 +67,7 @@ def zero_bubble_seconds(tau_f, tau_b, tau_w, v):
     unit="seconds",
     source="Qi2024V, sec. 3: V-ZB; PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, its order run with these times",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; input gradients take at least "
-    "as long as forward; all ranks begin and end together",
+    "as long as forward; ranks alike, and at least 2p - 1 micro-batches: else the order itself is played out",
 )
 def zbv_bubble_seconds(tau_f, tau_b, tau_w):
     """What a stage waits with two chunks a rank in the shape of a V: half of tau_b where the three passes take equally long."""
@@ -65,7 +78,7 @@ def zbv_bubble_seconds(tau_f, tau_b, tau_w):
     unit="seconds",
     source="DualPipe, README.md: (PP/2 - 1)(F&B + B - 3W) with PP = 2p stages on p ranks, B = tau_b + tau_w",
     assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; F&B takes F + B, as "
-    "torch runs them; never less than what its order takes in the first pairs",
+    "torch runs them; never less than what its order takes in the first pairs; ranks alike: else the order itself is played out",
 )
 def dualpipev_bubble_seconds(tau_f, tau_b, tau_w):
     """What a stage waits under DualPipeV: two chunks a rank in the shape of a V, forward of one beside backward of the other."""

@@ -123,7 +123,8 @@ class Least:
         if v > 1 and self.is_plain:
             step = m * one + bubble_seconds.evaluate(tau=p * one, tau_step=one, v=v)
         else:
-            step = np.maximum(m, p) * one  # each stage runs all micro-batches, and each micro-batch passes all stages
+            # each stage runs all micro-batches, and each micro-batch passes all stages, unless gradients of weights wait for no other stage
+            step = (np.maximum(m, p) if self.is_plain else m) * one
         tokens = (
             self.columns["sequence_length"] * self.columns["micro_batch_size"] * self.columns["data_parallel_size"] * m
         )
