@@ -124,6 +124,20 @@ def test_disks_hold_the_checkpoints_that_are_kept_and_the_data():
     assert few == pytest.approx(trained().checkpoint.value + 4 * 10e9)
 
 
+@pytest.mark.parametrize(
+    ("runtime", "zero", "bytes_each"),
+    [("megatron", 1, 14), ("deepspeed", 2, 14), ("deepspeed", 3, 12), ("fsdp2", 3, 12)],
+)
+def test_disks_and_their_time_are_of_what_the_runtime_writes(runtime, zero, bytes_each):
+    """Megatron-core and DeepSpeed below ZeRO-3 write the weights twice: as the model has them, and as the optimizer updates them."""
+    made = tonnage.train(
+        "llama-3.1-8b", "8xH100-SXM-80GB", runtime=runtime, zero_stage=zero, storage_bandwidth=20e9, keep_checkpoints=2
+    )
+    written = bytes_each * made.question["parameters"]["value"]
+    assert made.disks.write.value == written / 20e9 and made.disks.kept.value == 2 * written
+    assert made.checkpoint.value == 12 * made.question["parameters"]["value"]
+
+
 def test_storage_is_as_fast_for_the_run_as_for_the_answer_and_said_without_a_run_too():
     made = trained(storage_bandwidth=20e9, storage_read_bandwidth=40e9)
     assert made.disks.write.value == made.run["checkpoint_seconds"].value == made.checkpoint.value / 20e9

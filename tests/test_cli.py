@@ -296,6 +296,8 @@ def test_a_rule_on_a_model_says_whose_each_number_is(run):
 def test_the_catalogues_are_listed_and_their_entries_shown(run):
     models = json.loads(run("models", "--json")[1])["models"]
     assert len(models) >= 120 and {"name", "parameters", "family"} <= set(models[0])
+    experts = {each["name"]: each["experts"] for each in models}
+    assert (experts["gemma-3-27b-pt"], experts["mixtral-8x7b-v0.1"], experts["deepseek-v3"]) == (0, 8, 256)
     both = json.loads(run("accelerators", "--json")[1])
     assert len(both["accelerators"]) >= 90 and len(both["nodes"]) >= 40
     assert "989.40 TFLOP/s" in run("accelerators", "h100")[1] or "989.50 TFLOP/s" in run("accelerators", "h100")[1]

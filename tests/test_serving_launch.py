@@ -129,6 +129,16 @@ def test_replicas_over_nodes_say_how_many_each_node_has():
     assert "--dp-size 4" in sglang and "The plan is 2 such servers" in sglang and "--nnodes" not in sglang
 
 
+def test_replicas_of_a_mixture_are_servers_of_their_own_in_vllm():
+    """docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture would divide its experts among them."""
+    for machine, servers in (("8xh200", 2), ("2x8xh200", 4), ("GB200-NVL72", 18)):
+        command = launched("qwen3-235b-a22b", machine, tensor_parallel_size=4)
+        assert "--data-parallel-size" not in command and "--nnodes" not in command, machine
+        assert f"The plan is {servers} such servers, each on accelerators of its own." in command
+    shared = launched("deepseek-v3", "4x8xh200", tensor_parallel_size=1, attention_data_parallel_size=16)
+    assert "--data-parallel-size 16 --data-parallel-size-local 8" in shared and "The plan is 2 such servers" in shared
+
+
 def test_one_node_needs_no_word_about_nodes():
     for engine in ("vllm", "sglang", "tensorrt-llm"):
         command = launched("llama-3.1-8b", "8xh100", tensor_parallel_size=8, engine=engine)

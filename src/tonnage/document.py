@@ -210,7 +210,7 @@ class ModelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A line of the catalogue of models. `released`: YYYY-MM-DD, or shorter where that is all that is known."""
+    """A line of the catalogue of models. `experts`: that a layer's router chooses from, 0 in a dense model. `released`: YYYY-MM-DD, or shorter where that is all that is known."""
 
     name: str
     hub: str
@@ -218,6 +218,7 @@ class ModelRow(Struct, kw_only=True, forbid_unknown_fields=True):
     parameters: int
     active_parameters: int
     layers: int
+    experts: int
     context: int | None
     released: str
 

@@ -108,6 +108,14 @@ def test_a_shared_link_restores_the_inputs_and_the_answer(visiting):
     expect(other.get_by_label("Recompute", exact=True)).to_have_value("full")
 
 
+@pytest.mark.parametrize(
+    ("model", "kind"), [("gemma-3-27b-pt", "dense"), ("mixtral-8x7b-v0.1", "mixture of experts, 12.9B active")]
+)
+def test_a_model_is_a_mixture_where_it_has_experts_and_not_for_a_tower_beside_it(visiting, model, kind):
+    page = visiting().open(f"tab=train&model={model}&on=8xH100-SXM-80GB")
+    expect(page.locator(".resolved")).to_contain_text(kind)
+
+
 def test_a_pasted_config_is_answered_and_travels_in_the_link(visiting):
     first = visiting()
     page = first.open("tab=train&on=H100-SXM-80GB")
@@ -143,7 +151,7 @@ def test_undo_takes_back_one_input_at_a_time(visiting):
 def test_an_input_that_is_wrong_says_so_below_itself_and_is_mended_by_a_button(visiting):
     page = visiting().open("fits")
     page.locator("#in-tensor_parallel_size").fill("6")
-    expect(page.locator("#parallel-err")).to_contain_text("Got 6 x 1 x 1 = 6")
+    expect(page.locator("#parallel-err")).to_contain_text("Got 6. Nearest: 4 or 8")
     expect(page.locator("#in-tensor_parallel_size")).to_have_attribute("aria-invalid", "true")
     expect(page.locator(".v-next.bad")).to_contain_text("Showing the last valid answer")
     page.locator("#parallel-err [data-repair='4']").click()

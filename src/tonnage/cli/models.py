@@ -34,14 +34,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(as_json: bool) -> int:
     from tonnage.architectures import build
+    from tonnage.estimate._checks import expert_counts
 
     rows: list[dict[str, Any]] = []
     for name in catalogue.model_names():
         entry = catalogue.model_file(name)
         model = build(entry.config, name, entry.name)
         rows.append({"name": name, "hub": entry.hub, "family": model.family, "parameters": model.num_parameters(),
-                     "active_parameters": model.num_active_parameters(), "layers": model.num_layers, "context": model.context,
-                     "released": entry.released})  # fmt: skip
+                     "active_parameters": model.num_active_parameters(), "layers": model.num_layers,
+                     "experts": max(expert_counts(model), default=0), "context": model.context, "released": entry.released})  # fmt: skip
     if as_json:
         print_json({"schema": SCHEMA, "models": rows})
         return 0

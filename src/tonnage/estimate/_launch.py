@@ -41,7 +41,7 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
     """One line for a shell, or several where the engine is told by its environment and a file, and comments on what it leaves to the user.
     What the engine's default is, is not said."""
     found = loaded(model, plan, cluster.accelerator)
-    start = Start(model=model, plan=plan, cluster=cluster, name=found.name, words=list(found.words), spread=spread(plan, cluster),
+    start = Start(model=model, plan=plan, cluster=cluster, name=found.name, words=list(found.words), spread=spread(model, plan, cluster),
                   notes=list(found.notes))  # fmt: skip
     variable = (
         serving_runtime(plan.engine, plan.engine_version).longer_variable
@@ -60,7 +60,7 @@ def _vllm(start: Start) -> str:
         *_sizes("--tensor-parallel-size", "--pipeline-parallel-size", plan),
         f"--max-model-len {plan.context}",
     ]
-    groups = plan.attention_data_parallel_size * plan.data_parallel_size
+    groups = plan.attention_data_parallel_size * start.spread.copies
     words += [f"--data-parallel-size {groups}"] if groups > 1 else []
     nodes, notes = vllm_nodes(plan, start.spread, int(groups))
     start.notes.extend(notes)

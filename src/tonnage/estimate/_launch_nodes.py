@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from tonnage.architectures import Model
+from tonnage.estimate._checks import expert_counts
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
@@ -27,11 +29,15 @@ class Spread(Struct, frozen=True, kw_only=True):
         return f"Run it on each of the {self.nodes} nodes{' of a server' if many else ''}, with {RANK} from 0 to {self.nodes - 1}. {many}".strip()
 
 
-def spread(plan: ServingPlan, cluster: Cluster) -> Spread:
-    """vLLM's data-parallel ranks are of one server on all nodes. SGLang's are of one node, where they share no attention; the rest know none."""
+def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:
+    """vLLM's data-parallel ranks are of one server on all nodes. SGLang's are of one node, where they share no attention; the rest know none.
+
+    vLLM, docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture share its experts and wait for each other, so that replicas that
+    are whole are servers of their own.
+    """
     ranks = int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size)
     copies, node = int(plan.data_parallel_size), cluster.accelerators_per_node
-    if plan.engine == "vllm":
+    if plan.engine == "vllm" and not expert_counts(model):
         return Spread(nodes=min(cluster.num_nodes, -(-ranks * copies // node)), copies=copies, servers=1)
     nodes = max(-(-ranks // node), 1)
     own = max(node // ranks, 1) if plan.engine == "sglang" and plan.attention_data_parallel_size == 1 else 1
@@ -42,7 +48,7 @@ def spread(plan: ServingPlan, cluster: Cluster) -> Spread:
 def vllm_nodes(plan: ServingPlan, found: Spread, groups: int) -> tuple[list[str], list[str]]:
     """vllm/engine/arg_utils.py, create_engine_config: --nnodes, of which it infers the data-parallel rank; before, Ray had the nodes."""
     if found.nodes == 1:
-        return [], []
+        return [], [found.each] if found.each else []
     each = int(plan.tensor_parallel_size * plan.pipeline_parallel_size)
     here = max(groups * each // found.nodes // each, 1)
     words = [f"--data-parallel-size-local {here}"] if groups > 1 else []

@@ -22,7 +22,7 @@ from tonnage.estimate._serving_notes import warn_of_blocks, warn_of_gguf, warn_o
 from tonnage.estimate._timed import timed, today
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.bill import BillOptions, bill, rent
-from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.checkpoint import checkpoint_bytes, saved_bytes
 from tonnage.estimate.disks import disks
 from tonnage.estimate.load_options import LoadOptions, asked, lengths
 from tonnage.estimate.plans import training_plan
@@ -92,8 +92,8 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not advice.moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, checkpoint = model_flops(model, plan, made.fullest.stage.step), checkpoint_bytes(model, plan)
-    timing, figures = timed(model, plan, cluster, made, flops, checkpoint, run, money, usable, question)
+    flops, saved = model_flops(model, plan, made.fullest.stage.step), saved_bytes(model, plan)
+    timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None
     if lasts is not None:
@@ -101,7 +101,7 @@ def train(
         tokens = figures["tokens"].value if "tokens" in figures else plan.global_batch_size * plan.sequence_length
         billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=today(),
                       edge_time=lambda device: edge_seconds(model, device, options, tokens))  # fmt: skip
-    room = disks(model, plan, cluster, checkpoint, run, money, question, figures)
+    room = disks(model, plan, cluster, saved, run, money, question, figures)
     return Answer(
         verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
@@ -109,7 +109,7 @@ def train(
         slopes=_training_slopes(model, plan, cluster, made) if advise else {}, flops=flops, run=figures, bill=billed, disks=room,
         step_time=timing.term if timing else None, pieces=timing.pieces if timing else None,
         traffic=timing.traffic if timing and cluster.size > 1 else None,
-        checkpoint=checkpoint, host=host,
+        checkpoint=checkpoint_bytes(model, plan), host=host,
         advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
     )  # fmt: skip

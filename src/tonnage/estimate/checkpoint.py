@@ -12,6 +12,7 @@ from tonnage.formulas import memory as f
 from tonnage.precisions import TRAINING_RECIPES, Recipe
 from tonnage.spec import TrainingPlan
 
+NEEDED = "checkpoint"
 # On one rank a state is whole, however the run shards it.
 WHOLE = dict.fromkeys(
     ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
@@ -29,31 +30,30 @@ def checkpoint_bytes(model: Model, plan: TrainingPlan) -> Term:
     """Weights as the optimizer updates them and the optimizer's states, of all that trains: with adapters not the base."""
     parameters, recipe = _saved(model, plan)
     weights = copies("weights", recipe.update_bytes, parameters, recipe.source)
-    return Term.sum("checkpoint", weights, *optimizer_states(plan.optimizer, recipe, model, parameters))
+    return Term.sum(NEEDED, weights, *optimizer_states(plan.optimizer, recipe, model, parameters))
 
 
-def checkpoint_formats(model: Model, plan: TrainingPlan, checkpoint: Term) -> tuple[Term, ...]:
-    """Files with more or less than `checkpoint` in them, of all that trains: weights alone in two types, and what the runtime saves
-    beside what is needed.
+def saved_bytes(model: Model, plan: TrainingPlan) -> Term:
+    """What the runtime writes of it: what lies on disks, and what writing and reading take their time for.
 
     Megatron-core (dist_checkpointing of the model and of the distributed optimizer) and DeepSpeed below ZeRO-3 (mp_rank_*_model_states.pt
     and zero_pp_rank_*_optim_states.pt) save the weights twice: as the model has them, and as the optimizer updates them.
     """
+    needed = checkpoint_bytes(model, plan)
     parameters, recipe = _saved(model, plan)
-    narrow = copies(
-        f"weights alone in {8 * recipe.compute_bytes:.0f} bit", recipe.compute_bytes, parameters, recipe.source
-    )
-    made = [narrow]
-    if recipe.update_bytes != recipe.compute_bytes:
-        wide = copies(
-            f"weights alone in {8 * recipe.update_bytes:.0f} bit", recipe.update_bytes, parameters, recipe.source
-        )
-        made = [wide, narrow]
-        twice = plan.runtime == "megatron" or (plan.runtime == "deepspeed" and plan.zero_stage < 3)
-        if twice and plan.method == "full":
-            second = narrow.named("weights as the model has them")
-            made.insert(0, Term.sum(f"as {plan.runtime} saves it", *checkpoint.children, second))
-    return tuple(made)
+    twice = plan.runtime == "megatron" or (plan.runtime == "deepspeed" and plan.zero_stage < 3)
+    if not twice or plan.method != "full" or recipe.update_bytes == recipe.compute_bytes:
+        return needed
+    second = copies("weights as the model has them", recipe.compute_bytes, parameters, recipe.source)
+    return Term.sum(f"as {plan.runtime} saves it", *needed.children, second)
+
+
+def checkpoint_formats(model: Model, plan: TrainingPlan, saved: Term) -> tuple[Term, ...]:
+    """Files with more or less in them than what is needed, of all that trains: what the runtime saves, weights alone in two types."""
+    parameters, recipe = _saved(model, plan)
+    widths = dict.fromkeys((recipe.update_bytes, recipe.compute_bytes))
+    alone = [copies(f"weights alone in {8 * width:.0f} bit", width, parameters, recipe.source) for width in widths]
+    return (*([saved] if saved.name != NEEDED else []), *alone)
 
 
 def _saved(model: Model, plan: TrainingPlan) -> tuple[Term, Recipe]:

@@ -41,13 +41,13 @@ class Disks(Struct, frozen=True, kw_only=True):
 
 
 def disks(
-    model: Model, plan: TrainingPlan, cluster: Cluster, checkpoint: Term, run: RunOptions, options: BillOptions, question: Question,
+    model: Model, plan: TrainingPlan, cluster: Cluster, saved: Term, run: RunOptions, options: BillOptions, question: Question,
     figures: dict[str, Any],
 ) -> Disks:  # fmt: skip
-    """`figures`: of the run, if there is one. What a node has too little of is noted."""
-    times = storage.checkpoint_times(checkpoint, plan.world_size, run)
+    """`saved`: what the runtime writes of a checkpoint. `figures`: of the run, if there is one. What a node has too little of is noted."""
+    times = storage.checkpoint_times(saved, plan.world_size, run)
     storage.note_storage(times, run, question)
-    kept = storage.kept(checkpoint, options.keep_checkpoints)
+    kept = storage.kept(saved, options.keep_checkpoints)
     dataset, text = _dataset(model, options, figures)
     needs = storage.host_needs(
         cluster,
@@ -58,7 +58,7 @@ def disks(
     for each in needs.warnings:
         question.warn(each)
     return Disks(
-        cores=needs.cores, disk=needs.disk, formats=checkpoint_formats(model, plan, checkpoint), write=times.write, read=times.read, kept=kept,
+        cores=needs.cores, disk=needs.disk, formats=checkpoint_formats(model, plan, saved), write=times.write, read=times.read, kept=kept,
         dataset=dataset, dataset_text=text, drives=needs.drives,
     )  # fmt: skip
 

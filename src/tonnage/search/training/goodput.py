@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tonnage.breakdown import Term
 from tonnage.errors import TonnageError
 from tonnage.estimate._reliability import reliability
-from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.checkpoint import saved_bytes
 from tonnage.estimate.run import LEAST_GOODPUT
 from tonnage.estimate.run_options import RunOptions
 from tonnage.search.training.ideal import plan_alone
@@ -31,10 +31,10 @@ def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.n
         _, plan = plan_alone(space, space.choices[0], space.sequences[0])
     except TonnageError:  # the walk says so of each group
         return np.ones(len(machines))
-    checkpoint = checkpoint_bytes(space.model, plan)
+    saved = saved_bytes(space.model, plan)
     found = np.array(
         [
-            reliability(NO_TIME, replace(plan, data_parallel_size=machine.size), run, checkpoint).goodput.value
+            reliability(NO_TIME, replace(plan, data_parallel_size=machine.size), run, saved).goodput.value
             for machine in machines
         ]
     )

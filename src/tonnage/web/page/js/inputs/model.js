@@ -56,7 +56,7 @@ function resolved({ question }) {
   if (!parameters) return [];
   offer("model", { parameters: figure(t("parameters"), parameters.value, "parameters", { source: [question.model?.why, parameters.why].filter(Boolean).join("; ") }) });
   const title = isPasted(state.values.model) ? t("pasted config.json") : (row?.hub?.split("/").at(-1) ?? name);
-  const kind = row ? (row.active_parameters < row.parameters ? t("mixture of experts, {n} active", { n: short(row.active_parameters) }) : t("dense")) : "";
+  const kind = row ? (row.experts ? t("mixture of experts, {n} active", { n: short(row.active_parameters) }) : t("dense")) : "";
   return [
     h(
       "div",
