@@ -297,6 +297,14 @@ def test_zero_bubbles_wait_less_than_interleaving_and_that_less_than_1f1b():
 
 
 @pytest.mark.parametrize("name", ["1f1b", "gpipe", "interleaved-1f1b", "interleaved-zero-bubble", "zbv", "dualpipev"])
+@pytest.mark.parametrize("stages", [2, 4, 8])
+def test_the_fullest_rank_needs_no_less_than_any_other(name, stages):
+    """Ranks that are alike are not all looked at: under a split backward the last of them holds most, else the first."""
+    made = training_memory(*of(pipeline_schedule=name, pipeline_parallel_size=stages))
+    assert made.needed == made.fullest.needed == max(rank.needed for rank in made.ranks)
+
+
+@pytest.mark.parametrize("name", ["1f1b", "gpipe", "interleaved-1f1b", "interleaved-zero-bubble", "zbv", "dualpipev"])
 def test_arrays_of_plans_give_what_each_plan_gives(name):
     import numpy as np
 

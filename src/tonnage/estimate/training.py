@@ -13,6 +13,7 @@ from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._rank import Shares, block_parameters, first_of, stages, with_first_apart
 from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._sizes import Sizes
+from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number, maximum
 from tonnage.precisions import TRAINING_RECIPES
@@ -46,7 +47,7 @@ class TrainingMemory(Struct, frozen=True, eq=False):
     """All rank groups; `memory` is the peak phase of the fullest one."""
 
     ranks: tuple[RankMemory, ...]
-    candidates: tuple[RankMemory, ...]  # of stages that are alike the one with most micro-batches in flight
+    candidates: tuple[RankMemory, ...]  # of stages that are alike the one that holds most
 
     @property
     def fullest(self) -> RankMemory:
@@ -134,8 +135,11 @@ class Step:
     def walk(self) -> TrainingMemory:
         ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
         alike: dict[tuple[object, ...], RankMemory] = {}
+        # The first has most in flight; where backward is split all have as many, and the last has most that waits for gradients of weights.
+        splits = schedule_of(self.plan).splits
         for stage, rank in zip(self.stages, ranks, strict=True):
-            alike.setdefault((stage.order, stage.before, stage.after, stage.towers), rank)
+            key = (stage.order, stage.before, stage.after, stage.towers)
+            alike[key] = rank if splits else alike.get(key, rank)
         return TrainingMemory(ranks, tuple(alike.values()))
 
     @cached_property
