@@ -13,7 +13,6 @@ from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._rank import Shares, block_parameters, first_of, stages, with_first_apart
 from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._sizes import Sizes
-from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number, maximum
 from tonnage.precisions import TRAINING_RECIPES
