@@ -53,6 +53,7 @@ FACTS = frozenset({"note", "what", "counts", "topology"})  # of the catalogue
 VALUES = frozenset({"none", "full", "auto"})  # of options: they are written as they are in every language
 NOBODY = "so that no number of users is served within the limits: more tensor ranks, narrower weights or a faster accelerator are needed."
 PUT_TOGETHER = (
+    "{0}: {1} Nearest: {2}.", "{0} x {1} or {2} x {3}", "{0} x {1} x {2} or {3} x {4} x {5}",
     "catalogue entry {0}", "catalogue entry {0}, variant {1}", "for parameters", "for pairs of tokens", "at experts",
     "for a tile of tokens", "for {0} x {1}", "loss", "embedding", "load", "attention", "backward", "biases", "matrices",
     "kernels", "products", "fixed", "engine", "exchanges", "gate", "memory", "compute", "communication", "machine", "workload", "numerics",

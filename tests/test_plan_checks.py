@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.errors import InvalidPlan
-from tonnage.estimate._checks import near_divisors
+from tonnage.estimate._nearest import near_divisors
 
 
 def warnings(model, on, **options):

@@ -6,10 +6,12 @@ import re
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import tonnage
 from report_answers import ASKED, Page, answer
+from tonnage.ask import ask
 from tonnage.cli import main
 from tonnage.errors import InvalidInput
 from tonnage.language import speaking
@@ -422,3 +424,11 @@ def test_a_chinese_report_says_so_and_has_the_same_figures(kind):
     english = set(re.findall(r"\d[\d,.]* (?:[GM]iB|m?s|USD)\b", Page(page_of(kind)).text))
     chinese = set(re.findall(r"\d[\d,.]* (?:[GM]iB|m?s|USD)(?![a-z])", page.text))
     assert english and len(english & chinese) / len(english) > 0.9
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "There are none: nothing is written down here of how nanotron is started."), ("zh", "没有设置：这里没有记录 nanotron 如何启动。")])  # fmt: skip
+def test_a_report_of_plans_says_why_it_has_no_settings_of_the_runtime(language, said):
+    found = json.loads(msgspec.json.encode(ask("plan", {"model": "llama-3.1-8b", "train": True, "on": "8xH100-SXM-80GB", "runtime": "nanotron", "top": 1}).document))  # fmt: skip
+    assert not found["plans"][0]["launch"]
+    with speaking(language):
+        assert said in html_of(found, command="tonnage plan", date="2026-11-22")

@@ -16,8 +16,8 @@ from tonnage.catalogue import cluster
 from tonnage.cli import main
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum
-from tonnage.estimate._checks import divisors
 from tonnage.estimate._deadline import usable_plans
+from tonnage.estimate._nearest import divisors
 from tonnage.estimate._question import Question
 from tonnage.estimate.run import run
 from tonnage.estimate.run_options import RunOptions, deadline_seconds

@@ -46,3 +46,13 @@ def test_a_quantised_base_is_in_no_mixed_precision():
     assert answer(method="qlora").question["precision"]["value"] == "bf16"
     with pytest.raises(InvalidPlan, match="litgpt quantises no base under mixed precision"):
         answer(method="qlora", precision="bf16-mixed")
+
+
+@pytest.mark.parametrize("precision", ["bf16", "bf16-mixed", "fp16-mixed", "fp32"])
+@pytest.mark.parametrize("runtime", ["litgpt", "transformers", "torchtune", "unsloth"])
+def test_a_base_that_is_not_quantised_is_called_as_wide_as_it_is_charged(runtime, precision):
+    """32 bit in litgpt's mixed precision: Lightning, fabric/plugins/precision/amp.py makes modules in torch's default type."""
+    answer = tonnage.train("llama-3.1-8b", on="H100-SXM-80GB", runtime=runtime, method="lora", precision=precision)
+    bits = 8 * answer.memory.child("weights").child("base weights").value / 8_030_261_248
+    assert answer.question["base_weights"]["value"] == f"{bits:g} bit"
+    assert bits == (32 if precision == "fp32" or (runtime == "litgpt" and "mixed" in precision) else 16)

@@ -138,6 +138,9 @@ def _option(verb: str, name: str, value: Any) -> Iterator[str]:
     if name == "vary" and isinstance(value, Mapping):
         for option, values in value.items():
             yield f"--vary={option}={_text(name, values)}"
+    elif name == "vary" and isinstance(value, list) and value and all("=" in str(each) for each in value):
+        for each in value:  # its commas part the values of one option
+            yield f"--vary={_text(name, each)}"
     elif isinstance(value, bool):
         if value or name not in SWITCHES:
             yield f"--{flag}" if value else f"--no-{flag}"

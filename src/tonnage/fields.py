@@ -18,13 +18,14 @@ POSITIONAL = {"what": ("max",), "model": ("models", "train", "serve", "plan", "m
 WHOLE_OBJECTS = ("model", "inventory")  # what may be the content of a file
 # Options that take several values whose text has commas, of every verb and of `plan`.
 LISTS = WHOLE | {"names", "vary", "leave", "join"}
+FORMS = frozenset({"serve", "train"})  # which of a verb's forms is asked: one of them
 LISTS_OF_PLAN = frozenset({"on", "weights", "kv_cache", "engine"})
 _TAIL = re.compile(r"(?: \[(?P<unit>[^\]]*)\])?(?: \(default: (?P<default>.*)\))?\Z", re.DOTALL)
 
 
 def takes_lists(verb: str, name: str) -> bool:
     """Whether several values may stand in a field of a question, as a list."""
-    return verb == "compare" or name in LISTS or (verb == "plan" and name in LISTS_OF_PLAN)
+    return (verb == "compare" and name not in FORMS) or name in LISTS or (verb == "plan" and name in LISTS_OF_PLAN)
 
 
 class Field(Struct, frozen=True):

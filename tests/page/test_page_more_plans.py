@@ -190,6 +190,62 @@ def test_a_slider_moves_the_rule_and_the_exact_figure_together(visiting):
     expect(page.locator("#inspector .exact")).to_contain_text(f"{worked['exact']['value']:,.0f}")
 
 
+def test_sliders_that_were_moved_stand_in_the_link_and_come_back_with_it(visiting):
+    visit = visiting()
+    page = visit.open("tab=rules")
+    slider = page.get_by_label("A6: sequence length")
+    usual, text = slider.input_value(), slider.get_attribute("aria-valuetext")
+    assert "rule_" not in page.url
+    slider.focus()
+    page.keyboard.press("End")
+    expect(page).to_have_url(re.compile("rule_a6_sequence_length=131072$"))
+    other = visiting().open(page.url.partition("#")[2])
+    expect(other.get_by_label("A6: sequence length")).to_have_attribute("aria-valuetext", "131,072")
+    worked = asked("rules", {"names": ["A6"], "sequence_length": 131072})["rules"][0]
+    expect(other.locator("[data-rule=A6] output").first).to_contain_text(f"{worked['value'] / 2**40:.1f} TiB")
+    slider.fill(usual)
+    expect(slider).to_have_attribute("aria-valuetext", text)
+    expect(page).not_to_have_url(re.compile("rule_"))
+    assert not visit.wrong
+
+
+def test_a_slider_is_put_back_by_undo_with_its_figures(visiting):
+    page = visiting().open("tab=rules")
+    rule, slider = page.locator("[data-rule=A6]"), page.get_by_label("A6: sequence length")
+    figures, text = rule.locator("output").all_inner_texts(), slider.get_attribute("aria-valuetext")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(rule.locator("output").first).not_to_have_text(figures[0])
+    page.locator("#undo").click()
+    expect(slider).to_have_attribute("aria-valuetext", text)
+    expect(rule.locator("output").first).to_have_text(figures[0])
+    expect(page).not_to_have_url(re.compile("rule_"))
+
+
+def test_a_slider_keeps_its_element_while_it_is_dragged(visiting):
+    page = visiting().open("tab=rules")
+    slider = page.get_by_label("A6: sequence length")
+    slider.evaluate("slider => { slider.marked = true; }")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for share in (0.6, 0.7, 0.8):
+        before = slider.get_attribute("aria-valuetext")
+        page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        expect(slider).not_to_have_attribute("aria-valuetext", before)
+    page.mouse.up()
+    assert slider.evaluate("slider => slider.marked")
+    expect(page).to_have_url(re.compile("rule_a6_sequence_length="))
+
+
+def test_a_place_in_a_link_that_no_slider_has_leaves_it_at_its_default(visiting):
+    usual = visiting().open("tab=rules").get_by_label("A6: sequence length").get_attribute("aria-valuetext")
+    for wrong in ("-5", "1e99", "much"):
+        page = visiting().open(f"tab=rules&rule_a6_sequence_length={wrong}")
+        expect(page.get_by_label("A6: sequence length")).to_have_attribute("aria-valuetext", usual)
+
+
 def test_every_rule_stands_with_its_formula_print_and_erratum_and_follows_its_sliders(visiting):
     page = visiting().open("tab=rules")
     for letter in "ABCDE":

@@ -12,8 +12,10 @@ import yaml
 
 from tonnage.cli import main
 from tonnage.document import json_schema
+from tonnage.fields import takes_lists
 from tonnage.models import read
 from tonnage.web.openapi import ANSWERS, LISTED, document
+from tonnage.web.options import FORMS
 from web.conftest import Client
 
 ROOT = Path(__file__).parents[2]
@@ -170,3 +172,41 @@ def test_what_is_not_launched_is_said(client: Client, question):
     answer = client.post("/v1/launch", json=question)
     assert answer.status_code == 400
     assert "launched" in answer.json()["error"]["message"]
+
+
+def lists(schema: dict) -> bool:
+    """Whether a list may stand where this schema is."""
+    return jsonschema.Draft202012Validator(schema).is_valid(["fp8"]) or jsonschema.Draft202012Validator(schema).is_valid([True])  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "name"), [(verb, name) for verb, forms in FORMS.items() for name in forms])
+def test_the_description_of_a_field_says_that_it_may_be_a_list_where_it_may(verb, name):
+    schema = described()["components"]["schemas"][name]["properties"]
+    assert {field for field in schema if lists(schema[field])} == {
+        field for field in schema if takes_lists(verb, field)
+    }
+
+
+def test_the_description_of_a_plan_has_lists_of_machines_weights_caches_and_engines(client: Client):
+    question = {"model": "llama-3.1-8b", "serve": True, "on": ["h100", "a100"], "weights": ["bf16", "fp8"], "kv_cache": ["auto", "fp8"], "engine": ["vllm", "sglang"], "context": "8k"}  # fmt: skip
+    follows(question, described()["components"]["schemas"]["PlanServeQuestion"])
+    assert client.post("/v1/plan", json=question).status_code == 200
+
+
+def test_what_a_plan_varies_may_be_a_list_of_options_each_with_values(client: Client):
+    question = {"model": "llama-3.1-8b", "train": True, "on": "8xh100", "vary": ["precision=bf16-mixed,fp8-te", "optimizer=adamw,muon"]}  # fmt: skip
+    follows(question, described()["components"]["schemas"]["PlanTrainQuestion"])
+    same = question | {"vary": {"precision": ["bf16-mixed", "fp8-te"], "optimizer": ["adamw", "muon"]}}
+    assert client.post("/v1/plan", json=question).json() == client.post("/v1/plan", json=same).json()
+
+
+def test_which_form_of_a_comparison_is_asked_is_no_list(client: Client):
+    answer = client.post("/v1/compare", json={"model": "llama-3.1-8b", "on": "h100", "train": [True, False]})
+    assert answer.status_code == 400 and "train takes one value" in answer.json()["error"]["message"]
+
+
+def test_a_plan_tries_each_cache_of_a_list(client: Client):
+    question = {"model": "llama-3.1-8b", "serve": True, "on": "h100", "weights": "fp8", "context": "8k", "users": 16}
+    both, *each = [client.post("/v1/plan", json=question | {"kv_cache": said}).json() for said in (["bf16", "fp8"], "bf16", "fp8")]  # fmt: skip
+    assert {plan["kv_cache"] for plan in both["plans"]} == {"bf16", "fp8-e4m3"}
+    assert both["considered"] == sum(one["considered"] for one in each)

@@ -1,9 +1,10 @@
 """Checks that training and serving share: sizes that must divide, and lengths that a model cannot go beyond."""
 
-from math import isqrt
+from collections.abc import Iterable
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.ops import Attention, Embedding, LatentAttention, MoE
 from tonnage.units import counted
 
@@ -18,19 +19,41 @@ def check_size(name: str, value: int | None) -> None:
         raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value:,}.")
 
 
-def check_tensor_parallel(model: Model, t: int) -> None:
-    """Tensor parallelism must divide the query heads, and divide or be a multiple of the key/value heads."""
-    if t == 1:
+def check_tensor_parallel(model: Model, t: int, among: Iterable[int] = ()) -> None:
+    """Tensor parallelism must divide the query heads, and divide or be a multiple of the key/value heads.
+
+    `among`: sizes that the rest of the plan leaves room for, of which the error names the nearest; left out: any.
+    """
+    wrong = _unshared(model, t)
+    if wrong is None:
         return
+    query, heads = wrong
+    nearest = near(t, [n for n in among or divisors(query) if shares_heads(model, n)])
+    if query % t:
+        raise InvalidPlan(
+            f"tensor_parallel_size must divide num_attention_heads of {model.name} ({query}). Got {t}. Nearest: {nearest}."
+        )
+    raise InvalidPlan(
+        f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({heads}) or be a multiple of it. Got {t}. "
+        f"Nearest: {nearest}."
+    )
+
+
+def shares_heads(model: Model, t: int) -> bool:
+    return _unshared(model, t) is None
+
+
+def _unshared(model: Model, t: int) -> tuple[int, int] | None:
+    """Query heads, and key/value heads, of the first attention that so many ranks cannot share."""
+    if t == 1:
+        return None
     for block in model.decoder.blocks:
         for op in block.ops:
             if isinstance(op, Attention | LatentAttention) and op.heads % t:
-                raise InvalidPlan(divide("tensor_parallel_size", t, f"num_attention_heads of {model.name}", op.heads))
+                return op.heads, 0
             if isinstance(op, Attention) and op.kv_heads % t and t % op.kv_heads:
-                raise InvalidPlan(
-                    f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({op.kv_heads}) or be a multiple of "
-                    f"it. Got {t}."
-                )
+                return op.heads, op.kv_heads
+    return None
 
 
 def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
@@ -38,16 +61,30 @@ def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
     if e == 1 and q == 1:
         return
     counts = expert_counts(model)
-    if e > 1 and not counts:
-        raise InvalidPlan(f"{model.name} has no experts, so expert_parallel_size must be 1. Got {e}.")
+    for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
+        if size > 1 and not counts:
+            raise InvalidPlan(f"{model.name} has no experts, so {name} must be 1. Got {size}.")
+
+    def holds(e: int, q: int) -> bool:
+        return ranks % (e * q) == 0 and not any(count % e for count in counts)
+
     for count in counts:
         if count % e:
-            raise InvalidPlan(divide("expert_parallel_size", e, f"num_experts of {model.name}", count))
-    if q > 1 and not counts:
-        raise InvalidPlan(f"{model.name} has no experts, so expert_tensor_parallel_size must be 1. Got {q}.")
-    if counts and ranks % (e * q):
+            nearest = near(e, [n for n in divisors(count) if holds(n, 1)])
+            raise InvalidPlan(
+                f"expert_parallel_size must divide num_experts of {model.name} ({count}). Got {e}. Nearest: {nearest}."
+            )
+    if ranks % (e * q) and q == 1:
+        nearest = near(e, [n for n in divisors(ranks) if holds(n, 1)])
         raise InvalidPlan(
-            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e} x {q}."
+            f"expert_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e}. Nearest: {nearest}."
+        )
+    if ranks % (e * q):
+        asked = {"e": e, "q": q}
+        nearest = near_sizes(asked, divisors(ranks), lambda sizes: holds(**sizes))
+        raise InvalidPlan(
+            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. "
+            f"Got {e} x {q}. Nearest: {nearest}."
         )
 
 
@@ -66,29 +103,3 @@ def check_positions(model: Model, length: int, name: str) -> None:
                 f"{name} may be at most {model.context} for {model.name}: its learned table {op.name} has no more positions. "
                 f"Got {length}."
             )
-
-
-def divide(name: str, value: int, of: str, whole: int) -> str:
-    return f"{name} must divide {of} ({whole}). Got {value}. Nearest: {near_divisors(whole, value)}."
-
-
-def divisors(number: int) -> list[int]:
-    """All of them, smallest first.
-
-    >>> divisors(12)
-    [1, 2, 3, 4, 6, 12]
-    """
-    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
-    return small + [number // n for n in reversed(small) if n * n != number]
-
-
-def near_divisors(whole: int, value: int) -> str:
-    every = divisors(whole)
-    below = max((n for n in every if n <= value), default=1)
-    above = min((n for n in every if n >= value), default=None)
-    return f"{below} or {above}" if above and above != below else str(below)
-
-
-def near_multiples(value: int, step: int) -> str:
-    below = value // step * step
-    return f"{below} or {below + step}" if below else str(step)

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidInput, InvalidPlan
-from tonnage.estimate._checks import divisors
 from tonnage.estimate._larger import Machines
+from tonnage.estimate._nearest import divisors
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted, human
 

@@ -2,7 +2,8 @@
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, TonnageError
-from tonnage.estimate._checks import near_divisors
+from tonnage.estimate._checks import shares_heads
+from tonnage.estimate._nearest import divisors, near
 from tonnage.estimate._storage import storage
 from tonnage.ops import Attention, LatentAttention
 from tonnage.precisions import PRECISIONS
@@ -27,8 +28,8 @@ GROUPS = ("vllm", "sglang", "tensorrt-llm")
 DRAFTS = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "gpt-fast", "transformers")
 
 
-def check_heads(model: Model, t: int, engine: ServingRuntime) -> None:
-    """Tensor ranks that the engine's layers cannot share the query heads among, with its own rule."""
+def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> None:
+    """Tensor ranks that the engine's layers cannot share the query heads among, with its own rule. `ranks`: there is room for."""
     rule = HEADS.get(engine.name)
     if rule is None or t == 1:
         return
@@ -37,9 +38,10 @@ def check_heads(model: Model, t: int, engine: ServingRuntime) -> None:
     ]
     for count in heads:
         if count % t:
+            nearest = near(t, [n for n in divisors(ranks) if shares_heads(model, n)])
             raise InvalidPlan(
                 f"tensor_parallel_size must divide num_attention_heads of {model.name} ({count}) under {engine.name}. Got {t}. "
-                f"Nearest: {near_divisors(count, t)}. ({rule}.)"
+                f"Nearest: {nearest}. ({rule}.)"
             )
 
 

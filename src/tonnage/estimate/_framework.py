@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, style_of
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
-from tonnage.estimate._method import adapters_of
+from tonnage.estimate._method import adapters_of, bare_base_bytes
 from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import FIRST, Stage
@@ -32,7 +32,6 @@ class Framework:
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
     keeps_gradients = True  # until the optimizer's step
-    wide_base = False  # under autocast, weights that adapters stand beside are as wide as those that train
 
     @property
     def adapter_precision(self) -> str:
@@ -49,9 +48,7 @@ class Framework:
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
         adapters = adapters_of(plan, recipe, TRAINING_RECIPES[self.adapter_precision].update_bytes)
         autocast = runtime.casts and bool(recipe.master_bytes)
-        parameter = (
-            recipe.update_bytes if autocast and (adapters is None or self.wide_base) else recipe.activation_bytes
-        )
+        parameter = recipe.update_bytes if autocast and adapters is None else bare_base_bytes(runtime, recipe)
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
         return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),

@@ -4,6 +4,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._nearest import near_divisors
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.registry import unknown
@@ -104,7 +105,9 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOption
     ranks = sizes["data_parallel_size"]
     count: int = q.take("replicate_size", o.replicate_size, 1, "default", "shards over all data-parallel ranks")
     if ranks % count:
-        raise InvalidPlan(f"replicate_size must divide data_parallel_size {ranks}. Got {count}.")
+        raise InvalidPlan(
+            f"replicate_size must divide data_parallel_size {ranks}. Got {count}. Nearest: {near_divisors(ranks, count)}."
+        )
     return count
 
 

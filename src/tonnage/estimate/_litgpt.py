@@ -21,10 +21,6 @@ PART = 128  # litgpt/finetune/lora.py: lm_head_chunk_size, in tokens of a sequen
 class LitGPT(Framework):
     """A run of litgpt finetune or pretrain on one accelerator."""
 
-    # Lightning, fabric/plugins/precision/amp.py: MixedPrecision makes modules in torch's default type, fp32, and casts products alone,
-    # where half.py (HalfPrecision, "bf16-true") makes them in 16 bit; what a checkpoint holds is copied into either
-    wide_base = True
-
     @property
     def adapter_precision(self) -> str:
         """Adapters are made as the layers that they stand beside."""

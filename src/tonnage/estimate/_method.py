@@ -12,6 +12,7 @@ from tonnage.estimate._releases import release_of
 from tonnage.estimate.flops import training_flops
 from tonnage.ops import Head, MoE, Weight
 from tonnage.precisions import Recipe, precision
+from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Adapters, Extent
 
@@ -31,6 +32,12 @@ def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | 
                     base=recipe.activation_bytes if plan.base_weights else 0,
                     packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0, copies=four and plan.runtime != "litgpt", width=width,
                     keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT)  # fmt: skip
+
+
+def bare_base_bytes(runtime: TrainingRuntime, recipe: Recipe) -> float:
+    """Bytes of a parameter that adapters stand beside, where it is not quantised."""
+    wide = runtime.casts and runtime.wide_base and recipe.master_bytes
+    return recipe.update_bytes if wide else recipe.activation_bytes
 
 
 def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:

@@ -2,6 +2,7 @@
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, shown
+from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.estimate._rank import split_layers
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
@@ -35,9 +36,7 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     if o.pipeline_layout:
         return _of_layout(model, p, v, o)
     if said or (v > 1 and runtime.split == "even" and _says_ends(o)):
-        with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
-        rows = even_layout(model.num_layers, p, v, o.first_stage_layers, o.last_stage_layers, with_embedding, with_loss)
-        return _in_order(rows)
+        return _in_order(_even(model, sizes, o))
     return ()
 
 
@@ -58,6 +57,38 @@ def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> 
 
 def _says_ends(o: "TrainingOptions") -> bool:
     return o.first_stage_layers is not None or o.last_stage_layers is not None
+
+
+def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tuple[Chunk, ...], ...]:
+    """As Megatron splits what the ends leave; the error says which size to change, and the nearest that can be split."""
+    p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
+    with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
+    said = {"first": o.first_stage_layers, "last": o.last_stage_layers}
+
+    def rows(stages: int, **ends: int | None) -> tuple[tuple[Chunk, ...], ...]:
+        return even_layout(
+            model.num_layers, stages, v, **said | ends, with_embedding=with_embedding, with_loss=with_loss
+        )
+
+    def splits(stages: int, **ends: int | None) -> bool:
+        try:
+            return all(chunk.layers >= 0 for row in rows(stages, **ends) for chunk in row)
+        except InvalidPlan:
+            return False
+
+    try:
+        return rows(p)
+    except InvalidPlan as error:
+        ends = {end: size for end, size in said.items() if size is not None}
+        of_ends = range(1, model.num_layers + 1)
+        for asked in [*({end: size} for end, size in ends.items()), *([ends] if len(ends) > 1 else [])]:
+            if nearest := near_sizes(asked, of_ends, lambda some: splits(p, **some)):
+                names = " x ".join(f"{end}_stage_layers" for end in asked)
+                values = " x ".join(map(str, asked.values()))
+                raise InvalidPlan(f"{names} {values}: {error} Nearest: {nearest}.") from None
+        stages = [n for n in divisors(p * sizes["data_parallel_size"]) if 1 < n <= model.num_layers and splits(n)]
+        nearest = near(p, stages) if stages else "a number of accelerators that such stages divide"
+        raise InvalidPlan(f"pipeline_parallel_size {p}: {error} Nearest: {nearest}.") from None
 
 
 def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan
+from tonnage.estimate._method import bare_base_bytes
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.precisions import Recipe, precision
@@ -17,7 +18,9 @@ ALL_LINEAR = "all-linear"
 DEFAULT_RANK = 16
 
 
-def training_method(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> dict[str, Any]:
+def training_method(
+    model: Model, runtime: TrainingRuntime, recipe: Recipe, o: TrainingOptions, q: Question
+) -> dict[str, Any]:
     """The fields of a plan that say what trains. `qlora` is LoRA on a 4-bit base."""
     usual = "full" if not runtime.trains or "full" in runtime.trains else "lora"
     chosen = q.take(
@@ -51,7 +54,7 @@ def training_method(model: Model, runtime: TrainingRuntime, o: TrainingOptions, 
         return {}
     if chosen == "freeze":
         return {"method": chosen, "trainable_layers": _layers(model, o, q)}
-    base = _base(chosen, o, q)
+    base = _base(chosen, bare_base_bytes(runtime, recipe), o, q)
     targets = q.take("lora_targets", o.lora_targets, ALL_LINEAR, "default", "all linear layers but the head")
     return {
         "method": "dora" if chosen == "dora" else "lora", "base_weights": base, "lora_targets": _targets(model, targets),
@@ -90,9 +93,11 @@ def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
     return count
 
 
-def _base(method: str, o: TrainingOptions, q: Question) -> str:
-    default = "nf4-double" if method == "qlora" else ""
-    given = q.take("base_weights", o.base_weights, default or "16 bit", "default", "as the method has it")
+def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
+    if o.base_weights in (None, "16 bit") and method != "qlora":
+        q.put("base_weights", f"{8 * bare:g} bit", "default", "as the method and the precision have it")
+        return ""
+    given = q.take("base_weights", o.base_weights, "nf4-double", "default", "as the method has it")
     if given == "16 bit":
         return ""
     found = precision(given).name

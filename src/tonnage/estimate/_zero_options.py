@@ -5,6 +5,7 @@ from typing import Any
 from tonnage.architectures import Model
 from tonnage.errors import InvalidPlan, OutOfRange
 from tonnage.estimate._checks import LARGEST
+from tonnage.estimate._nearest import near_divisors
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.runtimes import TrainingRuntime
@@ -98,7 +99,9 @@ def _check(
     ranks = sizes["data_parallel_size"] * sizes["context_parallel_size"]
     part = made.get("zero_hpz_partition_size", 1)
     if ranks % part:
-        raise InvalidPlan(f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}.")
+        raise InvalidPlan(
+            f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}. Nearest: {near_divisors(ranks, part)}."
+        )
     if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
             "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns it on itself."

@@ -186,7 +186,7 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     )
     if not 1 <= tensor <= cluster.size:
         raise InvalidPlan(
-            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got {tensor}."
+            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got {tensor}. Nearest: {min(max(tensor, 1), cluster.size)}."
         )
     size = model.tensors.total_bytes if model.tensors else 0
     source = "the headers of the model's files"

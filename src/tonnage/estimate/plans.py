@@ -2,14 +2,10 @@
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.errors import InvalidPlan
-from tonnage.estimate._checks import (
-    check_positions,
-    check_size,
-    divide,
-    near_multiples,
-)
+from tonnage.estimate._checks import check_positions, check_size
 from tonnage.estimate._framework_options import framework_options
 from tonnage.estimate._machine import warn_of_machine
+from tonnage.estimate._nearest import divisors, near, near_multiples
 from tonnage.estimate._objective import objective_of
 from tonnage.estimate._offload_options import offload_options
 from tonnage.estimate._parallel import check_parallel, parallel_sizes
@@ -57,11 +53,16 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
                  "last_stage_layers", "replicate_size"):  # fmt: skip
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
-    sizes = parallel_sizes(model, cluster, o, q)
+    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
     check_parallel(model, runtime, sizes, o)
     length = _sequence_length(model, o, q)
-    if length % sizes["context_parallel_size"]:
-        raise InvalidPlan(divide("context_parallel_size", sizes["context_parallel_size"], "sequence_length", length))
+    context = sizes["context_parallel_size"]
+    if length % context:
+        fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
+        raise InvalidPlan(
+            f"context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: {near(context, fits)}; or a sequence_length "
+            f"of {near_multiples(length, context)}."
+        )
     micro, count = _batch(sizes, o, q)
     schedule = pipeline_schedule(runtime, sizes, count, o, q)
     stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
@@ -80,14 +81,14 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
-    method = training_method(model, runtime, o, q)
+    method = training_method(model, runtime, recipe, o, q)
     check_base(runtime, recipe, method.get("base_weights", ""))
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, pipeline_schedule=schedule, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
                                  "default", "on with tensor parallelism"),
         recompute=_recompute(runtime, model_code, o, q),
-        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, model_code, length // sizes["context_parallel_size"], o, q),
+        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, model_code, length, context, o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
@@ -177,13 +178,16 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
 
 
 def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
-    context = model.context or DEFAULT_SEQUENCE_LENGTH
     why = f"the model's context, at most {DEFAULT_SEQUENCE_LENGTH}" if model.context else "the model names no context"
-    length = q.take("sequence_length", o.sequence_length, min(context, DEFAULT_SEQUENCE_LENGTH), "model", why)
+    length = q.take("sequence_length", o.sequence_length, _usual_length(model), "model", why)
     check_positions(model, length, "sequence_length")
     if model.context and length > model.context:
         q.warn(f"sequence_length {length} is beyond the {model.context} tokens that {model.name} was made for.")
     return length
+
+
+def _usual_length(model: Model) -> int:
+    return min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH)
 
 
 def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int, int]:
@@ -237,7 +241,7 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
 
 
-def _loss(runtime: TrainingRuntime, model_code: str, tokens: int, o: TrainingOptions, q: Question) -> str:
+def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, o: TrainingOptions, q: Question) -> str:
     if o.objective in KINDS and model_code == "transformers":
         chosen = q.take(
             "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
@@ -265,10 +269,10 @@ def _loss(runtime: TrainingRuntime, model_code: str, tokens: int, o: TrainingOpt
         raise InvalidPlan(
             f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
         )
-    if loss == "chunked" and runtime.equal_chunks and tokens % runtime.loss_chunks:
+    if loss == "chunked" and runtime.equal_chunks and length // context % runtime.loss_chunks:
         raise InvalidPlan(
-            f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {tokens} tokens. "
-            f"Nearest: {near_multiples(tokens, runtime.loss_chunks)}."
+            f"sequence_length: a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {length}. "
+            f"Nearest: {near_multiples(length, runtime.loss_chunks * context)}."
         )
     return loss
 

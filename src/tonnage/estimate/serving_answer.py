@@ -1,6 +1,8 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,6 +17,7 @@ from tonnage.estimate._checks import (
     check_size,
     check_tensor_parallel,
     expert_counts,
+    shares_heads,
 )
 from tonnage.estimate._engine_checks import (
     check_cache,
@@ -28,6 +31,7 @@ from tonnage.estimate._engine_checks import (
 )
 from tonnage.estimate._kept import Kept
 from tonnage.estimate._machine import arithmetic_of, warn_of_machine
+from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._serving_overhead import NO_CONTEXT
 from tonnage.estimate._static_share import static_share
@@ -63,8 +67,9 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     if o.attention_data_parallel_size:
         q.put("attention_data_parallel_size", groups, "given", "groups that share the experts")
     tensor, pipeline, data = _sizes(model, cluster, o, q, engine, groups)
-    check_heads(model, tensor, engine)
-    check_tensor_parallel(model, tensor)
+    room = cluster.size // (pipeline * groups)
+    check_heads(model, tensor, room, engine)
+    check_tensor_parallel(model, tensor, divisors(room))
     check_positions(model, context, "context")
     bare = engine.cells is not None and engine.cells.host_table and cluster.accelerator.kind in NO_CONTEXT
     holds = not bare and (engine.process or engine.communicators or engine.context)
@@ -73,7 +78,8 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check_experts(model, expert, 1, tensor * groups)
     if pipeline > model.num_layers:
         raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}."
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}. "
+            f"Nearest: {near(pipeline, [n for n in divisors(cluster.size // (tensor * groups)) if n <= model.num_layers])}."
         )
     plan = ServingPlan(
         context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
@@ -260,22 +266,34 @@ def _sizes(
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
     each = tensor * pipeline * groups
     if each > cluster.size or cluster.size % each:
-        product = f"{tensor} x {pipeline}" + (f" x {groups}" if groups > 1 else "")
-        kinds = "tensor x pipeline x attention data" if groups > 1 else "tensor x pipeline"
-        raise InvalidPlan(f"{kinds} parallel sizes must divide the cluster's {counted(cluster.size, 'accelerators')}. Got {product}.")  # fmt: skip
+        raise InvalidPlan(_does_not_divide(model, cluster.size, o, {"tensor_parallel_size": tensor, "pipeline_parallel_size": pipeline, "attention_data_parallel_size": groups}))  # fmt: skip
     data = q.put("replicas", cluster.size // each, "cluster", "uses all accelerators")
     return tensor, pipeline, data
+
+
+def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[str, int]) -> str:
+    """Of the sizes that were said, as the others follow them: the nearest that divide the accelerators, the heads and the layers as well."""
+    above = {name: size for name, size in sizes.items() if size > 1}
+    asked = {name: size for name, size in above.items() if getattr(o, name)} or above
+
+    def holds(some: Mapping[str, int]) -> bool:
+        fits = (
+            shares_heads(model, some.get("tensor_parallel_size", 1))
+            and some.get("pipeline_parallel_size", 1) <= model.num_layers
+        )
+        return fits and world % prod(some.values()) == 0
+
+    nearest = near_sizes(asked, divisors(world), holds)
+    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
+    return f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
 
 
 def _largest_tensor(model: Model, cluster: Cluster, pipeline: int) -> int:
     """The most ranks of a node that divide the model's heads, and with the pipeline the cluster."""
     for size in range(cluster.accelerators_per_node, 1, -1):
-        if cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0:
-            try:
-                check_tensor_parallel(model, size)
-                return size
-            except InvalidPlan:
-                continue
+        fits = cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0
+        if fits and shares_heads(model, size):
+            return size
     return 1
 
 

@@ -104,6 +104,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     model_codes: tuple[str, ...] = ("transformers",)
     gradients_persist: bool
     loss: str = "upcast"
+    wide_base: bool = False  # under autocast, weights that adapters stand beside are as wide as those that train
     plain_base: str = ""  # the precision of a run on a quantised base, where a mixed one is refused
     losses: tuple[str, ...] = ("full",)
     logits_split: bool

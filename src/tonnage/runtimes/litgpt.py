@@ -24,6 +24,9 @@ TRAINING_RUNTIMES.add(
         logits_split=False,
         casts=True,
         trains=("full", "lora", "qlora"),
+        # Lightning, fabric/plugins/precision/amp.py: MixedPrecision makes modules in torch's default type, fp32, and casts products alone,
+        # where half.py (HalfPrecision, "bf16-true") makes them in 16 bit; what a checkpoint holds is copied into either
+        wide_base=True,
         plain_base="bf16",  # finetune/lora.py: "Quantization and mixed precision is not supported."
         quantises_head=True,  # BitsandbytesPrecision ignores no module
         one_accelerator=True,

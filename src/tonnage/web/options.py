@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.fields import Field, fields
+from tonnage.fields import Field, fields, takes_lists
 from tonnage.search.maximum.whats import NAMES, WHATS
 
 # The forms of each verb, and the words that choose them.
@@ -20,7 +20,8 @@ MODEL = {
     "description": "A name of the catalogue; an id or https URL of Hugging Face or ModelScope where the server may ask them; or the content of a config.json.",
 }
 KINDS = {"switch": ["boolean"], "number": ["number", "string"], "text": ["string"]}
-SEVERAL = "; or a list: each value is an axis of the table, null the default"
+SEVERAL = "; or a list of such"
+AXIS = "; or a list: each value is an axis of the table, null the default"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -29,16 +30,15 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _schema(verb: str, words: tuple[str, ...]) -> dict[str, Any]:
-    several = verb == "compare"
-    found = {name: _field(field, several) for name, field in fields(verb, words).items()}
+    found = {name: _field(field, verb, words) for name, field in fields(verb, words).items()}
     about = f"The options of `tonnage {' '.join((verb, *words))}`, named with underscores. Sizes are numbers, or texts as people write them (8k, 1T, 80GiB)."
     return {"type": "object", "title": f"tonnage {verb}", "description": about, "properties": found}
 
 
-def _field(field: Field, several: bool) -> dict[str, Any]:
+def _field(field: Field, verb: str, words: tuple[str, ...]) -> dict[str, Any]:
     """The schema of one name."""
     if field.alone:
-        return _positional(field, several)
+        return _positional(field, takes_lists(verb, field.name))
     found: dict[str, Any] = {"description": field.help}
     if field.unit:
         found["x-unit"] = field.unit
@@ -46,14 +46,18 @@ def _field(field: Field, several: bool) -> dict[str, Any]:
         found["x-default"] = field.default
     if field.name == "inventory":
         return found | {"anyOf": [{"type": "string"}, {"type": "object", "description": "the content of the file"}]}
-    if field.name == "vary":
-        return found | {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array"}]}}
     kinds = KINDS[field.kind]
-    if not several or field.name in ("serve", "train"):
-        return found | {"type": kinds[0] if len(kinds) == 1 else kinds}
-    found["description"] += SEVERAL
     one = {"type": kinds[0] if len(kinds) == 1 else kinds}
-    return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": {"type": [*kinds, "null"]}}]}
+    if not takes_lists(verb, field.name):
+        return found | one
+    if verb == "compare":
+        found["description"] += AXIS
+        return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": {"type": [*kinds, "null"]}}]}
+    found["description"] += SEVERAL
+    several: list[dict[str, Any]] = [one, {"type": "array", "minItems": 1, "items": one}]
+    if field.name == "vary" and "--serve" not in words:  # of a plan to serve it is names alone
+        several.append({"type": "object", "description": "of training: option: value, or a list of values", "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, {"type": "array"}]}})  # fmt: skip
+    return found | {"anyOf": several}
 
 
 def _positional(field: Field, several: bool) -> dict[str, Any]:

@@ -102,6 +102,16 @@ def _nearest(document: Document) -> Block:
     return Listed((_training_line(near), sentence(near["text"])))
 
 
+def _settings(plan: Document) -> Iterator[Section]:
+    """The launch of the best plan and what it leaves unsaid; where there is none, of what nothing is written down."""
+    names = ", ".join(map(sentence, plan["launch_lacks"]))
+    if plan["launch"]:
+        lacks = [Said(say("Not said by these settings: {names}.", names=names), "note")] if names else []
+        yield Section(say("Settings of the runtime"), (Said(" ".join(plan["launch"]), "code"), *lacks))
+    elif names:
+        yield Section(say("Settings of the runtime"), (Said(say("There are none: nothing is written down here of {names}.", names=names)),))  # fmt: skip
+
+
 def _training_details(document: Document, best: Document | None, warnings: list[str]) -> Iterator[Section]:
     plans = document["plans"]
     header = ("", say("machine"), say("plan"), say("needs"), say("step"), say("tokens/s"), "MFU", say("time"), say("cost"), say("USD a million tokens"), say("before the next"))  # fmt: skip
@@ -110,10 +120,7 @@ def _training_details(document: Document, best: Document | None, warnings: list[
                   _or(plan["usd_per_million_tokens"], "USD"), sentence(plan["beats"])) for at, plan in enumerate(plans, 1))  # fmt: skip
     if rows:
         yield Section(say("Plans"), (Table(header, rows, strong=(0,)),))
-        settings = [Said(" ".join(plans[0]["launch"]), "code")] if plans[0]["launch"] else []
-        lacks = [Said(say("Not said by these settings: {names}.", names=", ".join(plans[0]["launch_lacks"])), "note")] if plans[0]["launch_lacks"] else []  # fmt: skip
-        if settings:
-            yield Section(say("Settings of the runtime"), (*settings, *lacks))
+        yield from _settings(plans[0])
     if document["front"]:
         front = tuple((row["on"], _count(row["tokens_per_second"]), _or(row["usd_per_million_tokens"], "USD")) for row in document["front"])  # fmt: skip
         yield Section(say("Machines that no other beats"), (Table((say("machine"), say("tokens/s"), say("USD a million tokens")), front),))  # fmt: skip

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate._checks import divisors, expert_counts
+from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._engine_checks import GROUPS
+from tonnage.estimate._nearest import divisors
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.search.serving.machines import Machine
@@ -104,9 +105,12 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
 
 
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:
-    if space.options.kv_cache is not None or "kv-cache" not in space.goal.vary:
-        return (space.options.kv_cache,)
-    return CACHES.get(engine, (None,))
+    given = said_caches(space)
+    return given or (CACHES.get(engine, (None,)) if "kv-cache" in space.goal.vary else (None,))
+
+
+def said_caches(space: Space) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (space.options.kv_cache or "").split(",") if name.strip())
 
 
 def batches(space: Space, queues: bool) -> Iterator[Batch]:

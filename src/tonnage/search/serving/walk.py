@@ -20,7 +20,18 @@ from tonnage.search.serving.bounds import SURE, Bounds
 from tonnage.search.serving.front import Front
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.rows import Config, Layout, Rows, blocks, least_token_seconds, users_searched
-from tonnage.search.serving.space import Batch, Kind, Sizes, Space, batches, caches, engines, precisions, sizes
+from tonnage.search.serving.space import (
+    Batch,
+    Kind,
+    Sizes,
+    Space,
+    batches,
+    caches,
+    engines,
+    precisions,
+    said_caches,
+    sizes,
+)
 from tonnage.search.serving.splits import split_rows
 
 NAN = float("nan")
@@ -84,9 +95,8 @@ class Search:
             self.unpriced.append(machine.accelerator.name)
             return
         for engine in engines(self.space):
-            usual = self._resolved(
-                Kind(machine, engine, self.space.options.weights and None, self.space.options.kv_cache)
-            )
+            first = next(iter(said_caches(self.space)), None)
+            usual = self._resolved(Kind(machine, engine, None, first))
             for weights in precisions(self.space, machine.accelerator, usual or engine or ""):
                 found = self._resolved(Kind(machine, engine, weights, None))
                 if found is None:

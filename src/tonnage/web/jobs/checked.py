@@ -9,6 +9,8 @@ from tonnage.cli import _options
 from tonnage.cli._compare import axes
 from tonnage.errors import TonnageError, UnknownName
 
+TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is shown: no axes
+
 
 def check(verb: str, question: Mapping[str, Any]) -> None:
     """TonnageError where a field, its value, or the name of a model or a machine is wrong. Nothing is estimated, and no network is asked."""
@@ -27,9 +29,6 @@ def _check_values(verb: str, arguments: Namespace, options: list[_options.Option
         axes(arguments, [option for option in options if option.name not in TABLE])
     else:
         _options.values(arguments, options)
-
-
-TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is shown: no axes
 
 
 def _names(text: Any, several: bool) -> list[str]:

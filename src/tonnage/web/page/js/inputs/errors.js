@@ -33,20 +33,17 @@ const KINDS = [
   [/no optimizer is called/, "optimizer"],
   [/no training runtime is called/, "runtime"],
   [/no serving engine is called/, "engine"],
-  [/tensor x pipeline/, "tensor_parallel_size"],
 ];
 
 /** The option that a message is about: the first that it names which was set; else the first that it names. */
 function fieldOf(message, options) {
-  for (const [pattern, field] of KINDS) if (pattern.test(message) && (field in OWN || options.has(field))) return about(message, field);
+  for (const [pattern, field] of KINDS) if (pattern.test(message) && (field in OWN || options.has(field))) return about(field);
   return named(message, options)[0] ?? (/\b(hub|huggingface|file|folder|JSON)\b/i.test(message) ? "model" : "");
 }
 
-/** Of a message about sizes that must agree, the size that was set last among those named is the one to mend. */
-function about(message, field) {
-  if (field === "nodes") return machineOf(cluster()).nodes >= machineOf(cluster()).each ? "nodes" : "each";
-  if (field !== "tensor_parallel_size") return field;
-  return ["tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size"].find((name) => name in state.values) ?? field;
+/** Of a message about the machine, its count that is wrong. */
+function about(field) {
+  return field === "nodes" && machineOf(cluster()).nodes < machineOf(cluster()).each ? "each" : field;
 }
 
 function named(message, options) {

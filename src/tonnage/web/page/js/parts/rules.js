@@ -7,7 +7,7 @@ import { inLabels } from "../inputs/labels.js";
 import { change as changed, fixed, said, seconds, short } from "../numbers.js";
 import { configOf, isPasted } from "../pasted.js";
 import { change, state as inputs } from "../state.js";
-import { t, tr } from "../words.js";
+import { language, t, tr } from "../words.js";
 import { DOCUMENTS, readable } from "../sources.js";
 import { later, shown } from "./later.js";
 
@@ -22,8 +22,9 @@ const SLIDERS = {
 };
 const STEPS = 400; // of a slider
 
-const moved = new Map(); // rule -> {option: value}
 const asking = new Map(); // rule -> AbortController
+const figured = new Map(); // rule -> where its sliders stood, as text, when its figures on the page were asked for
+const PLACE = "rule"; // rule_a6_sequence_length is where the slider of rule A6 stands, among the inputs of the page
 
 const letter = () => (inputs.values.rules_part in DOCUMENTS ? inputs.values.rules_part : "A");
 /** The model that rules are worked on, or null for each document's own example. */
@@ -37,12 +38,21 @@ export function draw(slot, answer, state) {
   try {
     worked = model();
   } catch (error) {
+    delete slot.dataset.drawn;
     return section(slot, t("Rules of thumb, beside the exact figure"), null, h("h1", { class: "vh" }, t("Rules of thumb")), choices(state, true), h("p", { class: "err" }, error.message));
   }
   const question = { names: [letter()], ...(worked ? { model: worked } : {}) };
   const key = JSON.stringify(question);
-  const asked = later("rules", key, null, (signal) => ask("rules", question, signal), () => (moved.clear(), draw(slot, answer, state)), 0);
+  // Sliders stay on the page while they are dragged: a position that changed, by a hand or an undo, moves what is there.
+  const drawn = JSON.stringify([key, language(), Boolean(state.values.model)]);
+  if (slot.dataset.drawn === drawn) return follow(slot);
+  const asked = later("rules", key, null, (signal) => ask("rules", question, signal), () => draw(slot, answer, state), 0);
   section(slot, t("Rules of thumb, beside the exact figure"), t("Move a slider; both sides follow"), h("h1", { class: "vh" }, t("Rules of thumb")), choices(state, Boolean(worked)), shown(asked, ({ document }) => document.rules.map(ruleOf)));
+  delete slot.dataset.drawn;
+  if (!asked.current || !asked.made) return;
+  slot.dataset.drawn = drawn;
+  figured.clear();
+  follow(slot);
 }
 
 function choices(state, own) {
@@ -84,17 +94,28 @@ const text = (value, unit) => (unit === "seconds" ? seconds(value).join(" ") : u
 function slider(rule, name, value) {
   const { label, least, most, factors, say } = SLIDERS[name];
   const top = Math.max(most, value);
-  const place = (each) => (factors ? (Math.log(each / least) / Math.log(top / least)) * STEPS : ((each - least) / (top - least)) * STEPS);
-  const told = h("small", { "data-x": "" }, say(value));
-  const input = h("input", { type: "range", min: 0, max: STEPS, step: 1, value: place(value), "aria-label": `${rule}: ${label()}`, "aria-valuetext": say(value), "data-moves": name,
+  const place = (each) => Math.round(factors ? (Math.log(each / least) / Math.log(top / least)) * STEPS : ((each - least) / (top - least)) * STEPS);
+  const told = h("small", { "data-x": "" });
+  const input = h("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-label": `${rule}: ${label()}`, "data-moves": name,
     oninput: () => {
-      const now = at(name, Number(input.value), top);
-      told.textContent = say(now);
-      input.setAttribute("aria-valuetext", say(now));
-      follow(rule, name, now);
+      const step = Number(input.value);
+      change({ [placeOf(rule, name)]: step === place(value) ? null : at(name, step, top) });
+      input.stand();
     } });
+  /* Where the inputs of the page say; a link that says no such place leaves it at its default. */
+  input.stand = () => {
+    const wanted = Number(inputs.values[placeOf(rule, name)] ?? value);
+    const now = wanted >= least && wanted <= top ? wanted : value;
+    if (Number(input.value) !== place(now) || !told.textContent) input.value = place(now);
+    told.textContent = say(now);
+    input.setAttribute("aria-valuetext", say(now));
+    return now === value ? {} : { [name]: now };
+  };
+  input.stand();
   return h("label", { class: "slide" }, h("span", {}, label()), input, told);
 }
+
+const placeOf = (rule, name) => `${PLACE}_${rule.toLowerCase()}_${name}`;
 
 /** The value that a slider stands on: whole, but of shares. */
 function at(name, step, most) {
@@ -104,14 +125,23 @@ function at(name, step, most) {
   return value > 1e6 ? Number(value.toPrecision(3)) : Math.round(value);
 }
 
-/** Both sides, worked anew by the server on what the sliders say. */
-async function follow(rule, name, value) {
-  moved.set(rule, { ...moved.get(rule), [name]: value });
+/** Each rule whose sliders stand elsewhere than its figures were worked on is worked anew by the server, both sides. */
+function follow(slot) {
+  for (const box of $$("[data-rule]", slot)) {
+    const moved = Object.assign({}, ...$$("[data-moves]", box).map((input) => input.stand()));
+    const text = JSON.stringify(moved);
+    if (text === (figured.get(box.dataset.rule) ?? "{}")) continue;
+    figured.set(box.dataset.rule, text);
+    work(box.dataset.rule, moved);
+  }
+}
+
+async function work(rule, moved) {
   asking.get(rule)?.abort();
   const mine = new AbortController();
   asking.set(rule, mine);
   try {
-    const { document } = await ask("rules", { names: [rule], ...(model() ? { model: model() } : {}), ...moved.get(rule) }, mine.signal);
+    const { document } = await ask("rules", { names: [rule], ...(model() ? { model: model() } : {}), ...moved }, mine.signal);
     show(document.rules[0], null);
   } catch (error) {
     if (error.name !== "AbortError") show({ name: rule }, error);
