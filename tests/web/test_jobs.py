@@ -76,11 +76,21 @@ def test_who_lost_the_connection_hears_what_came_after(both):
     job = both[0].ask("POST", "/v1/jobs", SHORT)[1]["id"]
     every = [*both[0].events(job)]
     assert [*both[1].events(job, after=every[-2][0])] == every[-1:]
-    assert [*both[1].events(job, after=every[-1][0])] == every[-1:], (
-        "the end is told again: it may not have come through"
-    )
     numbers = [number for number, _, _ in every]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("end", ["result", "error", "cancelled"])
+def test_who_has_heard_all_of_a_job_is_told_to_ask_no_more(both, folder, end):
+    first, second = both
+    job = first.ask("POST", "/v1/jobs", SHORT if end == "result" else LONG)[1]["id"]
+    if end != "result":
+        until(first, job, "progress")
+        os.kill(process_of(folder, job), signal.SIGKILL) if end == "error" else first.ask("DELETE", f"/v1/jobs/{job}")
+    number, name, _ = [*second.events(job)][-1]
+    assert name == end
+    assert second.ask("GET", f"/v1/jobs/{job}/events", Last_Event_ID=str(number)) == (204, {})
+    assert second.headers["Content-Length"] is None
 
 
 def test_a_job_that_the_other_worker_cancels_ends_at_once_with_its_process(both, folder):

@@ -33,7 +33,7 @@ def paths() -> Schema:
         },
         "/v1/jobs/{job}/events": {"get": {
             "operationId": "follow_job", "summary": "follow a job", "parameters": [job, _header("Last-Event-ID", "the last number that was heard: only what came after it is told")],
-            "responses": {"200": followed, **errors((403, 404, 503))},
+            "responses": {"200": followed, "204": {"description": "the job has ended, and nothing came after that number"}, **errors((403, 404, 503))},
         }},
         "/v1/saved": {
             "get": _operation("saved_plans", "the latest version of every saved plan", (400, 403, 503), 200, SavedPlansDocument,

@@ -59,15 +59,18 @@ def cancel(job: FromPath[str], state: State) -> Response[bytes]:
 
 
 @get("/v1/jobs/{job:str}/events", sync_to_thread=False)
-def follow(job: FromPath[str], request: Asking, state: State) -> Stream:
+def follow(job: FromPath[str], request: Asking, state: State) -> Response[Any]:
     """Server-sent events: `progress` as the search goes on, at the end one of `result`, `error` and `cancelled`.
 
-    Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it.
+    Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it. 204 where nothing does any more: this ends
+    an EventSource, which would ask again every second otherwise.
     """
-    _found(state.jobs.board, job)
+    found = _found(state.jobs.board, job)
     heard = request.headers.get("last-event-id", "").strip()
     after = int(heard) if heard.isascii() and heard.isdecimal() and len(heard) < 16 else 0
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    if found.over and after >= found.last:
+        return Response(b"", status_code=204, headers=headers)
     return Stream(_events(state.jobs.board, job, after), media_type=EVENTS, headers=headers)
 
 
