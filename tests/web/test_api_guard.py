@@ -127,3 +127,8 @@ def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):
         ):
             answer = made.post("/v1/train", json={"model": name, "on": "h100"})
             assert answer.status_code == 400, name
+
+
+def test_the_counts_say_their_form_once(client: Client):
+    """As Prometheus has it."""
+    assert client.get("/metrics").headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"

@@ -1,6 +1,7 @@
 """What is no question gets a clean refusal, in the form of every error, and never the server's own failure."""
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -106,6 +107,34 @@ def test_a_name_in_a_path_is_a_name_and_no_file(client: Client, of, name):
 @pytest.mark.parametrize("query", ["api=1", "kind=spot&kind=spot", "json=1", "plot=x", "kind=%ff", "as_of=yesterday", "term=soon", "exchange_rate=CNY"])  # fmt: skip
 def test_a_query_is_of_the_parameters_that_there_are(client: Client, query):
     refused(client.get(f"/v1/prices?{query}"), 400)
+
+
+def test_no_route_takes_a_parameter_that_it_does_not_have(client: Client):
+    """Save the page, whose address may have any."""
+    asked = 0
+    for route in client.app.routes:
+        for method in route.methods - {"OPTIONS"}:
+            if route.path not in ("/", "/{path:path}"):
+                path = re.sub(r"{\w+(:\w+)?}", "none", route.path)
+                message = refused(client.request(method, path, params={"nonesuch": "1"}), 400)
+                assert message.startswith("'nonesuch' is no parameter here")
+                asked += 1
+    assert asked > 25
+    assert client.get("/?nonesuch=1").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "message"),
+    [
+        ("DELETE", "/v1/saved/x?histroy=true", "'histroy' is no parameter here. Did you mean 'history'?"),
+        ("GET", "/v1/saved/x/history?befor=2", "'befor' is no parameter here. Did you mean 'before'?"),
+        ("GET", "/v1/saved?foo=1", "'foo' is no parameter here: after, limit."),
+        ("POST", "/v1/train?x=1", "'x' is no parameter here."),
+        ("GET", "/v1/saved?limit=1&limit=2", "limit is given twice."),
+    ],
+)
+def test_a_parameter_that_is_not_there_names_what_is_near(client: Client, method, asked, message):
+    assert refused(client.request(method, asked), 400) == message
 
 
 @pytest.mark.parametrize("path", ["/v1/nothing", "/v1/train/", "/v1/", "/schema/x", "/v1/train"])

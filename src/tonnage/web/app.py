@@ -12,6 +12,7 @@ from tonnage.web.guard import Guard
 from tonnage.web.jobs import routes as jobs
 from tonnage.web.jobs.running import jobs_running
 from tonnage.web.metrics import Metrics
+from tonnage.web.query import check_query
 from tonnage.web.settings import Settings
 from tonnage.web.state import running
 from tonnage.web.store import routes as saved
@@ -38,6 +39,7 @@ def create_app(settings: Settings = Settings()) -> Litestar:  # noqa: B008 - set
     app = Litestar(
         route_handlers=ROUTES,
         lifespan=LIFESPAN,
+        before_request=check_query,
         exception_handlers=HANDLERS,  # type: ignore[arg-type]
         openapi_config=None,
         logging_config=None,

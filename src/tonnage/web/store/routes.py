@@ -51,7 +51,7 @@ async def save(request: Asking, state: State) -> Response[bytes]:
     )
 
 
-@get("/v1/saved")
+@get("/v1/saved", query=("after", "limit"))
 async def every(request: Asking, state: State) -> Response[bytes]:
     """The latest version of every name, in their order; of those `after` a name."""
     after, limit = request.query_params.get("after", ""), _number(request, "limit", MOST_SHOWN, MOST_SHOWN)
@@ -71,7 +71,7 @@ async def latest(name: FromPath[str], state: State) -> Response[bytes]:
     return _responded(SavedDocument(plan=found), 200, {"ETag": _tag(found)})
 
 
-@get("/v1/saved/{name:str}/history")
+@get("/v1/saved/{name:str}/history", query=("before", "limit"))
 async def history(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Every version of a name, deleted or not, the latest first; of those `before` a version."""
     check_name(name)
@@ -83,7 +83,7 @@ async def history(name: FromPath[str], request: Asking, state: State) -> Respons
     return _responded(SavedPlansDocument(plans=found))
 
 
-@delete("/v1/saved/{name:str}", status_code=200)
+@delete("/v1/saved/{name:str}", status_code=200, query=("history",))
 async def remove(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Delete a name. Its history stays, and goes on when the name is saved again; `history=true` deletes that too."""
     check_name(name)
