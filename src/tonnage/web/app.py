@@ -11,8 +11,8 @@ from tonnage.web.failures import HANDLERS
 from tonnage.web.guard import Guard
 from tonnage.web.jobs import routes as jobs
 from tonnage.web.jobs.running import jobs_running
+from tonnage.web.methods import before
 from tonnage.web.metrics import Metrics
-from tonnage.web.query import check_query
 from tonnage.web.settings import Settings
 from tonnage.web.state import running
 from tonnage.web.store import routes as saved
@@ -39,7 +39,7 @@ def create_app(settings: Settings = Settings()) -> Litestar:  # noqa: B008 - set
     app = Litestar(
         route_handlers=ROUTES,
         lifespan=LIFESPAN,
-        before_request=check_query,
+        before_request=before,
         exception_handlers=HANDLERS,  # type: ignore[arg-type]
         openapi_config=None,
         logging_config=None,
