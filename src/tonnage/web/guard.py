@@ -40,7 +40,7 @@ class Guard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         start, code = perf_counter(), 500
-        is_head = scope["method"] == "HEAD"
+        is_head = scope.get("method") == "HEAD"
         # Answered as GET is, and sent without the body. The server's own scope stays: by that it knows that none follows.
         asked: Any = {**scope, "method": "GET", AS_HEAD: True} if is_head else scope
 
