@@ -19,7 +19,7 @@ from tonnage.cli._named import OUTPUT, in_question
 from tonnage.cli._options import Option, Parser
 from tonnage.cli._print import taken
 from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
-from tonnage.fields import POSITIONAL, WHOLE_OBJECTS, takes_lists
+from tonnage.fields import NO_DEFAULT, POSITIONAL, WHOLE_OBJECTS, takes_lists
 from tonnage.registry import unknown
 from tonnage.search.maximum.whats import NAMES
 
@@ -97,6 +97,10 @@ def command(verb: str, question: Mapping[str, Any]) -> tuple[str, ...]:
         raise InvalidInput(f"what is needed: the quantity whose maximum is asked for, {', '.join(NAMES)}.")
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")
+    for name, value in question.items():
+        for values in value.values() if name == "vary" and isinstance(value, Mapping) else [value]:
+            if isinstance(values, list):
+                _check_list(verb, name, values)
     alone: list[str] = []
     for name, verbs in POSITIONAL.items():
         if verb in verbs and question.get(name) is not None:
@@ -197,6 +201,14 @@ def _check(verb: str, question: Mapping[str, Any], parser: Parser) -> None:
             raise InvalidInput(f"{name} is true or false. Got {shown(value)}.")
         if action.nargs != 0 and any(isinstance(one, bool) for one in each):
             raise InvalidInput(f"{name} takes a value, and is not true or false. Got {str(value).lower()}.")
+
+
+def _check_list(verb: str, name: str, values: list[Any]) -> None:
+    """A value of a list is one value; null is one where it is the default of an option that is compared."""
+    if any(isinstance(each, list) for each in values):
+        raise InvalidInput(f"{name} holds a list within its list: give its values in one. Got {shown(values)}.")
+    if None in values and (verb != "compare" or name in NO_DEFAULT) and takes_lists(verb, name):
+        raise InvalidInput(f"{name} takes no null in its list: give a value, or leave it out. Got {shown(values)}.")
 
 
 def _one_value(name: str, value: Any) -> InvalidInput:
