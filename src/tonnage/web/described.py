@@ -22,7 +22,7 @@ def paths() -> Schema:
         "name": "If-Match",
         "in": "header",
         "schema": {"type": "string"},
-        "description": "the ETag of the version that was seen",
+        "description": "the ETag of the version that was seen; * is any version",
     }
     followed = {"description": "server-sent events, the numbered steps of the search and its end", "content": {"text/event-stream": {"schema": {"type": "string"}}}}  # fmt: skip
     return {

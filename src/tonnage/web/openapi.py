@@ -36,7 +36,7 @@ LISTED: dict[str, tuple[tuple[type, ...], str, tuple[str, ...]]] = {
 }
 ERRORS = {
     400: "the question cannot be, as the command line says it (status 64); or a parameter is none of the route's", 403: "asked by a page of another site, or by a name that is not the server's",
-    404: "there is none of this name", 408: "the body came too slowly", 409: "somebody else has saved since, or nobody has: read it, and save again", 413: "the body is too large", 415: "the body is no JSON by its name",
+    404: "there is none of this name", 408: "the body came too slowly", 409: "somebody else has saved since, or nobody has: read it, and ask again", 413: "the body is too large", 415: "the body is no JSON by its name",
     422: "a number is missing that nobody told (status 4); or the answer would take longer, or more memory, than the server gives one",
     429: "too many jobs wait already: ask again after Retry-After seconds",
     503: "too many questions at once: ask again after Retry-After seconds",
