@@ -11,7 +11,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.reach import limited
 from tonnage.registry import unknown
 from tonnage.web.answer import Refusal
@@ -107,7 +107,12 @@ def _event(number: int, name: str, data: msgspec.Struct) -> bytes:
 
 def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     verb, question = body.get("verb"), body.get("question")
-    if body.keys() != {"verb", "question"} or not isinstance(question, dict) or not isinstance(verb, str):
+    for name in body:
+        if name not in ("verb", "question"):
+            raise unknown("field of a job", name, ("verb", "question"))
+    if "question" in body and not isinstance(question, dict):
+        raise InvalidInput(f"question must be an object of names and values. Got {shown(question)}.")
+    if question is None or not isinstance(verb, str):
         raise InvalidInput(
             f'a job is {{"verb": "plan", "question": {{...}}}}. Got {", ".join(sorted(body)) or "nothing"}.'
         )
