@@ -19,13 +19,17 @@ from tonnage.cli._named import OUTPUT, in_question
 from tonnage.cli._options import Option, Parser
 from tonnage.cli._print import taken
 from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
-from tonnage.fields import NO_DEFAULT, POSITIONAL, WHOLE_OBJECTS, takes_lists
+from tonnage.fields import NO_DEFAULT, POSITIONAL, WHOLE_OBJECTS, fields, takes_lists
 from tonnage.registry import unknown
 from tonnage.search.maximum.whats import NAMES
+from tonnage.spelling import meant
 
 ANSWERED = ("train", "serve", "plan", "max", "compare", "rules", "explain", "models", "accelerators", "prices")
 SWITCHES = frozenset({"train", "serve", "offline", "api"})  # that have no --no-...
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+LONGEST_NAME = 100  # of a field that anybody means
+# The words that choose the forms of a verb that has several.
+MODES: dict[str, tuple[tuple[str, ...], ...]] = {"plan": (("--train",), ("--serve",), ("--inventory=pool",)), "compare": (("--serve",), ("--train",)), "max": (("context", "--serve"), ("sequence", "--train"))}  # fmt: skip
 FEW = 20  # names that are listed where none is near
 _PASTED = "config.json"  # what stands on a command line for content
 _PARSING = Lock()  # argparse changes a parser while it reads words that stand between options
@@ -133,7 +137,11 @@ def _positional(name: str, value: Any, verb: str) -> str:
 
 def _option(verb: str, name: str, value: Any) -> Iterator[str]:
     if not isinstance(name, str) or not _NAME.match(name):
-        raise InvalidInput(f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}.")
+        near = _meant(verb, name)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise InvalidInput(
+            f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}.{hint}"
+        )
     if name in OUTPUT:
         raise InvalidInput(f"{name} says how an answer is shown, and an answer here is its document: leave it out.")
     if verb in POSITIONAL.get(name, ()) or value is None:
@@ -213,6 +221,15 @@ def _check_list(verb: str, name: str, values: list[Any]) -> None:
 
 def _one_value(name: str, value: Any) -> InvalidInput:
     return InvalidInput(f"{name} takes one value, and no list; a question to compare takes lists. Got {shown(value)}.")
+
+
+def _meant(verb: str, name: Any) -> str:
+    """The field that a name with dashes, capitals or blanks stands for; "" where none does."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        return ""
+    plain = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip()).lower()).strip("_")
+    known = dict.fromkeys(field for words in MODES.get(verb, ((),)) for field in fields(verb, words))
+    return plain if plain in known else next(iter(meant(plain, known)), "")
 
 
 def _unknown_field(verb: str, name: str, parser: Parser) -> UnknownName:
