@@ -138,10 +138,9 @@ def _positional(name: str, value: Any, verb: str) -> str:
 def _option(verb: str, name: str, value: Any) -> Iterator[str]:
     if not isinstance(name, str) or not _NAME.match(name):
         near = _meant(verb, name)
-        hint = f" Did you mean {near!r}?" if near else ""
-        raise InvalidInput(
-            f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}.{hint}"
-        )
+        if near:
+            raise InvalidInput(f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}. Did you mean {near!r}?")  # fmt: skip
+        raise InvalidInput(f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}.")
     if name in OUTPUT:
         raise InvalidInput(f"{name} says how an answer is shown, and an answer here is its document: leave it out.")
     if verb in POSITIONAL.get(name, ()) or value is None:

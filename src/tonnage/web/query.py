@@ -18,9 +18,16 @@ def check_query(request: Request[Any, Any, Any]) -> None:
     seen: set[str] = set()
     for name, _ in request.query_params.multi_items():
         if name not in allowed:
-            near = nearest(name, allowed)[:1]
-            hint = f". Did you mean {near[0]!r}?" if near else f": {', '.join(allowed)}." if allowed else "."
-            raise InvalidInput(f"{shown(name)} is no parameter here{hint}")
+            raise _no_parameter(name, allowed)
         if name in seen:
             raise InvalidInput(f"{name} is given twice.")
         seen.add(name)
+
+
+def _no_parameter(name: str, allowed: tuple[str, ...]) -> InvalidInput:
+    near = nearest(name, allowed)
+    if near:
+        return InvalidInput(f"{shown(name)} is no parameter here. Did you mean {near[0]!r}?")
+    if allowed:
+        return InvalidInput(f"{shown(name)} is no parameter here: {', '.join(allowed)}.")
+    return InvalidInput(f"{shown(name)} is no parameter here.")
