@@ -19,13 +19,17 @@ from tonnage.cli._named import OUTPUT, in_question
 from tonnage.cli._options import Option, Parser
 from tonnage.cli._print import taken
 from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
-from tonnage.fields import POSITIONAL, WHOLE_OBJECTS, takes_lists
+from tonnage.fields import NO_DEFAULT, POSITIONAL, WHOLE_OBJECTS, fields, takes_lists
 from tonnage.registry import unknown
 from tonnage.search.maximum.whats import NAMES
+from tonnage.spelling import meant
 
 ANSWERED = ("train", "serve", "plan", "max", "compare", "rules", "explain", "models", "accelerators", "prices")
 SWITCHES = frozenset({"train", "serve", "offline", "api"})  # that have no --no-...
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+LONGEST_NAME = 100  # of a field that anybody means
+# The words that choose the forms of a verb that has several.
+MODES: dict[str, tuple[tuple[str, ...], ...]] = {"plan": (("--train",), ("--serve",), ("--inventory=pool",)), "compare": (("--serve",), ("--train",)), "max": (("context", "--serve"), ("sequence", "--train"))}  # fmt: skip
 FEW = 20  # names that are listed where none is near
 _PASTED = "config.json"  # what stands on a command line for content
 _PARSING = Lock()  # argparse changes a parser while it reads words that stand between options
@@ -97,6 +101,10 @@ def command(verb: str, question: Mapping[str, Any]) -> tuple[str, ...]:
         raise InvalidInput(f"what is needed: the quantity whose maximum is asked for, {', '.join(NAMES)}.")
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")
+    for name, value in question.items():
+        for values in value.values() if name == "vary" and isinstance(value, Mapping) else [value]:
+            if isinstance(values, list):
+                _check_list(verb, name, values)
     alone: list[str] = []
     for name, verbs in POSITIONAL.items():
         if verb in verbs and question.get(name) is not None:
@@ -129,6 +137,9 @@ def _positional(name: str, value: Any, verb: str) -> str:
 
 def _option(verb: str, name: str, value: Any) -> Iterator[str]:
     if not isinstance(name, str) or not _NAME.match(name):
+        near = _meant(verb, name)
+        if near:
+            raise InvalidInput(f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}. Did you mean {near!r}?")  # fmt: skip
         raise InvalidInput(f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}.")
     if name in OUTPUT:
         raise InvalidInput(f"{name} says how an answer is shown, and an answer here is its document: leave it out.")
@@ -199,8 +210,25 @@ def _check(verb: str, question: Mapping[str, Any], parser: Parser) -> None:
             raise InvalidInput(f"{name} takes a value, and is not true or false. Got {str(value).lower()}.")
 
 
+def _check_list(verb: str, name: str, values: list[Any]) -> None:
+    """A value of a list is one value; null is one where it is the default of an option that is compared."""
+    if any(isinstance(each, list) for each in values):
+        raise InvalidInput(f"{name} holds a list within its list: give its values in one. Got {shown(values)}.")
+    if None in values and (verb != "compare" or name in NO_DEFAULT) and takes_lists(verb, name):
+        raise InvalidInput(f"{name} takes no null in its list: give a value, or leave it out. Got {shown(values)}.")
+
+
 def _one_value(name: str, value: Any) -> InvalidInput:
     return InvalidInput(f"{name} takes one value, and no list; a question to compare takes lists. Got {shown(value)}.")
+
+
+def _meant(verb: str, name: Any) -> str:
+    """The field that a name with dashes, capitals or blanks stands for; "" where none does."""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        return ""
+    plain = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip()).lower()).strip("_")
+    known = dict.fromkeys(field for words in MODES.get(verb, ((),)) for field in fields(verb, words))
+    return plain if plain in known else next(iter(meant(plain, known)), "")
 
 
 def _unknown_field(verb: str, name: str, parser: Parser) -> UnknownName:

@@ -18,6 +18,7 @@ POSITIONAL = {"what": ("max",), "model": ("models", "train", "serve", "plan", "m
 WHOLE_OBJECTS = ("model", "inventory")  # what may be the content of a file
 # Options that take several values whose text has commas, of every verb and of `plan`.
 LISTS = WHOLE | {"names", "vary", "leave", "join"}
+NO_DEFAULT = frozenset({"model", "on"})  # what a question says itself: no null of a list stands for it
 FORMS = frozenset({"serve", "train"})  # which of a verb's forms is asked: one of them
 LISTS_OF_PLAN = frozenset({"on", "weights", "kv_cache", "engine"})
 _TAIL = re.compile(r"(?: \[(?P<unit>[^\]]*)\])?(?: \(default: (?P<default>.*)\))?\Z", re.DOTALL)

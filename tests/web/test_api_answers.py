@@ -210,3 +210,50 @@ def test_a_plan_tries_each_cache_of_a_list(client: Client):
     both, *each = [client.post("/v1/plan", json=question | {"kv_cache": said}).json() for said in (["bf16", "fp8"], "bf16", "fp8")]  # fmt: skip
     assert {plan["kv_cache"] for plan in both["plans"]} == {"bf16", "fp8-e4m3"}
     assert both["considered"] == sum(one["considered"] for one in each)
+
+
+@pytest.mark.parametrize(("verb", "name"), [(verb, name) for verb, forms in FORMS.items() for name in forms])
+def test_null_is_what_was_not_said_in_every_field_but_what_is_needed(verb, name):
+    schema = described()["components"]["schemas"][name]
+    taken = {field for field, of in schema["properties"].items() if jsonschema.Draft202012Validator(of).is_valid(None)}
+    assert set(schema["properties"]) - taken == set(schema.get("required", ()))
+
+
+def test_a_null_changes_no_answer(client: Client):
+    question = {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "4k"}
+    nulls = dict.fromkeys(described()["components"]["schemas"]["TrainQuestion"]["properties"])
+    assert client.post("/v1/train", json=nulls | question).content == client.post("/v1/train", json=question).content
+
+
+def test_the_description_of_a_maximum_needs_what_is_asked(client: Client):
+    for name in ("MaxServeQuestion", "MaxTrainQuestion"):
+        assert described()["components"]["schemas"][name]["required"] == ["what"]
+    assert client.post("/v1/max", json={"model": "gpt2", "on": "h100"}).status_code == 400
+
+
+COMPARED = {"model": "llama-3.1-8b", "on": "h100"}
+NO_LISTS = {
+    "a list of machines within a list": ("compare", {"on": ["h100", ["l40s"]]}, "on holds a list within its list: give its values in one. Got ['h100', ['l40s']]."),
+    "of values": ("compare", {"context": [4096, [8192]]}, "context holds a list within its list: give its values in one. Got [4096, [8192]]."),
+    "of models": ("compare", {"model": ["gpt2", ["t5-small"]]}, "model holds a list within its list: give its values in one. Got ['gpt2', ['t5-small']]."),
+    "of a plan": ("plan", {"serve": True, "on": ["h100", ["l40s"]]}, "on holds a list within its list: give its values in one. Got ['h100', ['l40s']]."),
+    "of rules": ("rules", {"names": ["B2", ["E1"]], "on": None}, "names holds a list within its list: give its values in one. Got ['B2', ['E1']]."),
+    "of what a plan varies": ("plan", {"train": True, "vary": {"recompute": ["full", ["none"]]}}, "vary holds a list within its list: give its values in one. Got ['full', ['none']]."),
+    "no machine": ("compare", {"on": ["h100", None]}, "on takes no null in its list: give a value, or leave it out. Got ['h100', None]."),
+    "no model": ("compare", {"model": ["gpt2", None]}, "model takes no null in its list: give a value, or leave it out. Got ['gpt2', None]."),
+    "no cache": ("plan", {"serve": True, "kv_cache": ["fp8", None]}, "kv_cache takes no null in its list: give a value, or leave it out. Got ['fp8', None]."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("verb", "question", "message"), NO_LISTS.values(), ids=NO_LISTS.keys())
+def test_a_list_holds_values_and_the_field_that_does_not_is_named(client: Client, verb, question, message):
+    answer = client.post(f"/v1/{verb}", json=(COMPARED if verb != "rules" else {}) | question)
+    assert answer.status_code == 400 and answer.json()["error"]["message"] == message
+    form = next(name for name in FORMS[verb] if verb != "plan" or "Serve" in name)
+    if "vary" not in question:  # a mapping of anything
+        assert not jsonschema.Draft202012Validator(described()["components"]["schemas"][form]).is_valid(question)
+
+
+def test_null_in_a_list_to_compare_is_the_default(client: Client):
+    answer = client.post("/v1/compare", json=COMPARED | {"weights": [None, "fp8"]})
+    assert answer.status_code == 200 and len(answer.json()["cells"]) == 2

@@ -1,5 +1,7 @@
 """Pages of other sites reach nothing, and what is served can do little."""
 
+import re
+
 import pytest
 from litestar.testing import TestClient
 
@@ -127,3 +129,67 @@ def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):
         ):
             answer = made.post("/v1/train", json={"model": name, "on": "h100"})
             assert answer.status_code == 400, name
+
+
+def test_the_counts_say_their_form_once(client: Client):
+    """As Prometheus has it."""
+    assert client.get("/metrics").headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def paths_of(client: Client, method: str) -> list[str]:
+    """A path of each form that takes a method."""
+    forms = {route.path for route in client.app.routes if method in route.methods} - {"/{path:path}"}
+    return [re.sub(r"{\w+(:\w+)?}", "none", form) for form in forms]
+
+
+def test_every_path_that_is_read_has_its_headers_too(client: Client):
+    """RFC 9110, 9.1: GET and HEAD must be supported."""
+    asked = [
+        *paths_of(client, "GET"),
+        "/v1/models/llama-3.1-8b",
+        "/v1/accelerators/h100",
+        "/locale/zh.json",
+        "/v1/options/train",
+    ]
+    counts = 0
+    for path in asked:
+        whole, head = client.get(path), client.head(path)
+        if path.endswith("/events"):
+            assert (head.status_code, head.headers["Allow"]) == (405, "GET, OPTIONS")
+            continue
+        assert head.content == b"" and head.status_code == whole.status_code
+        if path != "/metrics":  # its counts go on
+            assert head.headers == whole.headers
+        counts += whole.status_code == 200
+    assert counts > 12
+    assert 'method="HEAD"' in client.get("/metrics").text
+
+
+def test_what_is_only_asked_by_a_body_has_no_head(client: Client):
+    answer = client.head("/v1/train")
+    assert (answer.status_code, answer.headers["Allow"], answer.content) == (405, "OPTIONS, POST", b"")
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "DELETE", "POST", "PUT"])
+@pytest.mark.parametrize("path", ["/nope", "/a/b/c", "/v1/nope", "/js/nope.js"])
+def test_where_nothing_is_no_method_is_taken(client: Client, method, path):
+    answer = client.request(method, path)
+    assert answer.status_code == 404 and f"nothing is at '{path}'" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/", "GET, HEAD, OPTIONS"),
+        ("/js/api.js", "GET, HEAD, OPTIONS"),
+        ("/v1/train", "OPTIONS, POST"),
+        ("/v1/saved", "GET, HEAD, OPTIONS, POST"),
+        ("/v1/saved/x", "DELETE, GET, HEAD, OPTIONS"),
+        ("/v1/models/a/b", "GET, HEAD, OPTIONS"),
+        ("/v1/jobs/x/events", "GET, OPTIONS"),
+    ],
+)
+def test_a_path_says_which_methods_it_takes(client: Client, path, methods):
+    answer = client.options(path)
+    assert (answer.status_code, answer.headers["Allow"]) == (204, methods)
+    assert client.request("PATCH", path).headers["Allow"] == methods

@@ -1,12 +1,18 @@
 """What is no question gets a clean refusal, in the form of every error, and never the server's own failure."""
 
 import json
+import re
 
 import jsonschema
 import pytest
+from litestar.testing import TestClient
 
+from tonnage.catalogue.local import local_cluster
 from tonnage.document import json_schema
-from web.conftest import Client
+from tonnage.errors import MissingDatum
+from tonnage.web.app import create_app
+from tonnage.web.settings import Settings
+from web.conftest import HERE, Client
 
 ERROR = jsonschema.Draft202012Validator({"$ref": "#/$defs/ErrorDocument", "$defs": json_schema()["$defs"]})
 JSON = {"Content-Type": "application/json"}
@@ -16,7 +22,7 @@ BODIES = {
     "a name twice": b'{"model": "gpt2", "model": "llama-3.1-8b"}', "a name twice, inside": b'{"model": {"a": 1, "a": 2}}',
     "half of a surrogate pair": b'{"model": "\\ud800"}', "half of a pair as a name": b'{"\\udfff": 1}', "deep lists": b'{"model": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "deep objects": b'{"model": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}", "rather deep": b'{"model": ' + b"[" * 80 + b"]" * 80 + b"}",
-    "a number of 5,000 digits": b'{"top": ' + b"9" * 5000 + b"}", "comments": b'{"model": "gpt2" /* mine */}', "single quotes": b"{'model': 'gpt2'}",
+    "comments": b'{"model": "gpt2" /* mine */}', "single quotes": b"{'model': 'gpt2'}",
 }  # fmt: skip
 QUESTIONS = {
     "a number of 4,000 digits": {"on": "8xh100", "model": "gpt2", "sequence_length": int("9" * 4000)}, "1e400": {"on": "8xh100", "model": "gpt2", "tokens": "1e400"},
@@ -33,6 +39,59 @@ QUESTIONS = {
     "a draft": {"model": "gpt2", "on": "8xh100", "draft_model": "../x/config.json", "draft_tokens": 3}, "a pool's file": {"inventory": "/etc/passwd"},
     "a switch that is a number": {"model": "gpt2", "on": "8xh100", "liger": 7}, "right to left": {"model": "\u202egpt2", "on": "8xh100"},
 }  # fmt: skip
+
+
+NUMBERS = {
+    "of 5,000 digits": (b'{"top": ' + b"9" * 5000 + b"}", "top"),
+    "1e999": (b'{"model": "gpt2", "sequence_length": 1e999}', "sequence_length"),
+    "inside": (b'{"model": {"layers": [1, 2, -1e999]}}', "model.layers[2]"),
+}
+
+
+@pytest.mark.parametrize(("body", "field"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_a_number_of_a_size_that_nothing_has_is_refused_by_the_name_of_its_field(client: Client, body, field):
+    message = refused(client.post("/v1/train", content=body, headers=JSON), 400)
+    assert message.startswith(f"{field} is a number out of range. Got '") and len(message) < 200
+
+
+@pytest.mark.parametrize(
+    ("written", "field"),
+    [("tensor-parallel-size", "tensor_parallel_size"), ("Sequence_Length", "sequence_length"), ("microBatchSize", "micro_batch_size"), (" on ", "on"), ("seq-len", "sequence_length")],
+)  # fmt: skip
+def test_a_field_in_another_spelling_is_told_the_right_one(client: Client, written, field):
+    message = refused(client.post("/v1/train", json={"model": "gpt2", "on": "8xh100", written: 2}), 400)
+    assert message.endswith(f"Did you mean {field!r}?")
+
+
+@pytest.mark.parametrize("verb", ["train", "serve", "plan", "max", "compare", "rules", "explain", "launch"])
+def test_every_verb_tells_a_field_in_another_spelling_the_right_one(client: Client, verb):
+    said, field = {"rules": ("Names", "names"), "explain": ("Name", "name")}.get(verb, ("Model", "model"))
+    more = {"max": {"what": "context"}, "launch": {"verb": "train"}}.get(verb, {})
+    assert refused(client.post(f"/v1/{verb}", json={said: "gpt2"} | more), 400).endswith(f"Did you mean {field!r}?")
+
+
+@pytest.mark.parametrize(
+    ("verb", "question"),
+    [("rules", {"like": "x" * 5000}), ("rules", {"utilization": "x" * 5000}), ("rules", {"names": "x" * 5000}), ("serve", {"model": "gpt2", "on": "h100", "trace": "x" * 5000})],
+)  # fmt: skip
+def test_an_error_repeats_no_long_value_whole(tmp_path, verb, question):
+    with TestClient(create_app(Settings(hub=False, models=str(tmp_path))), base_url=HERE) as folder:
+        assert len(refused(folder.post(f"/v1/{verb}", json=question), 400)) < 400
+
+
+def test_rules_are_named_in_a_list_or_with_commas_between_them(client: Client):
+    listed = client.post("/v1/rules", json={"names": ["B2", "E1"]})
+    assert listed.status_code == 200 and [rule["name"] for rule in listed.json()["rules"]] == ["B2", "E1"]
+    for said in ("B2,E1", "b2, e1,", ["B2,E1"]):
+        assert client.post("/v1/rules", json={"names": said}).json() == listed.json()
+    assert "no rule is called 'B99'" in refused(client.post("/v1/rules", json={"names": "B2,B99"}), 400)
+
+
+def test_a_machine_that_shows_no_accelerator_is_no_matter_of_options(client: Client, monkeypatch):
+    monkeypatch.setattr("tonnage.catalogue.local.detect", list)
+    with pytest.raises(MissingDatum) as error:
+        local_cluster()
+    assert "for example rtx-4090" in str(error.value) and "--" not in str(error.value)
 
 
 def refused(answer, *codes: int) -> str:
@@ -106,6 +165,34 @@ def test_a_name_in_a_path_is_a_name_and_no_file(client: Client, of, name):
 @pytest.mark.parametrize("query", ["api=1", "kind=spot&kind=spot", "json=1", "plot=x", "kind=%ff", "as_of=yesterday", "term=soon", "exchange_rate=CNY"])  # fmt: skip
 def test_a_query_is_of_the_parameters_that_there_are(client: Client, query):
     refused(client.get(f"/v1/prices?{query}"), 400)
+
+
+def test_no_route_takes_a_parameter_that_it_does_not_have(client: Client):
+    """Save the page, whose address may have any."""
+    asked = 0
+    for route in client.app.routes:
+        for method in route.methods - {"OPTIONS"}:
+            if route.path not in ("/", "/{path:path}"):
+                path = re.sub(r"{\w+(:\w+)?}", "none", route.path)
+                message = refused(client.request(method, path, params={"nonesuch": "1"}), 400)
+                assert message.startswith("'nonesuch' is no parameter here")
+                asked += 1
+    assert asked > 25
+    assert client.get("/?nonesuch=1").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "message"),
+    [
+        ("DELETE", "/v1/saved/x?histroy=true", "'histroy' is no parameter here. Did you mean 'history'?"),
+        ("GET", "/v1/saved/x/history?befor=2", "'befor' is no parameter here. Did you mean 'before'?"),
+        ("GET", "/v1/saved?foo=1", "'foo' is no parameter here: after, limit."),
+        ("POST", "/v1/train?x=1", "'x' is no parameter here."),
+        ("GET", "/v1/saved?limit=1&limit=2", "limit is given twice."),
+    ],
+)
+def test_a_parameter_that_is_not_there_names_what_is_near(client: Client, method, asked, message):
+    assert refused(client.request(method, asked), 400) == message
 
 
 @pytest.mark.parametrize("path", ["/v1/nothing", "/v1/train/", "/v1/", "/schema/x", "/v1/train"])

@@ -224,6 +224,76 @@ def test_who_sends_headers_without_end_is_left(impatient):
     assert is_well(impatient)
 
 
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+ONE_HEADER = b"X-Big: %s\r\n"
+CHUNKED = b"POST /v1/explain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+
+
+@pytest.fixture(scope="module")
+def patient():
+    with live(Settings(port=0, hub=False)) as port:
+        yield port
+
+
+def status_of(held: socket.socket) -> tuple[int, dict]:
+    """Of the next answer on a line, with its document."""
+    answer = http.client.HTTPResponse(held)
+    answer.begin()
+    return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["the first request of a line", "the second"])
+@pytest.mark.parametrize(
+    ("size", "code"), [(32_500, 200), (32_700, 200), (32_768, 431), (40_000, 431), (66_000, 431), (200_000, 431)]
+)
+def test_headers_have_one_limit_on_every_request_of_a_line(patient, size, code, kept):
+    with line(patient) as held:
+        if kept:
+            held.sendall(HEALTH % b"")
+            assert status_of(held)[0] == 200
+        held.sendall(HEALTH % (ONE_HEADER % (b"x" * size)))
+        status, document = status_of(held)
+        assert status == code
+        if code == 431:
+            assert document["error"]["kind"] == "TooLarge" and "32,768 bytes" in document["error"]["message"]
+            assert held.recv(10) == b""  # and the line ends
+    assert is_well(patient)
+
+
+TOO_LONG = {
+    "many headers": HEALTH % b"".join(b"X-%d: %s\r\n" % (number, b"x" * 100) for number in range(400)),
+    "a path": b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"x" * 40_000),
+    "a header without end": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Big: " + b"x" * 50_000,
+    "headers behind a body": CHUNKED + b"0\r\n" + ONE_HEADER % (b"x" * 100) * 400 + b"\r\n",
+    "a header without end behind a body": CHUNKED + b"0\r\nX-Big: " + b"x" * 50_000,
+}
+
+
+@pytest.mark.parametrize("sent", TOO_LONG.values(), ids=TOO_LONG.keys())
+def test_who_sends_too_much_beside_a_body_is_told(patient, sent):
+    with line(patient) as held:
+        held.sendall(sent)
+        status, document = status_of(held)
+        assert status == 431 and document["error"]["kind"] == "TooLarge"
+
+
+def test_who_asks_before_a_request_that_is_too_long_still_hears_the_answer(patient):
+    asked = json.dumps({"model": "llama-3.1-8b", "on": "8xh100"}).encode()
+    with line(patient) as held:
+        held.sendall(b"POST /v1/train HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(asked)
+                     + asked + HEALTH % (ONE_HEADER % (b"x" * 40_000)))  # fmt: skip
+        status, document = status_of(held)
+        assert status == 200 and "verdict" in document
+        assert held.recv(10) == b""
+
+
+def test_a_long_body_in_small_chunks_is_no_header(patient):
+    with line(patient) as held:
+        held.sendall(CHUNKED.removesuffix(b"2\r\n{}\r\n"))
+        held.sendall(b"1\r\n{\r\n" + b"1\r\n \r\n" * 50_000 + b'b\r\n"name":"k"}\r\n0\r\n\r\n')
+        assert status_of(held)[0] == 200
+
+
 def test_who_takes_nothing_of_an_answer_is_left(impatient):
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -245,7 +315,8 @@ def test_who_speaks_something_else_is_told(impatient):
     ):
         with line(impatient) as held:
             held.sendall(sent)
-            assert held.recv(1000).startswith((b"HTTP/1.1 400", b""))
+            status, document = status_of(held)
+            assert status == 400 and document["error"]["kind"] == "NotUnderstood"
     assert is_well(impatient)
 
 

@@ -76,11 +76,21 @@ def test_who_lost_the_connection_hears_what_came_after(both):
     job = both[0].ask("POST", "/v1/jobs", SHORT)[1]["id"]
     every = [*both[0].events(job)]
     assert [*both[1].events(job, after=every[-2][0])] == every[-1:]
-    assert [*both[1].events(job, after=every[-1][0])] == every[-1:], (
-        "the end is told again: it may not have come through"
-    )
     numbers = [number for number, _, _ in every]
     assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("end", ["result", "error", "cancelled"])
+def test_who_has_heard_all_of_a_job_is_told_to_ask_no_more(both, folder, end):
+    first, second = both
+    job = first.ask("POST", "/v1/jobs", SHORT if end == "result" else LONG)[1]["id"]
+    if end != "result":
+        until(first, job, "progress")
+        os.kill(process_of(folder, job), signal.SIGKILL) if end == "error" else first.ask("DELETE", f"/v1/jobs/{job}")
+    number, name, _ = [*second.events(job)][-1]
+    assert name == end
+    assert second.ask("GET", f"/v1/jobs/{job}/events", Last_Event_ID=str(number)) == (204, {})
+    assert second.headers["Content-Length"] is None
 
 
 def test_a_job_that_the_other_worker_cancels_ends_at_once_with_its_process(both, folder):
@@ -148,7 +158,24 @@ def test_a_job_whose_process_is_killed_is_said_to_be_lost(both, folder):
         ({"verb": "plam", "question": {}}, "UnknownName", "Did you mean 'plan'?"),
         ({"verb": "train", "question": {"model": "llama-3.1-8b"}}, "UnknownName", "verb of a job"),
         ({"verb": "plan"}, "InvalidInput", "question"),
-        ({"verb": "plan", "question": {}, "more": 1}, "InvalidInput", "more"),
+        ({"verb": "plan", "question": {}, "more": 1}, "UnknownName", "no field of a job is called 'more'"),
+        ({"verb": "plan", "questoin": {}}, "UnknownName", "Did you mean 'question'?"),
+        ({"verb": "plan", "question": []}, "InvalidInput", "question must be an object of names and values. Got []."),
+        (
+            {"verb": "plan", "question": None},
+            "InvalidInput",
+            "question must be an object of names and values. Got None.",
+        ),
+        ({"verb": "plan", "question": {}}, "InvalidInput", "name a model, or give its dimensions"),
+        ({"verb": "plan", "question": {"serve": True}}, "InvalidInput", "name a model, or give its dimensions"),
+        ({"verb": "compare", "question": {}}, "InvalidInput", "on is needed"),
+        ({"verb": "compare", "question": {"on": "h100"}}, "InvalidInput", "name a model, or give its dimensions"),
+        ({"verb": "max", "question": {"what": "context", "model": "gpt2"}}, "InvalidInput", "on is needed"),
+        (
+            {"verb": "max", "question": {"what": "context", "on": "h100"}},
+            "InvalidInput",
+            "name a model, or give its dimensions",
+        ),
         ([], "NotJSON", "object"),
     ],
 )
@@ -156,6 +183,19 @@ def test_what_is_no_search_is_refused_before_a_process_is_started(both, body, ki
     status, refused = both[0].ask("POST", "/v1/jobs", body)
     assert (status, refused["error"]["kind"]) == (400, kind)
     assert words in refused["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "question"),
+    [
+        ("max", {"what": "model", "on": "h100"}),
+        ("compare", {"hidden_size": 512, "num_hidden_layers": "4,8", "num_attention_heads": 8, "vocab_size": 32000, "intermediate_size": 2048, "on": "h100"}),
+    ],
+)  # fmt: skip
+def test_a_search_that_goes_without_a_name_of_a_model_is_a_job(both, verb, question):
+    status, started = both[0].ask("POST", "/v1/jobs", {"verb": verb, "question": question})
+    assert status == 202
+    both[0].ask("DELETE", f"/v1/jobs/{started['id']}")
 
 
 def test_an_error_of_the_search_is_the_error_of_the_job_in_the_words_of_the_command_line(both):

@@ -69,6 +69,34 @@ def test_who_has_not_seen_the_latest_version_is_told_which_it_is(saving):
     assert saving.delete("/v1/saved/shared", headers={"If-Match": '"1"'}).status_code == 409
 
 
+def test_who_deletes_another_version_than_there_is_is_told_to_delete_again(saving):
+    save(saving, "changed"), save(saving, "changed", version=1)
+    message = saving.delete("/v1/saved/changed", headers={"If-Match": '"1"'}).json()["error"]["message"]
+    assert message == "'changed' is at version 2 now, and version 1 was given: read it, and delete again."
+
+
+def test_if_match_of_a_star_is_any_version_that_there_is(saving):
+    """RFC 9110, 13.1.1."""
+    star = {"If-Match": "*"}
+    nowhere = save(saving, "starred", headers=star)
+    assert nowhere.status_code == 409 and "is not saved" in nowhere.json()["error"]["message"]
+    assert saving.get("/v1/saved/starred").status_code == 404
+    save(saving, "starred")
+    assert save(saving, "starred", headers=star).headers["ETag"] == '"2"'
+    assert save(saving, "starred", headers=star, version=1).status_code == 409, "the version that is said still counts"
+    assert saving.delete("/v1/saved/starred", headers=star).status_code == 200
+    assert saving.delete("/v1/saved/starred", headers=star).status_code == 404
+
+
+@pytest.mark.parametrize(("method", "of"), [("GET", ""), ("GET", "/history"), ("DELETE", "")])
+def test_a_name_that_is_not_saved_is_answered_with_the_nearest_that_is(saving, method, of):
+    save(saving, "autumn run")
+    answer = saving.request(method, f"/v1/saved/autum%20run{of}")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == "no plan is saved as 'autum run'. Did you mean 'autumn run'?"
+    assert "Did you mean" not in saving.get("/v1/saved/zzzzzz").json()["error"]["message"]
+
+
 def test_a_deleted_plan_keeps_its_history_unless_that_is_to_go(saving):
     name = "gone 语言"
     path = f"/v1/saved/{quote(name)}"

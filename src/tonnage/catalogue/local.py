@@ -36,12 +36,12 @@ def local_cluster() -> Cluster:
     if not found:
         raise MissingDatum(
             "this machine shows no accelerator (asked NVML, nvidia-smi, rocm-smi and macOS). "
-            "Name one, for example --on rtx-4090, or a CPU from `tonnage accelerators`."
+            "Name one, for example rtx-4090, or a CPU from `tonnage accelerators`."
         )
     if len({each.name for each in found}) > 1:
         listed = ", ".join(sorted({each.name for each in found}))
         raise InvalidInput(
-            f"this machine has unlike accelerators ({listed}). Name the ones to use, for example --on rtx-4090."
+            f"this machine has unlike accelerators ({listed}). Name the ones to use, for example 8xrtx-4090."
         )
     return Cluster(accelerator=_described(found[0]), accelerators_per_node=len(found))
 

@@ -65,7 +65,7 @@ def number(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InvalidInput(f"{what} must be a number. Got {text!r}.") from None
+        raise InvalidInput(f"{what} must be a number. Got {shown(text)}.") from None
     if not isfinite(value):
         raise InvalidInput(f"{what} must be a finite number. Got {shown(text)}.")
     return value

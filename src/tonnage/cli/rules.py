@@ -73,11 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    chosen = _chosen(arguments.names)
+    names = [each.strip() for said in arguments.names for each in said.strip(", ").split(",")]
+    chosen = _chosen(names)
     if arguments.like is not None:
         chosen = _alike(chosen, arguments.like)
     show(chosen, arguments.model, o.values(arguments, OPTIONS), as_json=arguments.json, formulas=arguments.formulas,
-         in_detail=bool(arguments.names) and arguments.like is None and not any(_is_part(name) for name in arguments.names))  # fmt: skip
+         in_detail=bool(names) and arguments.like is None and not any(_is_part(name) for name in names))  # fmt: skip
     return 0
 
 
@@ -163,13 +164,13 @@ def _alike(chosen: list[Any], words: str) -> list[Any]:
     """The rules whose texts have all of these words, else any of them."""
     wanted = words.lower().replace("-", " ").split()
     if not wanted:
-        raise InvalidInput(f"--like needs words to look for. Got {words!r}.")
+        raise InvalidInput(f"--like needs words to look for. Got {shown(words)}.")
     texts = {rule.name: _text(rule) for rule in chosen}
     for needed in (all, any):
         found = [rule for rule in chosen if needed(word in texts[rule.name] for word in wanted)]
         if found:
             return found
-    raise InvalidInput(f"no rule speaks of {words!r}. `tonnage rules` lists them all.")
+    raise InvalidInput(f"no rule speaks of {shown(words)}. `tonnage rules` lists them all.")
 
 
 def _text(rule: Any) -> str:

@@ -11,6 +11,7 @@ from tonnage.web.failures import HANDLERS
 from tonnage.web.guard import Guard
 from tonnage.web.jobs import routes as jobs
 from tonnage.web.jobs.running import jobs_running
+from tonnage.web.methods import before
 from tonnage.web.metrics import Metrics
 from tonnage.web.settings import Settings
 from tonnage.web.state import running
@@ -38,6 +39,7 @@ def create_app(settings: Settings = Settings()) -> Litestar:  # noqa: B008 - set
     app = Litestar(
         route_handlers=ROUTES,
         lifespan=LIFESPAN,
+        before_request=before,
         exception_handlers=HANDLERS,  # type: ignore[arg-type]
         openapi_config=None,
         logging_config=None,

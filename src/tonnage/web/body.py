@@ -2,17 +2,20 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from math import isfinite
 from typing import Any
 
 import msgspec
 from litestar import Request
 
-from tonnage.errors import shown
-from tonnage.web.answer import Refusal
+from tonnage.errors import InvalidInput, shown
+from tonnage.web.answer import Refusal, refusal
 from tonnage.web.settings import Limits
 
 DEEPEST = 64
+MOST_DIGITS = 4300  # of a whole number that Python reads
+LONGEST_NAME = 80  # characters of a field that an error repeats
 # Of a body that is too large as much is read: who sends all of it before it reads an answer would hear of a broken connection alone.
 READ_OVER = 16_000_000
 
@@ -66,7 +69,7 @@ def question_of(body: bytes) -> dict[str, Any]:
     {'model': 'gpt2'}
     """
     try:
-        msgspec.json.decode(body)  # strict: UTF-8, no NaN, no half of a surrogate pair
+        _check_strictly(body)
         found = json.loads(body, object_pairs_hook=_object)
     except RecursionError:
         raise _wrong(f"it is nested more than {DEEPEST} deep") from None
@@ -80,6 +83,42 @@ def question_of(body: bytes) -> dict[str, Any]:
     if _deeper(found, DEEPEST):
         raise _wrong(f"it is nested more than {DEEPEST} deep")
     return found
+
+
+def _check_strictly(body: bytes) -> None:
+    """UTF-8, no NaN, no half of a surrogate pair, and no number of a size that nothing has: the field of that is named."""
+    try:
+        msgspec.json.decode(body)
+    except msgspec.MsgspecError as error:
+        if "out of range" in str(error):
+            for path, number in _large(json.loads(body, parse_int=Number, parse_float=Number)):
+                raise refusal(InvalidInput(f"{path} is a number out of range. Got {shown(str(number))}.")) from None
+        raise
+
+
+class Number(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+    @property
+    def is_large(self) -> bool:
+        return not isfinite(float(self)) if not self.lstrip("-").isdecimal() else len(self) > MOST_DIGITS
+
+
+def _large(value: Any) -> Iterator[tuple[str, Number]]:
+    """The place and the text of each number that is out of range, without recursion."""
+    waiting = [("", value)]
+    while waiting:
+        path, inner = waiting.pop()
+        if isinstance(inner, dict):
+            waiting.extend(
+                (f"{path}.{name[:LONGEST_NAME]}" if path else name[:LONGEST_NAME], each) for name, each in inner.items()
+            )
+        elif isinstance(inner, list):
+            waiting.extend((f"{path}[{at}]", each) for at, each in enumerate(inner))
+        elif path and isinstance(inner, Number) and inner.is_large:
+            yield path, inner
 
 
 def _wrong(why: str) -> Refusal:

@@ -22,18 +22,18 @@ def paths() -> Schema:
         "name": "If-Match",
         "in": "header",
         "schema": {"type": "string"},
-        "description": "the ETag of the version that was seen",
+        "description": "the ETag of the version that was seen; * is any version",
     }
     followed = {"description": "server-sent events, the numbered steps of the search and its end", "content": {"text/event-stream": {"schema": {"type": "string"}}}}  # fmt: skip
     return {
         "/v1/jobs": {"post": _operation("start_job", "start a long search", (*OF_BODIES, 429), 202, JobDocument, body=AskedJob, headers={"Location": PLACE})},
         "/v1/jobs/{job}": {
-            "get": _operation("look_at_job", "a job as it is", (403, 404, 503), 200, JobDocument, [job]),
-            "delete": _operation("cancel_job", "cancel a job: the work stops at once", (403, 404, 503), 200, JobDocument, [job]),
+            "get": _operation("look_at_job", "a job as it is", (400, 403, 404, 503), 200, JobDocument, [job]),
+            "delete": _operation("cancel_job", "cancel a job: the work stops at once", (400, 403, 404, 503), 200, JobDocument, [job]),
         },
         "/v1/jobs/{job}/events": {"get": {
             "operationId": "follow_job", "summary": "follow a job", "parameters": [job, _header("Last-Event-ID", "the last number that was heard: only what came after it is told")],
-            "responses": {"200": followed, **errors((403, 404, 503))},
+            "responses": {"200": followed, "204": {"description": "the job has ended, and nothing came after that number"}, **errors((400, 403, 404, 503))},
         }},
         "/v1/saved": {
             "get": _operation("saved_plans", "the latest version of every saved plan", (400, 403, 503), 200, SavedPlansDocument,

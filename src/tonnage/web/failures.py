@@ -5,11 +5,11 @@ from typing import Any
 
 from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException
-from litestar.routes import HTTPRoute
 
 from tonnage.errors import TonnageError, shown
 from tonnage.registry import nearest
 from tonnage.web.answer import Refusal, error_body, refusal
+from tonnage.web.methods import allow, asked_method, methods_of, taken_methods
 from tonnage.web.store.routes import HANDLERS as STORE
 
 _log = logging.getLogger("tonnage.web")
@@ -27,12 +27,20 @@ def wrong(request: Asking, error: TonnageError) -> Response[bytes]:
 
 def http(request: Asking, error: HTTPException) -> Response[bytes]:
     """What the framework refuses: a path or a method that is not there, a header that is none."""
-    code = error.status_code
+    code, headers = error.status_code, dict(error.headers or {})
     if code >= 500:
         _log.error("a request failed", exc_info=error)
-    said = {404: nowhere, 405: other_method}[code](request) if code in (404, 405) else str(error.detail)
+    taken = taken_methods(request) if code == 405 else []
+    if code == 405 and not taken:  # the page's route takes any path, and there is no such file
+        code, headers = 404, {}
+    said = str(error.detail)
+    if code == 404:
+        said = nowhere(request)
+    if code == 405:
+        said = f"{shown(request.scope['path'])} takes {' and '.join(taken)}. Got {asked_method(request)}."
+        headers = {"Allow": allow(taken)}
     body = error_body(KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), said)
-    return Response(body, status_code=code, media_type=MediaType.JSON, headers=dict(error.headers or {}))
+    return Response(body, status_code=code, media_type=MediaType.JSON, headers=headers)
 
 
 def nowhere(request: Asking) -> str:
@@ -41,29 +49,6 @@ def nowhere(request: Asking) -> str:
     near = nearest(path, (each for each in methods_of(request) if "{" not in each))[:1]
     hint = f"Did you mean {near[0]}?" if near else "/schema/openapi.json lists every path."
     return f"nothing is at {shown(path)}. {hint}"
-
-
-def other_method(request: Asking) -> str:
-    """Of a path that takes other methods."""
-    path, method = request.scope["path"], request.method
-    taken = sorted({each for form, methods in methods_of(request).items() if _is_of(path, form) for each in methods})
-    return f"{shown(path)} takes {' and '.join(taken)}. Got {method}."
-
-
-def methods_of(request: Asking) -> dict[str, set[str]]:
-    """Path -> its methods; OPTIONS, which every path has, is left out."""
-    return {
-        route.path: {str(each) for each in route.methods} - {"OPTIONS"}
-        for route in request.app.routes
-        if isinstance(route, HTTPRoute)
-    }
-
-
-def _is_of(path: str, form: str) -> bool:
-    parts, forms = path.strip("/").split("/"), form.strip("/").split("/")
-    return len(parts) == len(forms) and all(
-        of.startswith("{") or of == part for part, of in zip(parts, forms, strict=True)
-    )
 
 
 def failed(_: Asking, error: Exception) -> Response[bytes]:

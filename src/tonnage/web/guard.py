@@ -21,6 +21,7 @@ ONLY_SELF = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+AS_HEAD = "tonnage_head"  # in the scope of a request that came as HEAD
 HEADERS = [
     (b"content-security-policy", ONLY_SELF.encode()), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"), (b"cross-origin-resource-policy", b"same-origin"), (b"x-frame-options", b"DENY"),
@@ -39,12 +40,17 @@ class Guard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         start, code = perf_counter(), 500
+        is_head = scope.get("method") == "HEAD"
+        # Answered as GET is, and sent without the body. The server's own scope stays: by that it knows that none follows.
+        asked: Any = {**scope, "method": "GET", AS_HEAD: True} if is_head else scope
 
         async def sent(message: Message) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
                 message["headers"] = [*message["headers"], *HEADERS]
+            elif is_head and message["type"] == "http.response.body":
+                message["body"] = b""
             await send(message)
 
         try:
@@ -52,9 +58,9 @@ class Guard:
             if why:
                 await _refuse(sent, why)
             else:
-                await self._app(scope, receive, sent)
+                await self._app(asked, receive, sent)
         finally:
-            route = scope.get("path_template") or "other"
+            route = asked.get("path_template") or "other"
             self._metrics.count(str(route), str(scope.get("method")), code, perf_counter() - start)
 
     def _refused(self, scope: Scope) -> str:

@@ -9,8 +9,8 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import FromPath
 
 from tonnage import __version__
-from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.web.answer import Refusal, refusal
+from tonnage.errors import UnknownName
+from tonnage.web.answer import Refusal
 from tonnage.web.counted import counted
 from tonnage.web.documents import HealthDocument, ServerDocument
 from tonnage.web.questions import answer_to, responded
@@ -21,9 +21,9 @@ PRICES = ("provider", "kind", "region", "term", "currency", "exchange_rate", "as
 MODEL = ("revision",)
 
 
-async def _listed(request: Asking, verb: str, name: str | None, allowed: tuple[str, ...]) -> Response[bytes]:
+async def _listed(request: Asking, verb: str, name: str | None) -> Response[bytes]:
     """The document of a verb about one name, or about all. A name that nobody knows is not found."""
-    question = _options(request, allowed)
+    question: dict[str, Any] = dict(request.query_params)
     if name is not None:
         question["model" if verb == "models" else "name"] = unquote(name).removeprefix("/")
     try:
@@ -34,47 +34,36 @@ async def _listed(request: Asking, verb: str, name: str | None, allowed: tuple[s
         raise
 
 
-def _options(request: Asking, allowed: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in request.query_params.multi_items():
-        if name not in allowed:
-            raise refusal(InvalidInput(f"{shown(name)} is no parameter here{': ' + ', '.join(allowed) if allowed else ''}."))  # fmt: skip
-        if name in found:
-            raise refusal(InvalidInput(f"{name} is given twice."))
-        found[name] = value
-    return found
-
-
 @get("/v1/models")
 async def models(request: Asking) -> Response[bytes]:
-    return await _listed(request, "models", None, ())
+    return await _listed(request, "models", None)
 
 
-@get("/v1/models/{name:path}")
+@get("/v1/models/{name:path}", query=MODEL)
 async def model(request: Asking, name: FromPath[str]) -> Response[bytes]:
-    return await _listed(request, "models", name, MODEL)
+    return await _listed(request, "models", name)
 
 
 @get("/v1/accelerators")
 async def accelerators(request: Asking) -> Response[bytes]:
-    return await _listed(request, "accelerators", None, ())
+    return await _listed(request, "accelerators", None)
 
 
 @get("/v1/accelerators/{name:str}")
 async def accelerator(request: Asking, name: FromPath[str]) -> Response[bytes]:
-    return await _listed(request, "accelerators", name, ())
+    return await _listed(request, "accelerators", name)
 
 
-@get("/v1/prices")
+@get("/v1/prices", query=PRICES)
 async def prices(request: Asking) -> Response[bytes]:
-    return await _listed(request, "prices", None, PRICES)
+    return await _listed(request, "prices", None)
 
 
-@get("/v1/prices/{name:str}")
+@get("/v1/prices/{name:str}", query=PRICES)
 async def price(request: Asking, name: FromPath[str]) -> Response[bytes]:
     if name.strip().lower() == "refresh":  # of the command line: reads the network, and writes a file
         raise Refusal(404, "UnknownName", "prices are refreshed on the command line: tonnage prices refresh.")
-    return await _listed(request, "prices", name, PRICES)
+    return await _listed(request, "prices", name)
 
 
 @get("/v1/formulas", sync_to_thread=True)
@@ -106,7 +95,7 @@ def health() -> Response[bytes]:
 def metrics(request: Asking) -> Response[str]:
     return Response(
         request.app.state.metrics.text() + counted(request.app.state.jobs.board),
-        media_type="text/plain; version=0.0.4; charset=utf-8",
+        media_type="text/plain; version=0.0.4",  # the framework adds the charset
     )
 
 

@@ -35,8 +35,8 @@ LISTED: dict[str, tuple[tuple[type, ...], str, tuple[str, ...]]] = {
     "/healthz": ((w.HealthDocument,), "whether the server answers", ()),
 }
 ERRORS = {
-    400: "the question cannot be, as the command line says it (status 64)", 403: "asked by a page of another site, or by a name that is not the server's",
-    404: "there is none of this name", 408: "the body came too slowly", 409: "somebody else has saved since, or nobody has: read it, and save again", 413: "the body is too large", 415: "the body is no JSON by its name",
+    400: "the question cannot be, as the command line says it (status 64); or a parameter is none of the route's", 403: "asked by a page of another site, or by a name that is not the server's",
+    404: "there is none of this name", 408: "the body came too slowly", 409: "somebody else has saved since, or nobody has: read it, and ask again", 413: "the body is too large", 415: "the body is no JSON by its name",
     422: "a number is missing that nobody told (status 4); or the answer would take longer, or more memory, than the server gives one",
     429: "too many jobs wait already: ask again after Retry-After seconds",
     503: "too many questions at once: ask again after Retry-After seconds",
@@ -87,7 +87,7 @@ def document() -> Schema:
     paths |= {path: {"get": _listing(path, *what)} for path, what in LISTED.items()}
     paths["/v1/options/{verb}"] = {"get": _options()}
     paths["/metrics"] = {"get": {"operationId": "metrics", "summary": "counts of requests, for Prometheus", "responses": {
-        "200": {"description": "text of Prometheus", "content": {"text/plain": {"schema": {"type": "string"}}}}, **errors((403,))}}}  # fmt: skip
+        "200": {"description": "text of Prometheus", "content": {"text/plain": {"schema": {"type": "string"}}}}, **errors((400, 403))}}}  # fmt: skip
     for more in MORE_PATHS:
         paths |= more
     info = {
@@ -122,7 +122,7 @@ def _listing(path: str, kinds: tuple[type, ...], summary: str, query: tuple[str,
     asked = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in query]
     return {
         "operationId": path.strip("/").replace("/", "_").replace("{", "").replace("}", ""), "summary": summary, "parameters": [*named, *asked],
-        "responses": {"200": {"description": summary, "content": answer(kinds)}, **errors(OF_LISTS if path.startswith("/v1/") else (403,))},
+        "responses": {"200": {"description": summary, "content": answer(kinds)}, **errors(OF_LISTS if path.startswith("/v1/") else (400, 403))},
     }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _options() -> Schema:
     verb = {"name": "verb", "in": "path", "required": True, "schema": {"type": "string", "enum": list(VERBS)}}
     table = {"application/json": {"schema": {"type": "array", "items": ref("OptionRow")}}}
     good = {"description": summary, "content": table}
-    return {"operationId": "options", "summary": summary, "parameters": [verb], "responses": {"200": good, **errors((403, 404))}}  # fmt: skip
+    return {"operationId": "options", "summary": summary, "parameters": [verb], "responses": {"200": good, **errors((400, 403, 404))}}  # fmt: skip
 
 
 @cache

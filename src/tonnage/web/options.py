@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.fields import Field, fields, takes_lists
+from tonnage.fields import NO_DEFAULT, Field, fields, takes_lists
 from tonnage.search.maximum.whats import NAMES, WHATS
 
 # The forms of each verb, and the words that choose them.
@@ -21,7 +21,8 @@ MODEL = {
 }
 KINDS = {"switch": ["boolean"], "number": ["number", "string"], "text": ["string"]}
 SEVERAL = "; or a list of such"
-AXIS = "; or a list: each value is an axis of the table, null the default"
+AXIS, AXIS_OR_NULL = "; or a list: each value is an axis of the table", ", null the default"
+NULL = {"type": "null"}  # not said: what many clients send of a field that is left empty
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -32,7 +33,8 @@ def schemas() -> dict[str, dict[str, Any]]:
 def _schema(verb: str, words: tuple[str, ...]) -> dict[str, Any]:
     found = {name: _field(field, verb, words) for name, field in fields(verb, words).items()}
     about = f"The options of `tonnage {' '.join((verb, *words))}`, named with underscores. Sizes are numbers, or texts as people write them (8k, 1T, 80GiB)."
-    return {"type": "object", "title": f"tonnage {verb}", "description": about, "properties": found}
+    needed = {"required": ["what"]} if "what" in found else {}
+    return {"type": "object", "title": f"tonnage {verb}", "description": about, "properties": found} | needed
 
 
 def _field(field: Field, verb: str, words: tuple[str, ...]) -> dict[str, Any]:
@@ -45,28 +47,32 @@ def _field(field: Field, verb: str, words: tuple[str, ...]) -> dict[str, Any]:
     if field.default:
         found["x-default"] = field.default
     if field.name == "inventory":
-        return found | {"anyOf": [{"type": "string"}, {"type": "object", "description": "the content of the file"}]}
+        return found | {
+            "anyOf": [{"type": "string"}, {"type": "object", "description": "the content of the file"}, NULL]
+        }
     kinds = KINDS[field.kind]
     one = {"type": kinds[0] if len(kinds) == 1 else kinds}
     if not takes_lists(verb, field.name):
-        return found | one
+        return found | {"type": [*kinds, "null"]}
     if verb == "compare":
-        found["description"] += AXIS
-        return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": {"type": [*kinds, "null"]}}]}
+        needed = field.name in NO_DEFAULT
+        found["description"] += AXIS if needed else AXIS + AXIS_OR_NULL
+        each = one if needed else {"type": [*kinds, "null"]}
+        return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": each}, NULL]}
     found["description"] += SEVERAL
     several: list[dict[str, Any]] = [one, {"type": "array", "minItems": 1, "items": one}]
     if field.name == "vary" and "--serve" not in words:  # of a plan to serve it is names alone
         several.append({"type": "object", "description": "of training: option: value, or a list of values", "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, {"type": "array"}]}})  # fmt: skip
-    return found | {"anyOf": several}
+    return found | {"anyOf": [*several, NULL]}
 
 
 def _positional(field: Field, several: bool) -> dict[str, Any]:
     if field.name == "model":
         more = [{"type": "array", "minItems": 1, "items": {"type": "string"}}] if several else []
-        return MODEL | {"anyOf": [*MODEL["anyOf"], *more]}
+        return MODEL | {"anyOf": [*MODEL["anyOf"], *more, NULL]}
     about = {"description": field.about}
     if field.name == "what":
         return about | {"type": "string", "enum": list(NAMES)}
     if field.name == "names":
-        return about | {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-    return about | {"type": "string"}
+        return about | {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}, NULL]}
+    return about | {"type": ["string", "null"]}

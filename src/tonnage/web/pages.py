@@ -11,6 +11,9 @@ from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
+from tonnage.web.query import ANY
+
+FILE = "/{path:path}"  # takes what no other route does
 FOLDER = Path(__file__).with_name("page")
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}  # fmt: skip
 
@@ -33,7 +36,7 @@ def _file(path: Path) -> File:
     return File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
 
 
-@get(["/", "/{path:path}"], sync_to_thread=False)
+@get(["/", FILE], sync_to_thread=False, query=ANY)
 def page(request: Request[Any, Any, Any]) -> Response[bytes]:
     """A file of the page."""
     file = files().get(str(request.path_params.get("path", "index.html")).removeprefix("/"))

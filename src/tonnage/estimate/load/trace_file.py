@@ -29,6 +29,7 @@ _NEEDED = ("arrival_seconds", "input_tokens", "output_tokens")
 # The other form that counts from a moment in another unit, and the one that writes requests without an answer.
 _MOONCAKE = frozenset({"timestamp", "input_length", "output_length"})
 _BURSTGPT = frozenset({"timestamp", "request tokens", "response tokens"})
+LONGEST_PATH = 300  # characters that an error repeats
 MILLISECONDS = "timestamp, input_length and output_length are Mooncake's columns, whose times are milliseconds"
 
 
@@ -92,7 +93,8 @@ def _rows(path: Path) -> Iterator[_Row]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}.") from None
+        named = str(path)
+        raise InvalidInput(f"{named if len(named) <= LONGEST_PATH else shown(named)}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not a text in UTF-8 ({error.reason} at byte {error.start}).") from None
     yield from _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)

@@ -17,6 +17,7 @@ def check(verb: str, question: Mapping[str, Any]) -> None:
     _, arguments, words = parsed(verb, question)
     with in_fields(verb, question, words):
         _check_values(verb, arguments, [option for option in asked_options(verb, words) if option.name != "inventory"])
+        _check_needed(verb, arguments)
         several = verb == "compare"
         for name in _names(arguments.model, several):
             _options.check_model(name)
@@ -29,6 +30,19 @@ def _check_values(verb: str, arguments: Namespace, options: list[_options.Option
         axes(arguments, [option for option in options if option.name not in TABLE])
     else:
         _options.values(arguments, options)
+
+
+def _check_needed(verb: str, arguments: Namespace) -> None:
+    """What no search goes without: a machine, save of a plan, which chooses one; and a model, save where the largest is what is asked."""
+    from tonnage.models import read
+
+    if getattr(arguments, "inventory", None) is not None:
+        return
+    if verb != "plan" and arguments.on is None:
+        _options.required({}, _options.COMMON[0])
+    says_model = any(getattr(arguments, option.name, None) is not None for option in _options.MODEL_OPTIONS)
+    if arguments.model is None and not says_model and getattr(arguments, "what", None) != "model":
+        read(None)
 
 
 def _names(text: Any, several: bool) -> list[str]:

@@ -11,7 +11,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.reach import limited
 from tonnage.registry import unknown
 from tonnage.web.answer import Refusal
@@ -59,15 +59,18 @@ def cancel(job: FromPath[str], state: State) -> Response[bytes]:
 
 
 @get("/v1/jobs/{job:str}/events", sync_to_thread=False)
-def follow(job: FromPath[str], request: Asking, state: State) -> Stream:
+def follow(job: FromPath[str], request: Asking, state: State) -> Response[Any]:
     """Server-sent events: `progress` as the search goes on, at the end one of `result`, `error` and `cancelled`.
 
-    Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it.
+    Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it. 204 where nothing does any more: this ends
+    an EventSource, which would ask again every second otherwise.
     """
-    _found(state.jobs.board, job)
+    found = _found(state.jobs.board, job)
     heard = request.headers.get("last-event-id", "").strip()
     after = int(heard) if heard.isascii() and heard.isdecimal() and len(heard) < 16 else 0
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    if found.over and after >= found.last:
+        return Response(b"", status_code=204, headers=headers)
     return Stream(_events(state.jobs.board, job, after), media_type=EVENTS, headers=headers)
 
 
@@ -104,7 +107,12 @@ def _event(number: int, name: str, data: msgspec.Struct) -> bytes:
 
 def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     verb, question = body.get("verb"), body.get("question")
-    if body.keys() != {"verb", "question"} or not isinstance(question, dict) or not isinstance(verb, str):
+    for name in body:
+        if name not in ("verb", "question"):
+            raise unknown("field of a job", name, ("verb", "question"))
+    if "question" in body and not isinstance(question, dict):
+        raise InvalidInput(f"question must be an object of names and values. Got {shown(question)}.")
+    if question is None or not isinstance(verb, str):
         raise InvalidInput(
             f'a job is {{"verb": "plan", "question": {{...}}}}. Got {", ".join(sorted(body)) or "nothing"}.'
         )

@@ -3,6 +3,7 @@
 from tonnage.errors import InvalidInput, shown
 
 NAME_LENGTH = 100
+ANY = -1  # as the version that is expected: whichever there is, and there must be one
 
 
 def check_name(name: str) -> None:

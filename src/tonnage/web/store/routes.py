@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -13,7 +13,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 
 from tonnage.errors import InvalidInput, shown
-from tonnage.registry import unknown
+from tonnage.registry import nearest, unknown
 from tonnage.web.answer import Refusal
 from tonnage.web.body import question_of, read
 from tonnage.web.jobs.board import DONE, Board
@@ -21,7 +21,10 @@ from tonnage.web.questions import answer_to
 from tonnage.web.store.conflict import ConflictError, StoreError
 from tonnage.web.store.digest import SAVED_VERBS, Digest, digest
 from tonnage.web.store.documents import AskedSave, DeletedDocument, SavedDocument, SavedPlan, SavedPlansDocument
-from tonnage.web.store.names import check_name
+from tonnage.web.store.names import ANY, check_name
+
+if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
+    from tonnage.web.store.saved import Store
 
 JSON = "application/json"
 Asking = Request[Any, Any, Any]
@@ -51,7 +54,7 @@ async def save(request: Asking, state: State) -> Response[bytes]:
     )
 
 
-@get("/v1/saved")
+@get("/v1/saved", query=("after", "limit"))
 async def every(request: Asking, state: State) -> Response[bytes]:
     """The latest version of every name, in their order; of those `after` a name."""
     after, limit = request.query_params.get("after", ""), _number(request, "limit", MOST_SHOWN, MOST_SHOWN)
@@ -67,11 +70,11 @@ async def latest(name: FromPath[str], state: State) -> Response[bytes]:
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(store.latest, name) if store else None
     if found is None:
-        raise _nowhere(name)
+        raise await _nowhere(name, store)
     return _responded(SavedDocument(plan=found), 200, {"ETag": _tag(found)})
 
 
-@get("/v1/saved/{name:str}/history")
+@get("/v1/saved/{name:str}/history", query=("before", "limit"))
 async def history(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Every version of a name, deleted or not, the latest first; of those `before` a version."""
     check_name(name)
@@ -79,11 +82,11 @@ async def history(name: FromPath[str], request: Asking, state: State) -> Respons
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(store.history, name, before, limit) if store else []
     if not found and before is None:
-        raise _nowhere(name)
+        raise await _nowhere(name, store)
     return _responded(SavedPlansDocument(plans=found))
 
 
-@delete("/v1/saved/{name:str}", status_code=200)
+@delete("/v1/saved/{name:str}", status_code=200, query=("history",))
 async def remove(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Delete a name. Its history stays, and goes on when the name is saved again; `history=true` deletes that too."""
     check_name(name)
@@ -98,7 +101,7 @@ async def remove(name: FromPath[str], request: Asking, state: State) -> Response
         else False
     )
     if not gone:
-        raise _nowhere(name)
+        raise await _nowhere(name, store)
     state.jobs.board.count("saved:delete")
     return _responded(DeletedDocument(deleted=name, history=with_history == "true"))
 
@@ -153,9 +156,11 @@ def _expected(request: Asking, said: int | None) -> int | None:
     given = request.headers.get("if-match")
     if given is None:
         return said
+    if given.strip() == "*":
+        return ANY if said is None else said
     found = _TAG.match(given.strip())
     if found is None:
-        raise InvalidInput(f'If-Match must be the ETag of a version, such as "3". Got {shown(given)}.')
+        raise InvalidInput(f'If-Match must be the ETag of a version, such as "3", or *. Got {shown(given)}.')
     if said is not None and said != int(found[1]):
         raise InvalidInput(f"version and If-Match are the same here: give one. Got {said} and {found[1]}.")
     return int(found[1])
@@ -180,8 +185,11 @@ def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, 
     return Response(msgspec.json.encode(document), status_code=code, media_type=JSON, headers=said)
 
 
-def _nowhere(name: str) -> Refusal:
-    return Refusal(404, "NotFound", f"no plan is saved as {shown(name)}.")
+async def _nowhere(name: str, store: "Store | None") -> Refusal:
+    """Of a name that is not saved, with the nearest that is."""
+    near = await asyncio.to_thread(lambda: nearest(name, store.names())) if store else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return Refusal(404, "NotFound", f"no plan is saved as {shown(name)}.{hint}")
 
 
 def conflicts(request: Asking, error: ConflictError) -> Response[bytes]:

@@ -13,7 +13,7 @@ from tonnage.web.store.conflict import ConflictError
 from tonnage.web.store.digest import Digest
 from tonnage.web.store.documents import SavedPlan
 from tonnage.web.store.engine import Base
-from tonnage.web.store.names import check_name
+from tonnage.web.store.names import ANY, check_name
 from tonnage.web.store.tables import FIGURES, PLANS, VERSIONS
 
 MOST_NAMES = 10_000
@@ -57,6 +57,12 @@ class Store:
         where = and_(PLANS.c.name > after, VERSIONS.c.version == PLANS.c.version, PLANS.c.deleted.is_(False))
         return self._versions(where, limit, PLANS.c.name)
 
+    def names(self) -> list[str]:
+        """Those that are not deleted, as many as are shown."""
+        query = select(PLANS.c.name).where(PLANS.c.deleted.is_(False)).order_by(PLANS.c.name).limit(MOST_SHOWN)
+        with self.base.reading() as connection:
+            return [row.name for row in connection.execute(query)]
+
     def history(self, name: str, before: int | None = None, limit: int = MOST_SHOWN) -> list[SavedPlan]:
         """All versions of a name, deleted or not, the latest first."""
         where = PLANS.c.name == name if before is None else and_(PLANS.c.name == name, VERSIONS.c.version < before)
@@ -68,8 +74,8 @@ class Store:
             row = _locked(connection, name)
             if row is None or (row.deleted and not history):
                 return False
-            if expected is not None and expected != row.version:
-                raise _changed(name, row.version, expected)
+            if expected not in (None, ANY, row.version):
+                raise _changed(name, row.version, expected, deletes=True)
             if history:
                 connection.execute(VERSIONS.delete().where(VERSIONS.c.plan == row.id))
                 connection.execute(PLANS.delete().where(PLANS.c.id == row.id))
@@ -102,6 +108,12 @@ def _locked(connection: Connection, name: str) -> Row[Any] | None:
 
 def _check_expected(row: Row[Any] | None, name: str, expected: int | None) -> None:
     version = 0 if row is None or row.deleted else row.version
+    if expected == ANY:
+        if version:
+            return
+        raise ConflictError(
+            0, f"{shown(name)} is not saved, and If-Match: * is of one that is: leave it out to save a new name."
+        )
     if (
         expected == version
         or (expected is None and version == 0)
@@ -116,8 +128,13 @@ def _check_expected(row: Row[Any] | None, name: str, expected: int | None) -> No
     raise _changed(name, version, expected)
 
 
-def _changed(name: str, version: int, expected: int) -> ConflictError:
+def _changed(name: str, version: int, expected: int, *, deletes: bool = False) -> ConflictError:
+    """What was to be done is done once more by who has read the version that is there now."""
     now = f"is at version {version} now" if version else "is not saved"
+    if deletes:
+        return ConflictError(
+            version, f"{shown(name)} {now}, and version {expected} was given: read it, and delete again."
+        )
     return ConflictError(version, f"{shown(name)} {now}, and version {expected} was given: read it, and save again.")
 
 

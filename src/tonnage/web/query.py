@@ -1,0 +1,33 @@
+"""The query of a path: parameters that a route does not have are refused, as fields of a question are: `?histroy=true` would delete half of what is meant."""
+
+from typing import Any
+
+from litestar import Request
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.registry import nearest
+
+ANY = None  # of a route whose query is its reader's: an address of the page
+
+
+def check_query(request: Request[Any, Any, Any]) -> None:
+    """InvalidInput where a parameter is none of the route's `query`, or is given twice."""
+    allowed = request.route_handler.opt.get("query", ())
+    if allowed is ANY or request.method == "OPTIONS":
+        return
+    seen: set[str] = set()
+    for name, _ in request.query_params.multi_items():
+        if name not in allowed:
+            raise _no_parameter(name, allowed)
+        if name in seen:
+            raise InvalidInput(f"{name} is given twice.")
+        seen.add(name)
+
+
+def _no_parameter(name: str, allowed: tuple[str, ...]) -> InvalidInput:
+    near = nearest(name, allowed)
+    if near:
+        return InvalidInput(f"{shown(name)} is no parameter here. Did you mean {near[0]!r}?")
+    if allowed:
+        return InvalidInput(f"{shown(name)} is no parameter here: {', '.join(allowed)}.")
+    return InvalidInput(f"{shown(name)} is no parameter here.")
