@@ -73,6 +73,7 @@ PUT_TOGETHER = (
         " priced by the accelerator: none of machines as large as a node could be compared",
         " of smaller machines: none of those as large as a node could be compared",
     )), "No such file or directory", "Permission denied", "Is a directory", "Not a directory", "language", "Address already in use", "Cannot assign requested address", "Known: {0}.", "See `{0} --help`.", "each token {0} times as soon", "decoder", "encoder", "tower", "draft",
+    *(f"{{0}} stands for a checkpoint of which only the config is known: put its path there{where}." for where in ("", ", or its id on a hub")),
 )  # fmt: skip
 STORED = frozenset(
     {"Saved", "norm_saved", "inner_saved", "Core", "TokenCache", "StateCache", "Exchange", "Scale"}
