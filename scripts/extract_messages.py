@@ -54,8 +54,8 @@ FACTS = frozenset({"note", "what", "counts", "topology"})  # of the catalogue
 REASONS = (
     "the lowest of those seen: {0} and {1}", "one sighting: {0}", "{0} in all of several sightings", "{0} in both of two sightings", "drivers before 510 showed {0}", "drivers before 510 showed {0} or {1}",
     "computed as NVIDIA does: {0} SMs at a boost clock of {1} MHz, times the rate per SM and clock that the whitepaper's {2} figures give",
-    "from NVIDIA's {0} AI TOPS (fp4, sparse) by the ratios of the RTX 5090's table, 3352 to 1676 fp4, 838 int8, 419 fp8 and 209.5 bf16; "
-    "the RTX 5080's 112.6 in the same whitepaper confirms them",
+    ("from NVIDIA's {0} AI TOPS (fp4, sparse) by the ratios of the RTX 5090's table, 3352 to 1676 fp4, 838 int8, 419 fp8 and 209.5 bf16; "
+     "the RTX 5080's 112.6 in the same whitepaper confirms them"),
     "half of the {0} that AWS gives without a direction", "half of the {0} in both directions that Google publishes",
     "AWS prints {0} GiB/s; here in units of 10^9 bytes", "{0} channels x {1} MT/s x 8 bytes",
     "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0}",
