@@ -11,7 +11,7 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -50,6 +50,20 @@ NAMING = re.compile(
 OF_DOCUMENT = re.compile(r"Document[A-E], ([a-z][^;\"]+)")  # where in a source document, which has no name
 FACTS = frozenset({"note", "what", "counts", "topology"})  # of the catalogue
 # What no call shows to be said: words that are put together, and names of one word that pass through a variable.
+# Reasons of the catalogue that differ in their figures alone.
+REASONS = (
+    "the lowest of those seen: {0} and {1}", "one sighting: {0}", "{0} in all of several sightings", "{0} in both of two sightings", "drivers before 510 showed {0}", "drivers before 510 showed {0} or {1}",
+    "computed as NVIDIA does: {0} SMs at a boost clock of {1} MHz, times the rate per SM and clock that the whitepaper's {2} figures give",
+    ("from NVIDIA's {0} AI TOPS (fp4, sparse) by the ratios of the RTX 5090's table, 3352 to 1676 fp4, 838 int8, 419 fp8 and 209.5 bf16; "
+     "the RTX 5080's 112.6 in the same whitepaper confirms them"),
+    "half of the {0} that AWS gives without a direction", "half of the {0} in both directions that Google publishes",
+    "AWS prints {0} GiB/s; here in units of 10^9 bytes", "{0} channels x {1} MT/s x 8 bytes",
+    "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0}",
+    "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0} and {1}",
+    "drivers before 510 took their own reserve off the total and showed {0} or {1}",
+    "nvidia-smi calls the card of 8 GB by the same name, and shows {0} MiB for it",
+)  # fmt: skip
+FIGURES = re.compile(r"(?:[\d., ()x/*]|GiB|MiB|GB|TB|/s|GB/s|TB/s|RTX|MHz|\b(?:and|or)\b)+")
 VALUES = frozenset({"none", "full", "auto"})  # of options: they are written as they are in every language
 NOBODY = "so that no number of users is served within the limits: more tensor ranks, narrower weights or a faster accelerator are needed."
 PUT_TOGETHER = (
@@ -73,6 +87,7 @@ PUT_TOGETHER = (
         " priced by the accelerator: none of machines as large as a node could be compared",
         " of smaller machines: none of those as large as a node could be compared",
     )), "No such file or directory", "Permission denied", "Is a directory", "Not a directory", "language", "Address already in use", "Cannot assign requested address", "Known: {0}.", "See `{0} --help`.", "each token {0} times as soon", "decoder", "encoder", "tower", "draft",
+    *(f"{{0}} stands for a checkpoint of which only the config is known: put its path there{where}." for where in ("", ", or its id on a hub")),
 )  # fmt: skip
 STORED = frozenset(
     {"Saved", "norm_saved", "inner_saved", "Core", "TokenCache", "StateCache", "Exchange", "Scale"}
@@ -336,12 +351,27 @@ def facts() -> Iterator[tuple[str, str]]:
 def _said(part: object, name: str = "") -> Iterator[str]:
     if isinstance(part, dict):
         for key, value in part.items():
-            yield from _said(value, key)
+            # each fact of a table of reasons has its own name, and an offer's has none beside
+            yield from _said(value, "why" if "why" in (key, name) else key)
     elif isinstance(part, list):
         for value in part:
             yield from _said(value, name)
+    elif isinstance(part, str) and name == "why":
+        if is_said(part) and not any(map(_differs_in_figures(part), REASONS)):
+            yield part
     elif isinstance(part, str) and name in FACTS and (name == "counts" or is_said(part)):
         yield part
+
+
+def _differs_in_figures(text: str) -> Callable[[str], bool]:
+    """Whether a template makes the text, with nothing but figures put in."""
+
+    def made_by(template: str) -> bool:
+        form = "(.+)".join(map(re.escape, re.split(r"\{\d\}", template)))
+        found = re.fullmatch(form, text)
+        return found is not None and all(map(FIGURES.fullmatch, found.groups()))
+
+    return made_by
 
 
 def paths(*, everything: bool = False) -> Iterator[tuple[str, Path]]:
@@ -364,6 +394,8 @@ def extracted() -> dict[str, Found]:
     for name, path in paths(everything=True):
         for text in OF_DOCUMENT.findall(path.read_text(encoding="utf-8")):
             found["messages"].setdefault(text, set()).add(name)
+    for text in REASONS:
+        found["messages"].setdefault(text, set()).add("catalogue")
     for text in PUT_TOGETHER:
         found["messages"].setdefault(text, set()).add("several places")
     for text in flags():

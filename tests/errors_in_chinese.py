@@ -31,10 +31,15 @@ ERRORS = {
     "serve gpt2 --on h100 --qqqq 3": "无法识别的参数：--qqqq 3。参见 `tonnage serve --help`。",
     "train gpt2 --on h100 --tokens 1T --epochs 3": "训练的长度由 --tokens、--epochs 和 --max-steps 之一决定，现为 tokens 1e+12 和 epochs 3。",
     "web --store mysql://x": "--store 是 SQLite 或 PostgreSQL：sqlite:///plans.db 或 postgresql://user@host/database，现为 mysql。",
+    "serve llama-3.1-8b --on h100 --users 8 --rate 3": "--users 指等待回答的用户，--rate 指自行到来的请求：只能给一个，现为 8 和 3。",
+    "plan": "写出模型的名称，或给出尺寸：--hidden-size、--num-hidden-layers 等。",
+    "measure": "写出模型的名称，或给出尺寸：--hidden-size、--num-hidden-layers 等。",
+    "train llama-3.1-8b --on 8xh100 --lang": "--lang 接受的语言是 en 或 zh。",
     "train --hidden-size 4096 --on h100": "给出的尺寸缺少 --num-hidden-layers，而它决定模型的大小。",
 }  # fmt: skip
 # Errors whose numbers grow with the catalogue.
 ENDS = {
+    "train llama-3.1-8b --on 8xh100 --tokens 1T --deadline 1d": r"无论多少张加速卡都赶不上 --deadline，现为 '1d'。在 --global-batch-size 8 .*",
     "prices foo": r"没有叫 'foo' 的加速卡。已知 \d+ 个名称和 \d+ 个别名。",
     "compare llama-3.1-8b --on h100,foo": r"--on：没有叫 'foo' 的加速卡或节点。已知 \d+ 个名称和 \d+ 个别名。",
     "prices h100 --provider foo": r"没有叫 'foo' 的提供方。已知的有 AWS、.*'Google Cloud'、.*'阿里云 \(Alibaba Cloud\)'。",

@@ -85,6 +85,51 @@ def test_amounts_are_taken_as_the_command_line_takes_them(capsys):
         assert "carbon" in printed
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda on: tonnage.compare("llama-3.1-8b", on, context=2048),
+        lambda on: tonnage.plan_serving("llama-3.1-8b", on, context=2048, max_accelerators=1),
+        lambda on: tonnage.plan_training("llama-3.2-1b", on, sequence_length=2048, runtime="fsdp2"),
+    ],
+    ids=["compare", "plan_serving", "plan_training"],
+)  # fmt: skip
+def test_machines_are_a_list_or_names_with_commas_between_as_on_the_command_line(ask):
+    parted, listed = ask("1xh100, 1xa100"), ask(["1xh100", "1xa100"])
+    assert parted.rows and json.dumps(parted.to_dict()) == json.dumps(listed.to_dict())
+    for empty in ("h100,,a100", ","):
+        with pytest.raises(InvalidInput, match=r"names? with commas between|name, or names"):
+            ask(empty)
+
+
+def test_models_of_a_comparison_are_named_with_commas_too_unless_they_are_one_file(tmp_path):
+    names = [row["model"] for row in tonnage.compare("llama-3.2-1b,llama-3.1-8b", "h100", context=2048).rows]
+    assert names == ["llama-3.2-1b", "llama-3.1-8b"]
+    folder = tmp_path / "a,b"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(dict(tonnage.read("llama-3.2-1b").config)))
+    assert len(tonnage.compare(str(folder / "config.json"), "h100", context=2048).rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--context", "8k,32k"], {"context": [8192, 32768]}), (["--context", "8192,32768"], {"context": [8192, 32768]}),
+        (["--gpu-memory-utilization", "0.90,.8"], {"gpu_memory_utilization": [0.9, 0.8]}), (["--count", "1,2"], {"count": [1, 2]}),
+        (["--train", "--tokens", "1T,1500B", "--seq", "4k"], {"train": True, "tokens": ["1T", 1.5e12], "sequence_length": 4096}),
+        (["--train", "--tokens", "1T", "--checkpoint-interval", "30min,1h", "--seq", "4k"], {"train": True, "tokens": 1e12, "checkpoint_interval": [1800, "60min"], "sequence_length": 4096}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_number_of_a_comparison_is_written_in_one_way_however_it_was_typed(words, options, capsys):
+    machine = "h100" if "count" in options else "8xh100"
+    main(["compare", "llama-3.2-1b", "--on", machine, *words, "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    made = json.loads(json.dumps(tonnage.compare("llama-3.2-1b", machine, **options).to_dict()))
+    assert made["axes"] == printed["axes"] and made["workloads"] == printed["workloads"]
+    assert made["question"] == printed["question"]
+
+
 def test_a_deadline_without_a_unit_is_refused_as_on_the_command_line():
     with pytest.raises(InvalidInput, match=r"deadline needs a unit, such as 30d or 2w, .* Got '30'\."):
         tonnage.train("llama-3.1-8b", on=ON, tokens=1e9, deadline=30)

@@ -35,7 +35,7 @@ def test_every_verb_that_answers_is_one_of_the_command_line():
         ("compare", {"model": "a", "packing": [True, False], "train": True}, "compare a --packing --no-packing --train"),
         ("compare", {"model": "a", "lora_targets": ["q_proj,v_proj", "all-linear"]}, "compare a --lora-targets=q_proj,v_proj;all-linear"),
         ("plan", {"model": "a", "train": True, "vary": {"packing": [True, False], "precision": ["bf16-mixed"]}}, "plan a --train --vary=packing=on,off --vary=precision=bf16-mixed"),
-        ("plan", {"model": "a", "serve": True, "train": False, "inventory": POOL}, "plan a --serve --inventory=config.json"),
+        ("plan", {"model": "a", "serve": True, "train": False, "inventory": POOL}, "plan a --serve --inventory=inventory.json"),
         ("rules", {"names": ["A6", "B1b"]}, "rules A6 B1b"),
         ("explain", {"name": "kv_cache_bytes"}, "explain kv_cache_bytes"),
     ],
@@ -62,6 +62,18 @@ def test_the_content_of_a_config_is_a_model():
     assert asked.words[1] == "config.json"
     named = ask("compare", {"model": CONFIG, "on": "h100,a100", "context": 2048}, NOTHING)
     assert len(named.document["cells"]) == 2
+
+
+def test_the_line_of_contents_asks_the_same_of_files_that_hold_them(tmp_path, monkeypatch):
+    """Each content has a file of its own name, of a kind that the command reads."""
+    pytest.importorskip("highspy")
+    asked = ask("plan", {"model": CONFIG, "inventory": POOL, "context": 2048}, NOTHING)
+    assert line(asked.words) == "tonnage plan config.json --inventory inventory.json --context 2048"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "inventory.json").write_text(json.dumps(POOL))
+    question = {"model": "./config.json", "inventory": "./inventory.json", "context": 2048}
+    assert ask("plan", question, Reach(files=tmp_path)).document["stages"] == asked.document["stages"]
 
 
 def test_the_content_of_an_inventory_is_a_pool():

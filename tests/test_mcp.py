@@ -47,16 +47,16 @@ SOURCES = str(Path(tonnage.__file__).parents[1])
 NO_FILES = Settings(Reach(files=None, hubs=False))
 
 
-def _environment():
-    return {**os.environ, "PYTHONPATH": SOURCES, "HF_HUB_OFFLINE": "1"}
+def _environment(language="en"):
+    return {**os.environ, "PYTHONPATH": SOURCES, "HF_HUB_OFFLINE": "1", "TONNAGE_LANG": language}
 
 
-def _with_client(act, *options, transport=None):
+def _with_client(act, *options, transport=None, language="en"):
     """What `act` gives, with a client of a server that was started with these options."""
 
     async def run():
         started = StdioServerParameters(
-            command=sys.executable, args=["-m", "tonnage", "mcp", *options], env=_environment()
+            command=sys.executable, args=["-m", "tonnage", "mcp", *options], env=_environment(language)
         )
         async with Client(transport or stdio_client(started)) as client:
             return await act(client)
@@ -78,8 +78,8 @@ def told():
     async def act(client):
         found = {}
         for verb, question in QUESTIONS.items():
-            whole = {"detail": "full"} if BY_NAME[verb].short else {}
-            found[verb] = (await client.call_tool(verb, question), await client.call_tool(verb, {**question, **whole}))
+            whole = {**question, "detail": "full"}
+            found[verb] = (await client.call_tool(verb, question), await client.call_tool(verb, whole))
         return (await client.list_tools()).tools, found, client.instructions
 
     return _with_client(act)
@@ -99,6 +99,43 @@ def test_a_client_calls_it_and_gets_the_document_of_json(told, verb, capsys):
     printed = _printed(verb, QUESTIONS[verb], capsys)
     assert whole.structured_content == printed
     assert short.structured_content == (shorter(printed) if BY_NAME[verb].short else printed)
+
+
+@pytest.fixture(scope="module")
+def told_where_chinese_is_spoken():
+    """The same of a server that somebody started under a Chinese locale, and what is wrong with two questions."""
+
+    async def act(client):
+        found = {verb: await client.call_tool(verb, question) for verb, question in QUESTIONS.items()}
+        wrong = [
+            await client.call_tool("train", {"model": "llama-3.1-8c", "on": "8xh100"}),
+            await client.call_tool("train", {"model": "llama-3.1-8b", "on": "8xh100", "tp": "x"}),
+        ]
+        return (await client.list_tools()).tools, found, wrong
+
+    return _with_client(act, "--offline", language="zh")
+
+
+@pytest.mark.parametrize("verb", QUESTIONS)
+def test_an_assistant_is_told_the_same_in_english_where_chinese_is_spoken(told, told_where_chinese_is_spoken, verb):
+    english, chinese = told[1][verb][0], told_where_chinese_is_spoken[1][verb]
+    assert chinese.content == english.content and chinese.structured_content == english.structured_content
+
+
+def test_tools_and_errors_are_english_where_chinese_is_spoken(told, told_where_chinese_is_spoken):
+    tools, _, wrong = told_where_chinese_is_spoken
+    assert tools[0].description == told[0][0].description  # of --offline the hints alone are others
+    assert [each.input_schema for each in tools] == [each.input_schema for each in told[0]]
+    assert all(found.is_error and found.content[0].text.isascii() for found in wrong)
+
+
+@pytest.mark.parametrize("detail", ["summary", "full"])
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.verb)
+def test_every_tool_takes_detail_and_says_so(tool, detail):
+    assert input_schema(tool)["properties"]["detail"]["enum"] == ["summary", "full"]
+    found = answer(tool.verb, {**QUESTIONS[tool.verb], "detail": detail}, NO_FILES)
+    assert not found.is_error
+    assert ("This is a part of the document" in found.content[0].text) == (detail == "summary" and tool.short)
 
 
 @pytest.mark.parametrize("verb", ["train", "serve", "plan", "max"])
@@ -171,7 +208,7 @@ def test_what_an_assistant_is_told_of_all_tools_is_short():
         ("train", {"model": "llama-3.1-8b", "on": "/etc/machine.toml"}, "files of the machine that answers are not read"),
         ("train", {"model": {"a": [{}]}, "on": "h100"}, "error: "), ("train", {"model": 5, "on": "h100"}, "error: "), ("explain", {"name": "kv_cache_bites"}, "Did you mean 'kv_cache_bytes'"),
         ("explain", {"what": "kv_cache_bytes"}, "error: a question to explain has no field 'what'. Did you mean 'name'?"), ("max", {"model": "llama-3.1-8b", "on": "h100"}, "error: what is needed"),
-        ("serve", {"model": "llama-3.1-8b", "on": "h100", "enforce_eager": "yes"}, "error: enforce_eager is true or false. Got 'yes'."), ("explain", {"detail": "full"}, "Known: name."),
+        ("serve", {"model": "llama-3.1-8b", "on": "h100", "enforce_eager": "yes"}, "error: enforce_eager is true or false. Got 'yes'."), ("explain", {"depth": "full"}, "Known: name."),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_question_is_an_error_of_the_tool_in_the_words_of_the_command_line(name, question, said):

@@ -432,3 +432,11 @@ def test_a_report_of_plans_says_why_it_has_no_settings_of_the_runtime(language, 
     assert not found["plans"][0]["launch"]
     with speaking(language):
         assert said in html_of(found, command="tonnage plan", date="2026-11-22")
+
+
+def test_a_chinese_report_says_limits_and_units_in_chinese():
+    with speaking("zh"):
+        text = tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=4096).to_html()
+    assert "limit = 模型设计的长度" in text
+    exact = set(re.findall(r"</b> [^<]* = [\d.e+-]+ ([^<]*?) <span", text))
+    assert len(exact) > 5 and not {each for each in exact if re.search("[a-z]{4}", each)}

@@ -37,7 +37,48 @@ def test_a_folder_is_called_by_its_path(tmp_path):
     config = dict(read("llama-3.1-8b").config)
     (tmp_path / "config.json").write_text(dumps(config), encoding="utf-8")
     assert launched(str(tmp_path), "h100").startswith(f"vllm serve {tmp_path} ")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
     assert launched(str(tmp_path / "config.json"), "h100").startswith(f"vllm serve {tmp_path} ")
+
+
+BARE = {
+    name: value for name, value in read("llama-3.1-8b").config.items() if name not in ("_name_or_path", "quantization")
+}
+ENGINES = {"vllm": "vllm serve MODEL ", "sglang": "--model-path MODEL ", "tensorrt-llm": "trtllm-serve MODEL ", "transformers": "transformers serve MODEL",
+           "generic": "--model-id MODEL ", "llama.cpp": "-m MODEL-BF16.gguf ", "ollama": "FROM ./MODEL-BF16.gguf", "gpt-fast": " checkpoints/MODEL/model.pth"}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_of_a_config_alone_the_path_of_the_checkpoint_is_left_to_be_put_in(engine):
+    *command, note = launched(BARE, "h100", engine=engine).splitlines()
+    assert ENGINES[engine] in "\n".join(command) + " " and "pasted" not in "\n".join(command)
+    assert note.startswith("# MODEL stands for a checkpoint of which only the config is known: put its path there")
+    assert ("a hub" in note) == (engine not in ("llama.cpp", "ollama", "gpt-fast"))  # which take files
+
+
+def test_a_config_saved_by_itself_says_nothing_of_where_its_weights_are(tmp_path):
+    (tmp_path / "config.json").write_text(dumps(BARE), encoding="utf-8")
+    assert launched(str(tmp_path / "config.json"), "h100").startswith("vllm serve MODEL ")
+    (tmp_path / "model.safetensors.part").write_bytes(b"")
+    (tmp_path / "mine.json").write_text(dumps(BARE), encoding="utf-8")
+    (tmp_path / "weights.bin").write_bytes(b"")  # of another model, for all that is known
+    assert launched(str(tmp_path / "mine.json"), "h100").startswith("vllm serve MODEL ")
+
+
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"), ("gpt2", "gpt2"), ("/home/somebody/out", "MODEL"), ("./out", "MODEL"), ("C:/out", "MODEL")],
+)  # fmt: skip
+def test_a_config_that_says_an_id_is_called_by_it_and_not_by_a_path_of_another_machine(said, called):
+    assert launched({**BARE, "_name_or_path": said}, "h100").startswith(f"vllm serve {called} ")
+
+
+def test_a_model_that_drafts_and_has_no_name_is_left_to_be_put_in_too(tmp_path):
+    (tmp_path / "small.json").write_text(dumps(BARE), encoding="utf-8")
+    command, note = launched(
+        "llama-3.1-70b", "8xh100", draft_model=str(tmp_path / "small.json"), draft_tokens=3
+    ).splitlines()
+    assert '{"model": "DRAFT_MODEL"' in command and note.startswith("# DRAFT_MODEL stands for a checkpoint")
 
 
 def test_a_draft_model_is_called_so_too():

@@ -273,6 +273,16 @@ def _cluster(on: Any) -> Cluster:
     raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {_shown(on)}.")
 
 
+def _names(value: Any, what: str) -> list[Any]:
+    """What is named: one, a list, or a text with commas between, as the command line has it."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, list | tuple) else [value]
+    names = [part.strip() for part in value.split(",")]
+    if not all(names):
+        raise InvalidInput(f"{what} takes a name, or names with commas between. Got {_shown(value)}.")
+    return names
+
+
 def _not_of_training(bill: BillOptions) -> None:
     for name in OF_TRAINING:
         if getattr(bill, name) is not None:

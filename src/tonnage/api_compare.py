@@ -1,20 +1,30 @@
 """The Python face of `tonnage compare`: lists of plain arguments in, one table out."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tonnage import frames
-from tonnage.api import _cluster, _model, _option, _reserve, _shown
+from tonnage.api import _cluster, _model, _names, _option, _reserve, _shown
 from tonnage.api_report import Told, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
+from tonnage.estimate import run_options as amounts
 from tonnage.estimate.bill import OF_TRAINING
+from tonnage.reach import reads_files
 from tonnage.registry import unknown
 from tonnage.search import compare as search
 from tonnage.search.compare.places import FEWEST
 from tonnage.spec import Cluster
 from tonnage.spelling import no_option
+
+# Amounts that may be texts, such as 1T and 30min: read, so that one amount is one value of an axis however it is written.
+READ: Mapping[str, Callable[[str, object], Any]] = {
+    "tokens": amounts.count, "dataset_tokens": amounts.count, "max_steps": amounts.count, "budget": amounts.money,
+    "budget_accelerator_hours": amounts.positive, **dict.fromkeys(("storage_bandwidth", "storage_read_bandwidth", "host_bandwidth"), amounts.rate),
+    **dict.fromkeys(("checkpoint_seconds", "checkpoint_interval", "restart_seconds", "accelerator_mtbf"), amounts.duration),
+}  # fmt: skip
 
 
 class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
@@ -90,7 +100,7 @@ def compare(
 ) -> Comparison:  # fmt: skip
     """One table of answers: models x accelerators x everything else that is given as a list: `tonnage compare`.
 
-    `on`: "8xh100" is as many as it says; of "h100" alone `count` says how many: a number, or the fewest that hold the model. Options are those
+    `models`, `on`: lists, or names with commas between. "8xh100" is as many as it says; of "h100" alone `count` says how many: a number, or the fewest that hold the model. Options are those
     of `serve`, or with `train` those of `train`; a list of values makes an axis, None in it is the option's default. `sort`: the figure that rows
     are ordered by, such as cost, tpot or speed, the best first. What is wrong with one cell is its verdict, what is wrong with all is raised.
 
@@ -102,7 +112,7 @@ def compare(
     command = command_of(
         "compare", models, on=on, train=train or None, count=None if count == FEWEST else count, sort=sort, **options
     )
-    axes = [search.axis("model", _listed(models)), search.axis("on", _listed(on))]
+    axes = [search.axis("model", _models(models)), search.axis("on", _names(on, "on"))]
     if count != FEWEST:
         axes.append(search.axis("count", [_counted(each) for each in _listed(count)]))
     for name, value in options.items():
@@ -111,6 +121,12 @@ def compare(
         _cluster(machine)
     made = search.compare(verb, axes, lambda model, _: _model(model), sort=sort)
     return Comparison(**{name: getattr(made, name) for name in made.__struct_fields__}, command=command)
+
+
+def _models(value: Any) -> list[Any]:
+    """A file whose name has a comma is one model."""
+    is_file = isinstance(value, str) and "," in value and reads_files() and Path(value).exists()
+    return [value] if is_file else _names(value, "models")
 
 
 def _listed(value: Any) -> list[Any]:
@@ -130,5 +146,6 @@ def _one_option(verb: str, name: str, value: Any) -> Any:
         raise InvalidInput(f"{name} is of a training run. Got {_shown(value)}.")
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
-            return _option(form, name, value)
+            taken = _option(form, name, value)
+            return READ[name](name, taken) if name in READ and isinstance(taken, str) else taken
     raise no_option(name, ("on", "count", *search.options_of(verb)))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from tonnage.api import _model, _options, _reserve, _shown
+from tonnage.api import _model, _names, _options, _reserve, _shown
 from tonnage.api_report import Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
@@ -42,6 +42,10 @@ class TrainingPlans(training_answers.TrainingPlans, Tabled):
 
         return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
 
+    def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
+        asked = document["question"].get("pareto", {}).get("value")
+        return "pareto" if name == "front" and not asked else ""
+
     def __str__(self) -> str:
         return self.text()
 
@@ -58,6 +62,9 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
 
         return "\n".join(plan_lines(self.to_dict(), self.best, formulas=formulas))
 
+    def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
+        return name if document[name] is None else ""
+
     def __str__(self) -> str:
         return self.text()
 
@@ -68,12 +75,12 @@ def plan_training(
 ) -> TrainingPlans:  # fmt: skip
     """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
 
-    `on`: one name or several; a name with a number ("8xH100-SXM-80GB") is that machine, a name alone any number of it, none every GPU of the
+    `on`: one name or several, in a list or with commas between; a name with a number ("8xH100-SXM-80GB") is that machine, a name alone any number of it, none every GPU of the
     catalogue. Options of the search: help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of
     other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
     the document.
     """
-    names = (on,) if isinstance(on, str) else tuple(on)
+    names = tuple(_names(on, "on"))
     command = command_of("plan", model, on=names, vary=vary, reserve_bytes=_reserve(reserve_bytes), **options)
     forms = (SearchOptions, RunOptions, BillOptions)
     parts = [{name: options.pop(name) for name in form.__struct_fields__ if name in options} for form in forms]
@@ -159,16 +166,17 @@ class Placed(Tabled):
 
 
 def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
-          split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: Sequence[str] = (),
-          join: Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> Placed:  # fmt: skip
+          split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: str | Sequence[str] = (),
+          join: str | Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> Placed:  # fmt: skip
     """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
 
     `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
     `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the jobs of the inventory. `goal`: of a pipeline
-    that serves: throughput, to the users asked about, or latency, of one user alone. `leave`, `join`: nodes and spare groups: what moves where? `to_dict()` is the document.
+    that serves: throughput, to the users asked about, or latency, of one user alone. `leave`, `join`: nodes and spare groups, in a list or with commas between: what moves where? `to_dict()` is the document.
     """
     if kind not in ("serve", "train"):
         raise unknown("kind of placement", str(kind), ("serve", "train"))
+    leave, join = _names(leave or (), "leave"), _names(join or (), "join")
     command = "" if isinstance(inventory, Mapping) else command_of(
         "plan", model, inventory=inventory, **({"train": True} if kind == "train" else {}), split=None if split == "auto" else split,
         goal=None if goal == "throughput" else goal, stages=stages, offload=offload or None, leave=list(leave), join=list(join), time_limit=time_limit,

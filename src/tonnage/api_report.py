@@ -73,8 +73,14 @@ class Tabled(Reported):
                 from tonnage.registry import unknown
 
                 raise unknown("list", name, self.listed)
+            if option := self._unasked(name, document):
+                raise InvalidInput(f"{name} was not asked for, and an empty list would say that there is none: ask with {option}=True.")  # fmt: skip
         chosen = names or tuple(name for name in self.listed if document[name])[:1]
         return [frames.flat(row) for name in chosen for row in document[name] or ()]
+
+    def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
+        """The option that asks for a list, where it was not given and the list was therefore not made."""
+        return ""
 
 
 def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str | None:

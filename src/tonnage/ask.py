@@ -31,7 +31,7 @@ LONGEST_NAME = 100  # of a field that anybody means
 # The words that choose the forms of a verb that has several.
 MODES: dict[str, tuple[tuple[str, ...], ...]] = {"plan": (("--train",), ("--serve",), ("--inventory=pool",)), "compare": (("--serve",), ("--train",)), "max": (("context", "--serve"), ("sequence", "--train"))}  # fmt: skip
 FEW = 20  # names that are listed where none is near
-_PASTED = "config.json"  # what stands on a command line for content
+_PASTED = {"model": "config.json", "inventory": "inventory.json"}  # the file that stands on a command line for content
 _PARSING = Lock()  # argparse changes a parser while it reads words that stand between options
 
 
@@ -126,7 +126,7 @@ def line(words: Sequence[str]) -> str:
 
 def _positional(name: str, value: Any, verb: str) -> str:
     if isinstance(value, Mapping) and name in WHOLE_OBJECTS:
-        return _PASTED
+        return _PASTED[name]
     if isinstance(value, Sequence) and not isinstance(value, str) and verb == "compare":
         return ",".join(_text(name, each) for each in value)
     text = _text(name, value)
@@ -159,7 +159,7 @@ def _option(verb: str, name: str, value: Any) -> Iterator[str]:
         for each in value:
             yield from _option(verb, name, each)
     elif isinstance(value, Mapping) and name in WHOLE_OBJECTS:
-        yield f"--{flag}={_PASTED}"
+        yield f"--{flag}={_PASTED[name]}"
     else:
         yield f"--{flag}={_text(name, value, WHOLE if verb == 'compare' else ())}"
 
@@ -259,3 +259,4 @@ def _face(verb: str, *words: str) -> tuple[ModuleType, Parser]:
 
 
 assert set(ANSWERED) <= set(VERBS)
+assert {*_PASTED} == {*WHOLE_OBJECTS}

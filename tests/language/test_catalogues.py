@@ -1,11 +1,14 @@
 """Every catalogue is whole, has the same places as the English, and is compiled as it is written."""
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
+import tonnage
 import write_locale
-from tonnage.language import LANGUAGES
+from tonnage.language import LANGUAGES, sentence, speaking
 from tonnage.language.catalogues import DOMAINS
 
 SOURCES = write_locale.sources()
@@ -58,3 +61,24 @@ def test_text_before_the_first_place_or_after_the_last_keeps_its_blanks(path):
 def test_every_catalogue_is_one_that_is_read():
     assert {path.parents[1].name for path in SOURCES} == set(LANGUAGES) - {"en"}
     assert {path.stem for path in SOURCES} <= set(DOMAINS)
+
+
+def _reasons(part, inside=False):
+    if isinstance(part, dict):
+        for key, value in part.items():
+            yield from _reasons(value, inside or key == "why")
+    elif isinstance(part, list):
+        for value in part:
+            yield from _reasons(value, inside)
+    elif isinstance(part, str) and inside:
+        yield part
+
+
+def test_every_reason_of_a_figure_of_the_catalogue_is_said_in_chinese():
+    files = sorted((Path(tonnage.__file__).parent / "catalogue").glob("*/*.toml"))
+    reasons = {text for file in files for text in _reasons(tomllib.loads(file.read_text(encoding="utf-8")))}
+    assert len(reasons) > 200
+    with speaking("zh"):
+        said = {text: re.sub("`[^`]*`", "", sentence(text)) for text in reasons}
+    english = re.compile(r"(?<![\w/.'-])[a-z]{2,} [a-z]{2,}(?![\w/-])|\b(and|or|of|the)\b")
+    assert [text for text, made in said.items() if not re.search("[\u4e00-\u9fff]", made) or english.search(made)] == []

@@ -207,3 +207,8 @@ def test_a_price_that_holds_everywhere_says_so_in_chinese(capsys, tmp_path):
         report = (tmp_path / "made.md").read_text(encoding="utf-8").partition("词汇表")[0]
         assert "1 GPU，全部" in said
         assert "| OpenRelay 1 GPU，全部" in report or "RTX-4090：OpenRelay 1 GPU，全部" in report
+
+
+def test_a_recording_says_in_its_first_line_in_chinese_how_it_was_made(capsys):
+    _, said = _printed("trace e5", capsys, "--lang", "zh")
+    assert "，与实测一致：" in said.splitlines()[0]

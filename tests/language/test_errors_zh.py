@@ -20,7 +20,9 @@ def _said(command, capsys, *more):
 
 @pytest.mark.parametrize("command", ERRORS)
 def test_an_error_is_a_whole_chinese_sentence(command, capsys):
-    assert _said(command, capsys, "--lang", "zh") == f"错误：{ERRORS[command]}"
+    # before the verb: one that nothing follows has the language of the other
+    assert main(["--lang", "zh", *shlex.split(command)]) == 64
+    assert capsys.readouterr().err.strip() == f"错误：{ERRORS[command]}"
 
 
 @pytest.mark.parametrize("command", ENDS)
@@ -32,6 +34,23 @@ def test_an_error_with_numbers_of_the_catalogue_is_whole_too(command, capsys):
 def test_a_time_that_is_none_is_named_as_its_option_is_typed(name, capsys):
     assert _said(f"serve llama-3.1-8b --on h100 --{name} foo", capsys).startswith(f"error: --{name} must be")
     assert _said(f"serve llama-3.1-8b --on h100 --{name} 1e99", capsys).startswith(f"error: --{name} must be")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("train llama-3.1-8b --on 8xh100 --tokens 1T --deadline 1d", "--deadline cannot be met by any number of accelerators."),
+        ("plan", "name a model, or give its dimensions: --hidden-size, --num-hidden-layers and so on."),
+        ("measure", "name a model, or give its dimensions: --hidden-size, --num-hidden-layers and so on."),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_typed_has_its_dashes(command, said, capsys):
+    assert _said(command, capsys).startswith(f"error: {said}")
+
+
+def test_a_field_of_a_file_has_none(tmp_path, capsys):
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 0}')
+    assert "--hidden-size" not in _said(f"train --no-packing {tmp_path / 'config.json'} --on h100", capsys)
 
 
 def test_a_rule_that_is_unknown_is_named_as_it_was_typed(capsys):

@@ -33,8 +33,8 @@ def test_the_table_has_machines_and_precisions_down_and_contexts_across(capsys):
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "11 of 18 fit: llama-3.1-70b on h100, rtx-4090, 8xa100; the best of each workload:"
-    heads = next(number for number, line in enumerate(lines) if "context 8k" in line and "context 128k" in line)
-    assert "context 128k" in lines[heads]
+    heads = next(number for number, line in enumerate(lines) if "context 8192" in line and "context 131072" in line)
+    assert "context 131072" in lines[heads]
     assert lines[heads + 1].split()[:2] == ["on", "weights"]
     body = lines[heads + 3 : heads + 12]
     assert [line.split()[0] for line in body] == [on for on in ("h100", "rtx-4090", "8xa100") for _ in range(3)]
@@ -57,7 +57,7 @@ def test_the_best_is_said_of_each_workload_and_no_workload_is_better_than_anothe
     """The short context is cheaper everywhere: that is no answer to who asked for the long one."""
     _, document = _rows(MATRIX, capsys)
     _, out, _ = _said(MATRIX, capsys)
-    assert [each["values"] for each in document["workloads"]] == [{"context": "8k"}, {"context": "128k"}]
+    assert [each["values"] for each in document["workloads"]] == [{"context": "8192"}, {"context": "131072"}]
     for number, each in enumerate(document["workloads"], 1):
         cells = [document["cells"][at] for at in each["cells"]]
         assert len(cells) == 9 and len({cell["context"] for cell in cells}) == 1
@@ -137,7 +137,7 @@ def test_long_tables_are_cut_and_say_so():
 def test_training_has_steps_and_what_a_billion_tokens_cost(capsys):
     status, out, _ = _said(TRAINING, capsys)
     assert status == 0
-    assert "sequence_length 64k" in out and "MFU" in out and "USD/B" in out
+    assert "sequence_length 65536" in out and "MFU" in out and "USD/B" in out
     _, document = _rows(TRAINING, capsys)
     assert [cell["sequence_length"] for cell in document["cells"]] == [4096, 65536] * 4
 
@@ -148,7 +148,7 @@ def test_training_has_steps_and_what_a_billion_tokens_cost(capsys):
         (["--lora-targets", "q_proj,v_proj;all-linear", "--method", "lora"], "lora_targets", ["q_proj,v_proj", "all-linear"]),
         (["--compile", "--no-compile", "--runtime", "torchtune"], "compile", ["on", "off"]),
         (["--mbs", "1,2"], "micro_batch_size", ["1", "2"]),
-        (["--reserve", "1GiB,2GiB"], "reserve_bytes", ["1GiB", "2GiB"]),
+        (["--reserve", "1GiB,2GiB"], "reserve_bytes", ["1073741824", "2147483648"]),
         (["--num-hidden-layers", "own,8"], "num_hidden_layers", ["own", "8"]),
         (["--on", "h100", "--count", "8,fewest"], "count", ["8", "fewest"]),
     ],

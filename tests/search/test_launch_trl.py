@@ -51,6 +51,15 @@ def test_adapters_are_trained_by_a_command_of_trl(options, words, not_said):
     assert program.startswith("a command of TRL")
 
 
+def test_of_a_config_alone_the_path_of_the_checkpoint_is_left_to_be_put_in():
+    config = {name: value for name, value in read("llama-3.1-8b").config.items() if name != "_name_or_path"}
+    model = read(config)
+    plan = training_plan(model, cluster("h100"), TrainingOptions(method="lora"), Question())
+    assert "--model_name_or_path MODEL" in launch_settings(model, plan)
+    assert launch_lacks(model, plan) == ["the path of the checkpoint where MODEL stands", LOSS]
+    assert not any("MODEL" in each for each in started(method="lora")[1])
+
+
 @pytest.mark.parametrize(
     ("options", "not_said"),
     [
@@ -70,6 +79,6 @@ def test_no_settings_are_given_that_would_start_a_run_of_another_kind(options, n
 def test_a_name_that_a_shell_would_take_apart_is_quoted():
     from tonnage.search.training.launch_trl import trl_command
 
-    model = read(dict(read("llama-3.1-8b").config))
+    model = read({**read("llama-3.1-8b").config, "_name_or_path": "my models/llama; true"})
     plan = training_plan(model, cluster("h100"), TrainingOptions(method="lora"), Question())
-    assert "--model_name_or_path 'pasted config'" in trl_command(model, plan)
+    assert "--model_name_or_path 'my models/llama; true'" in trl_command(model, plan)

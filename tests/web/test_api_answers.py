@@ -91,11 +91,19 @@ def test_an_answer_is_the_document_of_the_command_line(client: Client, capsys, v
 
 
 @pytest.mark.parametrize(("verb", "question", "words", "name"), SAME, ids=[words for _, _, words, _ in SAME])
-def test_the_command_line_that_comes_with_an_answer_asks_the_same(client: Client, capsys, verb, question, words, name):
+def test_the_command_line_that_comes_with_an_answer_asks_the_same(
+    client: Client, capsys, tmp_path, monkeypatch, verb, question, words, name
+):
     answer = client.post(f"/v1/{verb}", json=question)
     command = unquote(answer.headers["Tonnage-Command"])
     assert command.startswith(f"tonnage {verb}")
-    if "config.json" not in command:  # content that was sent is no file
+    sent = {"config.json": question.get("model"), "inventory.json": question.get("inventory")}
+    if any(isinstance(content, dict) for content in sent.values()):  # which is saved beside the line
+        monkeypatch.chdir(tmp_path)
+        for file, content in sent.items():
+            (tmp_path / file).write_text(json.dumps(content))
+        assert printed(command.removeprefix("tonnage "), capsys)[0] == int(answer.headers["Tonnage-Status"])
+    else:
         _, document = printed(command.removeprefix("tonnage "), capsys)
         assert document == answer.json()
 

@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
         with speaking(language):
             return _answered(given)
     except TonnageError as error:  # of the language itself
-        with speaking(otherwise()):
+        with speaking(otherwise(given)):
             return _report(error, given)
 
 

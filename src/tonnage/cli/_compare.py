@@ -172,7 +172,8 @@ def axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]:
             continue
         flag = o.spelled(arguments, option)
         texts = _split(given, ";" if option.name in WHOLE else ",", flag)
-        found.append(axis(name, [_read(option, text, flag) for text in texts], texts))
+        read = [_read(option, text, flag) for text in texts]
+        found.append(axis(name, read, texts if name == "on" else ()))
     return found
 
 

@@ -35,10 +35,12 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
     return said or environment.get(VARIABLE) or _of_locale(environment), rest
 
 
-def otherwise(environment: Mapping[str, str] = os.environ) -> str:
-    """The language in which one is refused that there is not: that of the environment, without the option."""
-    said = environment.get(VARIABLE)
-    return said if said in LANGUAGES else _of_locale(environment)
+def otherwise(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
+    """The language in which one is refused that there is not, or that nobody says: that of another --lang, else of the environment."""
+    said = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
+    said += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
+    known = [each for each in (*said, environment.get(VARIABLE)) if each in LANGUAGES]
+    return known[0] if known else _of_locale(environment)
 
 
 def _of_locale(environment: Mapping[str, str]) -> str:

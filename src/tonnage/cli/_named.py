@@ -22,7 +22,9 @@ _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*", re.ASCII)
 # Names within a sentence, beside an option that has dashes already, and where a sentence begins.
 _INSIDE = r"(?<![\w./'\"`=-])(?:{})(?![\w/'\"`=(]|\.\w)"
 _BESIDE = r"(?<![\w./'\"`=-])(?:{})(?=(?:, | and | or |、| ?[和或] ?)--)"
-_FIRST = r"\A(?:{})(?= must | takes | is |: | ?[必须：需是])"
+_FIRST = r"\A(?:{})(?= must | takes | is | cannot |: | ?[必须：需是])"
+# Words of an answer are Chinese in Chinese: an English one that a Han character or its comma follows is a name.
+_IN_CHINESE = r"(?<![\w./'\"`=-])(?:{})(?= ?[\u4e00-\u9fff]|[，。；])"
 _PARTS = (re.compile(r"[,;]"), re.compile(r"[,;x= ]"))
 
 
@@ -58,14 +60,16 @@ def _typed(parser: Parser, words: Sequence[str]) -> dict[str, tuple[str, str]]:
     except InvalidInput:  # another tool's, which is the error
         return {}
     found: dict[str, tuple[str, str]] = {}
-    for at, word in enumerate(read):
+    alone: list[str] = []
+    left = iter(zip(read, words, strict=True))
+    for word, typed in left:
         flag, equals, value = word.partition("=")
         action = parser._option_string_actions.get(flag)
-        if action is None:
-            continue
-        following = words[at + 1] if at + 1 < len(words) and action.nargs is None else ""
-        found[action.dest] = (flag, value if equals else following)
-    alone = [word for at, word in enumerate(words) if not word.startswith("-") and not (at and words[at - 1].startswith("-"))]  # fmt: skip
+        if action is not None:
+            following = not equals and action.nargs is None
+            found[action.dest] = (flag, next(left, ("", ""))[1] if following else value)
+        elif not word.startswith("-"):
+            alone.append(typed)
     return {**found, "": ("", " ".join(alone))}
 
 
@@ -73,7 +77,7 @@ def _dashed(text: str, parser: Parser, said: Said) -> str:
     """With dashes where an option's name stands; names inside code and in quotes stay as they are."""
     known = {flag for flag in parser._option_string_actions if flag.startswith("--")}
     names = {action.dest for action in parser._actions if f"--{action.dest.replace('_', '-')}" in known} - OUTPUT
-    if not _OF_MODELS & said.keys():  # they are a file's
+    if said.get("", ("", ""))[1] and not _OF_MODELS & said.keys():  # they are a file's
         names -= _OF_MODELS
     if "inventory" in said:  # its jobs have fields of the same names
         names &= said.keys()
@@ -90,7 +94,9 @@ def _dashed(text: str, parser: Parser, said: Said) -> str:
         beside = re.compile(_BESIDE.format(first), re.ASCII)
         while text != (text := beside.sub(flag, text)):  # of a list, from its last name on
             pass
-    return re.sub(_FIRST.format(first), flag, text) if first else text
+        text = re.sub(_FIRST.format(first), flag, text)
+    given = "|".join(re.escape(name) for name in names & said.keys())
+    return re.sub(_IN_CHINESE.format(given), flag, text, flags=re.ASCII) if given else text
 
 
 def _holder(text: str, said: Said) -> str:

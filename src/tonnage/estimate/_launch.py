@@ -7,7 +7,7 @@ from shlex import quote
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate._launch_model import draft_place, file_name, loaded
+from tonnage.estimate._launch_model import HUB, draft_place, file_name, loaded, place, to_be_named
 from tonnage.estimate._launch_nodes import Spread, elsewhere, mpi, sglang_nodes, spread, vllm_nodes
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
@@ -49,7 +49,8 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
         else ""
     )
     command = f"{variable} {WRITERS[plan.engine](start)}".lstrip()
-    return "\n".join([command, *(f"# {note}" for note in start.notes)])
+    notes = [*start.notes, *to_be_named(plan.engine, start.name, start.draft if start.draft in command else "")]
+    return "\n".join([command, *(f"# {note}" for note in notes)])
 
 
 def _vllm(start: Start) -> str:
@@ -248,7 +249,7 @@ def _jetstream(start: Start) -> str:
     each = plan.concurrency / plan.tensor_parallel_size
     words = [
         "python -m MaxText.maxengine_server MaxText/configs/base.yml",
-        f"model_name={quote(start.model.name)}",
+        f"model_name={quote(HUB if place(start.model) == HUB else start.model.name)}",
         f"max_target_length={plan.context}",
     ]
     words += [f"per_device_batch_size={each:g}", f"ici_tensor_parallelism={plan.tensor_parallel_size}", *start.words]

@@ -10,7 +10,9 @@ from tonnage.estimate._storage import storage
 from tonnage.quantization import FILE_TYPES
 from tonnage.spec import Accelerator, ServingPlan
 
-HUB = "MODEL"  # where the model has no name that a loader knows
+# What stands in a command where the model, or the one that drafts, has no name that a loader knows.
+HUB, DRAFT = "MODEL", "DRAFT_MODEL"
+ELSEWHERE = ("/", ".", "~")  # how a path of the machine that saved a config begins
 # What an engine makes by itself of weights of 16 bits while it loads them, and how it is told.
 AT_LOAD: Mapping[str, Mapping[str, str]] = {
     # vllm/config/quantization.py, _ONLINE_SHORTHANDS: those that the linear layers have too
@@ -55,17 +57,29 @@ class Loaded(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def place(model: Model) -> str:
-    """The model as a loader finds it: by its id on a hub or its path, else by what its config or the user calls it."""
+def place(model: Model, unknown: str = HUB) -> str:
+    """The model as a loader finds it: by its id on a hub or its path, else by the id that its config says; `unknown` where it says none. What
+    only we call it, such as a pasted config, would be looked for on a hub."""
     if model.place or "/" in model.name:
         return model.place or model.name
-    return str(model.config.get("_name_or_path") or model.name or HUB)
+    said = str(model.config.get("_name_or_path") or "").strip()
+    return unknown if not said or said.startswith(ELSEWHERE) or ":" in said else said
 
 
 def draft_place(plan: ServingPlan) -> str:
     """The same of the model that drafts; nothing where none is named."""
     draft = drafting(plan.draft_model)
-    return place(draft) if draft is not None else ""
+    return place(draft, DRAFT) if draft is not None else ""
+
+
+def to_be_named(engine: str, *names: str) -> list[str]:
+    """What a command with these names leaves to whoever runs it: the checkpoints of which only a config was read."""
+    put = "put its path there" if engine in BY_FILE else "put its path there, or its id on a hub"
+    return [
+        f"{word} stands for a checkpoint of which only the config is known: {put}."
+        for word in (HUB, DRAFT)
+        if word in names
+    ]
 
 
 def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
@@ -91,7 +105,7 @@ def file_name(name: str, model: Model, plan: ServingPlan) -> str:
     if name.endswith(".gguf"):
         return name
     kind = storage(model, plan.weights).name
-    plain = name.rstrip("/").rpartition("/")[2] or HUB
+    plain = name.rstrip("/").rpartition("/")[2].lstrip(".") or HUB
     return f"{plain}-{kind.upper()}.gguf" if kind in FILE_TYPES else f"{plain}.gguf"
 
 

@@ -14,6 +14,7 @@ from tonnage import __version__
 from tonnage.ask import ask, line
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, TonnageError, shown
+from tonnage.language import speaking
 from tonnage.mcp_server.shorter import SAYS, shorter
 from tonnage.mcp_server.tools import BY_NAME, FULL, SUMMARY, listed
 from tonnage.reach import Reach
@@ -73,13 +74,18 @@ def tools(within: Reach) -> list[types.Tool]:
 
 def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
     """The document of a question, or what is wrong with it: an error of the tool, which the assistant can read and mend."""
-    try:
-        return _answer(name, arguments, settings)
-    except TonnageError as error:
-        return _refused(type(error).__name__, str(error))
-    except Exception:  # noqa: BLE001 - a question must not end the server
-        _LOG.exception("a question to %s was not answered", shown(name))
-        return _refused("InternalError", "tonnage failed on this question, which is a bug: its server's log has more.")
+    with speaking(
+        "en"
+    ):  # whatever the locale of who started the server: what an assistant reads is English, as documents are
+        try:
+            return _answer(name, arguments, settings)
+        except TonnageError as error:
+            return _refused(type(error).__name__, str(error))
+        except Exception:  # noqa: BLE001 - a question must not end the server
+            _LOG.exception("a question to %s was not answered", shown(name))
+            return _refused(
+                "InternalError", "tonnage failed on this question, which is a bug: its server's log has more."
+            )
 
 
 def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
@@ -89,9 +95,10 @@ def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> type
         raise unknown("tool", name, BY_NAME)
     tool = BY_NAME[name]
     question = dict(arguments)
-    detail = question.pop("detail", SUMMARY) if tool.short else FULL
+    detail = question.pop("detail", SUMMARY)
     if detail not in (SUMMARY, FULL):
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
+    detail = detail if tool.short else FULL
     asked = ask(tool.verb, question, settings.within)
     whole = msgspec.json.decode(msgspec.json.encode(asked.document))
     document = whole if detail == FULL else shorter(whole)

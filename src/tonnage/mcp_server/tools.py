@@ -21,7 +21,7 @@ SEVERAL = {"train": ("train",), "serve": ("serve",)}  # whose options a verb has
 
 class Tool(NamedTuple):
     """`verb`: what answers; `spelled`: the fields that are described, the commonest ones: every other option of the verb is taken too; `forms`:
-    whose options -> the words that choose them; `lists`: whether a field takes several values; `short`: whether there is a summary."""
+    whose options -> the words that choose them; `lists`: whether a field takes several values; `short`: whether there is a summary, or every answer is whole."""
 
     verb: str
     about: str
@@ -62,6 +62,11 @@ DETAIL = {
     "description": "summary: the figures, and the first levels of each breakdown. full: the whole document with every rank, phase, formula, input and source, up to some 100,000 tokens",
 }
 
+WHOLE = {
+    **DETAIL,
+    "description": "is taken as by the other tools; the answer of this one is the whole document either way",
+}
+
 
 def description(tool: Tool) -> str:
     """What the tool is for, and what it takes that is not spelled out."""
@@ -80,8 +85,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     known = fields(tool)
     found = {name: _schema(name, known[name], tool) for name in tool.spelled}
     found |= {name: {"type": "boolean", "description": about} for name, about in CHOICES.get(tool.verb, {}).items()}
-    if tool.short:
-        found["detail"] = DETAIL
+    found["detail"] = DETAIL if tool.short else WHOLE
     rest = {"type": ["string", "number", "boolean", "array", "object"]} if tool.short else False
     return {"type": "object", "properties": found, "required": list(tool.needed), "additionalProperties": rest}
 

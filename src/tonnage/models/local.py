@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tonnage.models.location import File
 
 MOST_FILES = 100_000
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _ENDINGS = (".json", ".safetensors", ".gguf", ".toml")
 
 
@@ -103,9 +104,16 @@ def contents(path: Path) -> Contents:
         found = _contents(path)
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}.") from None
-    if path.suffix != ".toml":  # loaders take a folder, or a GGUF file
-        found.place = str(path if path.is_dir() or path.suffix == ".gguf" else path.parent)
+    if path.is_dir() or path.suffix == ".gguf":  # which loaders take
+        found.place = str(path)
+    elif path.suffix == ".safetensors" or path.name.endswith(".index.json") or _is_beside_weights(path):
+        found.place = str(path.parent)
     return found
+
+
+def _is_beside_weights(path: Path) -> bool:
+    """Whether a file is the config of the checkpoint in its folder; one that was saved by itself tells of a model, and not where its weights are."""
+    return path.name == "config.json" and any(name.endswith(WEIGHTS) for name in _names(path.parent))
 
 
 def _contents(path: Path) -> Contents:

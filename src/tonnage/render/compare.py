@@ -100,7 +100,7 @@ class _Table:
         """The best of each workload, where there are several: one is no rival of another."""
         made, lines = self.made, []
         for at, numbers in list(made.workloads.items())[:MOST_LOADS]:
-            values = ", ".join(f"{made.axes[axis].name} {made.axes[axis].labels[place]}" for axis, place in zip(made.loads, at, strict=True))  # fmt: skip
+            values = ", ".join(f"{made.axes[axis].name} {made.axes[axis].shown(place)}" for axis, place in zip(made.loads, at, strict=True))  # fmt: skip
             best = made.best_among(numbers)
             where, figure = self._best(best) if made.key.name in best else ("", "")
             lines.append(say("{values}: {where}: {figure}", values=values, where=where, figure=figure) if where else say("{values}: none fits", values=values))  # fmt: skip

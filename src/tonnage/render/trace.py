@@ -31,7 +31,7 @@ def trace_lines(document: Mapping[str, Any], memory: Term) -> list[str]:
 
 
 def _verdict(document: Mapping[str, Any]) -> str:
-    verdict, program = document["verdict"], document["question"]["program"]["value"]
+    verdict, program = document["verdict"], sentence(document["question"]["program"]["value"])
     peak = say(
         "at its peak {peak_allocated_bytes} allocated, {peak_reserved_bytes} reserved",
         peak_allocated_bytes=human(verdict["peak_allocated_bytes"], "bytes"),

@@ -29,11 +29,18 @@ class Node(Struct, frozen=True, kw_only=True):
 def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
     """A TERM and all below it; of what is nothing, itself alone."""
     value = human(term["value"], term["unit"])
-    exact = f"{term['value']!r} {term['unit']}".rstrip()
+    exact = _exact(repr(term["value"]), term["unit"])
     yield Node(path=path, depth=depth, name=term["name"], value=value, exact="" if exact == value else exact, basis=term["basis"],
                codes=codes(term), source=sentence(term["source"]))  # fmt: skip
     for at, child in enumerate(term["children"] if term["value"] else ()):
         yield from nodes(child, f"{path}/{at}", depth + 1)
+
+
+def _exact(number: str, unit: str) -> str:
+    """All digits, with the unit in words."""
+    form = f"{{n}} {unit}"
+    said = say(form, n=number) if unit else number
+    return said if said != form.format(n=number) else f"{number} {sentence(unit)}".rstrip()
 
 
 def codes(term: Document) -> tuple[str, ...]:
@@ -44,7 +51,9 @@ def codes(term: Document) -> tuple[str, ...]:
         worked = FORMULAS[term["formula"]].substituted(term["inputs"]) if known else ""
         return tuple(filter(None, (f"{term['formula']} = {term['text']}", f"= {worked}" if worked else "", put_in)))
     if term.get("method"):
-        parameters = ", ".join(f"{name} = {value}" for name, value in term["method"].get("parameters", {}).items())
+        parameters = ", ".join(
+            f"{name} = {sentence(str(value))}" for name, value in term["method"].get("parameters", {}).items()
+        )
         return tuple(filter(None, (say("by {procedure}", procedure=sentence(term["method"]["procedure"])), parameters)))
     return (sentence(TOGETHER.get(term["combine"], SUM)),)
 

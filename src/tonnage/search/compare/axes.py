@@ -8,16 +8,19 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput
+from tonnage.units import human
 
 MOST_CELLS = 10_000
 OWN = "own"  # in place of a value: as if the option had not been given
 # What is asked for, beside the model, its form and its machine: answers to different values of these are not rivals.
 WORKLOAD = ("context", "sequence_length", "concurrency", "request_rate", "trace", "input_tokens", "output_tokens", "global_batch_size", "tokens", "epochs", "max_steps")  # fmt: skip
+LONG = 10**6  # numbers from here on are hard to read without commas
 COLUMNS = ("context", "sequence_length")  # an axis that stands across a table, where it has several values
 
 
 class Axis(Struct, frozen=True, kw_only=True):
-    """One thing that was given. `values` are as the estimate takes them, None for its own default; `labels` as people wrote them."""
+    """One thing that was given. `values` are as the estimate takes them, None for its own default; `labels` the same as text: numbers are written
+    as numbers, however they were typed, and names as they were."""
 
     name: str
     values: tuple[Any, ...]
@@ -26,6 +29,13 @@ class Axis(Struct, frozen=True, kw_only=True):
     @property
     def varies(self) -> bool:
         return len(self.values) > 1
+
+    def shown(self, at: int) -> str:
+        """A value as tables have it: bytes with their unit, long numbers with commas."""
+        value = self.values[at]
+        if self.name.endswith("_bytes") and value is not None:
+            return human(value, "bytes")
+        return f"{value:,}" if isinstance(value, int) and value >= LONG else self.labels[at]
 
 
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
@@ -60,4 +70,6 @@ def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
 def _label(value: Any) -> str:
     if value is None:
         return OWN
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return ("on" if value else "off") if isinstance(value, bool) else str(getattr(value, "name", value))

@@ -87,7 +87,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return [number for number, value in worth.items() if value == lowest < float("inf")]
 
     def _load(self, at: Sequence[int]) -> dict[str, str]:
-        """A workload as it was written."""
+        """A workload, each value as text."""
         axes = [self.axes[number] for number in self.loads]
         return {axis.name: axis.labels[place] for axis, place in zip(axes, at, strict=True)}
 

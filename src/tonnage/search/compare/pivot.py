@@ -68,11 +68,11 @@ def pivot(made: Comparison) -> Pivot | None:
 
 
 def label(made: Comparison, number: int, cells: Sequence[Cell]) -> str:
-    """What an axis says in these cells, which have it in common: as it was written, and what its default came to."""
+    """What an axis says in these cells, which have it in common: its value, and what its default came to."""
     axis = made.axes[number]
     at = cells[0].at[number]
     if axis.values[at] is not None:
-        return axis.labels[at]
+        return axis.shown(at)
     found = {str(cell.row[axis.name]) for cell in cells if cell.row.get(axis.name) not in (None, axis.labels[at])}
     return f"{axis.labels[at]}: {found.pop()}" if len(found) == 1 else axis.labels[at]
 
@@ -127,7 +127,7 @@ def _bringing(made: Comparison, answered: Sequence[Cell], name: str, value: Any)
         with_it = {cell.at[number] for cell in answered if cell.row[name] == value}
         without = {cell.at[number] for cell in answered if cell.row[name] != value}
         if axis.varies and not with_it & without:
-            return f"{axis.name} {', '.join(axis.labels[at] for at in sorted(with_it))}"
+            return f"{axis.name} {', '.join(axis.shown(at) for at in sorted(with_it))}"
     return ""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.estimate._launch_model import HUB, place
 from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.formula import ceil_div
 from tonnage.precisions import TRAINING_RECIPES
@@ -68,7 +69,12 @@ def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
     """What of a plan the settings do not say, so that they alone would start another run."""
     if trains(plan):
         chunks = ["loss full (TRL takes it in parts, with less memory)"] if plan.loss == "full" else []
-        return [*chunks, *_lacking(plan, OF_TRL.get(plan.runtime, {}), ("method", "objective", "base_weights", "loss"))]
+        unnamed = [f"the path of the checkpoint where {HUB} stands"] if place(model) == HUB else []
+        return [
+            *unnamed,
+            *chunks,
+            *_lacking(plan, OF_TRL.get(plan.runtime, {}), ("method", "objective", "base_weights", "loss")),
+        ]
     if plan.runtime not in WRITERS:
         return [f"how {plan.runtime} is started"]
     if other := _unwritten(plan):
