@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import is_file
 from tonnage.registry import unknown
 
 HERE = Path(__file__).parent
@@ -46,14 +47,6 @@ def find(kind: str, name: str) -> Path | None:
     if wanted and plain and is_file(path := HERE / kind / f"{wanted}.toml"):
         return path
     return _aliases(kind).get(wanted)
-
-
-def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name too long for one, or that may not be looked at, is none."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _shipped(kind: str) -> list[Path]:

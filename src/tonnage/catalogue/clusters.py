@@ -14,7 +14,7 @@ from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.reach import allowed_file, check_machine, reads_files
+from tonnage.reach import allowed_file, check_machine, is_file, reads_files
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Cluster, Node
 from tonnage.units import counted
@@ -123,7 +123,7 @@ def _known(name: str) -> bool:
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
-    if name.endswith(".toml") and reads_files() and _files.is_file(allowed_file(name)):
+    if name.endswith(".toml") and reads_files() and is_file(allowed_file(name)):
         return _user_file(allowed_file(name))
     chip = name.partition(":")[0]
     if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():

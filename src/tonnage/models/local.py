@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
+from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
-from tonnage.reach import allowed_file, reads_files
+from tonnage.reach import allowed_file, is_folder, is_there, reads_files
 
 if TYPE_CHECKING:
     from tonnage.models.location import File
@@ -73,9 +74,9 @@ def find(text: str) -> Path | None:
         there = path.exists()
         if there and ((path.is_file() and path.suffix in _ENDINGS) or (path.is_dir() and _holds_model(path))):
             return path
-    except RuntimeError as error:  # no home folder
-        raise InvalidInput(f"cannot read {shown(text, 300)}: {error}") from None
     except OSError as error:
+        if error.errno == ENAMETOOLONG and not looks_like_path(text):
+            return None
         raise InvalidInput(f"cannot read {shown(text, 300)}: {error.strerror}.") from None
     if not looks_like_path(text):
         return None
@@ -137,9 +138,8 @@ def _from_toml(path: Path) -> Contents:
 
 def held_back(text: str) -> TonnageError | None:
     """Why a folder of this name was not taken, for the error that says that nothing was found."""
-    path = Path(text)
     try:
-        if "\0" not in text and path.is_dir():
+        if is_there(text) and is_folder(path := allowed_file(text)):
             contents(path)
     except TonnageError as error:
         return error
