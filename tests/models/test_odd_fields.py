@@ -16,7 +16,15 @@ from tonnage.models.reconcile import assemble
 MACHINE = cluster("8xh100")
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
          "intermediate_size": 14336, "vocab_size": 128256}  # fmt: skip
-ODD: tuple[Any, ...] = (3, "x", True, [1], 1e308, {"a": 1}, {"rope_type": "linear", "factor": 1e308, "partial_rotary_factor": "x"})
+ODD: tuple[Any, ...] = (
+    3,
+    "x",
+    True,
+    [1],
+    1e308,
+    {"a": 1},
+    {"rope_type": "linear", "factor": 1e308, "partial_rotary_factor": "x"},
+)
 Path = tuple[str, ...]
 
 
@@ -79,7 +87,10 @@ def test_a_size_of_zero_is_an_answer_or_a_clear_error(config):
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_what_is_no_object_where_one_belongs_is_an_answer_or_a_clear_error(config):
-    sections: list[Path] = [(), *(path for path, value in leaves(config) if path[-1] == "text_config" and isinstance(value, dict))]
+    sections: list[Path] = [
+        (),
+        *(path for path, value in leaves(config) if path[-1] == "text_config" and isinstance(value, dict)),
+    ]
     for number, path in enumerate((*section, name) for section in sections for name in OBJECTS):
         assert len(asked(changed(config, path, ODD[(number + len(config)) % len(ODD)]))) < 2000
 
@@ -94,6 +105,9 @@ def test_a_section_that_is_no_object_is_named_with_what_it_holds(name, value):
 @pytest.mark.parametrize("name", ["index_head_dim"])
 @pytest.mark.parametrize("kind", ["deepseek_v32", "glm_moe_dsa"])
 def test_an_indexer_without_width_is_refused_as_a_head_without_width_is(kind, name):
-    assert asked(changed(CONFIGS[kind], (name,), 0)) == f"config.json: {name} must be a whole number from 1 to {2**34}. Got 0."
+    assert (
+        asked(changed(CONFIGS[kind], (name,), 0))
+        == f"config.json: {name} must be a whole number from 1 to {2**34}. Got 0."
+    )
     without = {key: value for key, value in CONFIGS[kind].items() if key != name}
     assert name in asked(without)

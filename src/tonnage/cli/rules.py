@@ -87,7 +87,13 @@ def show_rule(name: str, *, as_json: bool, formulas: bool) -> None:
 
 
 def show(
-    chosen: list[Any], about: str | Mapping[str, Any] | None, given: Mapping[str, Any], *, as_json: bool, formulas: bool, in_detail: bool
+    chosen: list[Any],
+    about: str | Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+    formulas: bool,
+    in_detail: bool,
 ) -> None:
     """Print rules, each worked on what it is asked of."""
     cases = _cases(chosen, about, dict(given))
