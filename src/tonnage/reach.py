@@ -5,7 +5,7 @@ The command line and Python reach everything that their user does. A server that
 >>> with limited(Reach(files=None, hubs=False)):
 ...     allowed_file("/etc/passwd")
 Traceback (most recent call last):
-tonnage.errors.InvalidInput: files of the machine that answers are not read: give a name, or the text of a config.json itself. Got '/etc/passwd'.
+tonnage.errors.InvalidInput: files of the machine that answers are not read: give a name, or for model what its config.json holds. Got '/etc/passwd'.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tonnage.errors import InvalidInput, Unreachable, shown
 
 EVERYWHERE = "everywhere"
-A_MODEL = "give a name, or the text of a config.json itself"
+A_MODEL = "give a name, or for model what its config.json holds"
 
 
 class Reach(NamedTuple):
@@ -59,8 +59,9 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
             return Path(text).expanduser() if text.startswith("~") else Path(text)
         folder = Path(files).resolve()
         path = (folder / text).resolve()
-    except RuntimeError as error:  # no home folder, or links that lead in a circle
-        raise InvalidInput(f"cannot read {shown(text, 300)}: {error}") from None
+    except RuntimeError:
+        reason = "there is no such home folder" if files == EVERYWHERE else "its links lead in a circle"
+        raise InvalidInput(f"cannot read {shown(text, 300)}: {reason}.") from None
     if not path.is_relative_to(folder):
         raise InvalidInput(f"files outside the folder of models are not read. Got {shown(text)}.")
     return path
@@ -93,11 +94,18 @@ def _is(asked: Callable[[], bool]) -> bool:
 
 def called(path: Path) -> str:
     """What answers call a path: where one folder is read, nobody who asks is told where on the machine it is."""
+    folder = _only()
+    return str(path.relative_to(folder)) if folder is not None and path.is_relative_to(folder) else str(path)
+
+
+def is_root(path: Path) -> bool:
+    """Whether a path is the one folder that is read."""
+    return path == _only()
+
+
+def _only() -> Path | None:
     files = _REACH.get().files
-    if files is None or files == EVERYWHERE:
-        return str(path)
-    folder = Path(files).resolve()
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+    return None if files is None or files == EVERYWHERE else Path(files).resolve()
 
 
 def why(error: Exception) -> str:

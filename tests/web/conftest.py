@@ -37,8 +37,21 @@ def folder_of_models(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("secret") / "models"
     (made / "m").mkdir(parents=True)
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-              "intermediate_size": 128, "vocab_size": 100}  # fmt: skip
+              "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 2048}  # fmt: skip
     (made / "m" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (made / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (made / "odd").mkdir()
+    (made / "odd" / "config.json").write_text("[1]", encoding="utf-8")
+    (made / "empty").mkdir()
+    (made / "two").mkdir()
+    for name in ("a.gguf", "b.gguf"):
+        (made / "two" / name).write_bytes(b"x")
+    for ending in ("toml", "yaml", "json", "jsonl", "gguf", "safetensors"):
+        (made / f"odd.{ending}").write_bytes(b"\xff{[")
+        (made / f"folder.{ending}").mkdir()
+    (made / "pool.yaml").write_text("nodes: [{name: a, accelerator: nothing}]", encoding="utf-8")
+    (made / "node.toml").write_text('accelerators = 0\naccelerator = "h100"\n', encoding="utf-8")
+    (made / "trace.jsonl").write_text('{"arrival_seconds": 1}', encoding="utf-8")
     (made / "circle.yaml").symlink_to("circle.yaml")
     return made
 
