@@ -145,8 +145,8 @@ def _rotary(family: str, config: Mapping[str, Any]) -> float:
                 return float(where[name])
     turned, width, hidden, heads = (_size(config.get(name)) for name in ("rotary_dim", "head_dim", "n_embd", "n_head"))
     if isinstance(config.get("rotary_dim"), int):
-        width = width or hidden / (heads or 1)
-        return min(1.0, turned / width) if width else 1
+        head = width or hidden / (heads or 1)
+        return min(1.0, turned / head) if head else 1
     return PART.get(_kind(config), 1)
 
 

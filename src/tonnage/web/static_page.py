@@ -65,7 +65,7 @@ def check(folder: Path) -> None:
 
 
 def _unwritable(folder: Path, reason: str) -> InvalidInput:
-    return InvalidInput(f"--static {shown(str(folder), 300)} cannot be written: {reason}. Give a new folder.")
+    return InvalidInput(f"--static {shown(str(folder), 300)} cannot be written: {reason}.")
 
 
 def write(folder: Path, parts: Parts) -> list[str]:
