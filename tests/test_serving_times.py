@@ -417,7 +417,7 @@ def test_what_contradicts_itself_is_refused_with_its_numbers(options, message):
 def test_unknown_words_are_answered_with_the_nearest():
     with pytest.raises(UnknownName, match="p95"):
         ask(ttft=1.0, percentile="p95")
-    with pytest.raises(InvalidInput, match=r"/no/such/file.csv: No such file"):
+    with pytest.raises(InvalidInput, match=r"cannot read the trace '/no/such/file.csv': No such file"):
         tonnage.serve(MODEL, on=ON, trace="/no/such/file.csv")
     with pytest.raises(UnknownName, match="speed"):
         tonnage.for_my_machine("rtx-4060-ti", order="speed")

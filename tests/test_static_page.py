@@ -18,6 +18,7 @@ from tonnage.cli import main
 pytest.importorskip("litestar", reason="needs tonnage[web]")
 
 from tonnage.ask import ask
+from tonnage.cli._print import Unwritable
 from tonnage.errors import InvalidInput, MissingDatum, Unreachable
 from tonnage.web import static_page, static_parts
 from tonnage.web.browser import WITHIN
@@ -77,7 +78,7 @@ def test_what_is_missing_or_wrong_is_said_with_what_to_do(given, tmp_path):
     native.write_bytes(wheel.read_bytes())
     with pytest.raises(InvalidInput, match="built for browsers"):
         parts(packed, [native], fetch=False)
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="There is none called"):
         parts(packed, [tmp_path / "msgspec-nowhere_wasm32.whl"], fetch=False)
     assert "npm" in HOW and "pip" in HOW
 
@@ -226,3 +227,39 @@ def test_the_archives_hold_no_server_no_page_and_nothing_compiled(page):
         name for name in names if "/page/" in name or "mcp_server" in name or name.endswith((".pyc", ".so", ".html"))
     ]
     assert static_page._tonnage() == static_page._tonnage()  # the same bytes, so that a host may cache them
+
+
+@pytest.mark.parametrize("name", ["file/sub", "file", "a" * 300, "/proc/x", "full"])
+def test_a_folder_that_cannot_be_written_is_named_before_anything_is_fetched(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(static_parts, "_fetched", lambda *_: pytest.fail("fetched"))
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine", encoding="utf-8")
+    assert main(["web", "--static", str(tmp_path / name), "--fetch"]) == 64
+    said = capsys.readouterr().err
+    assert "--static" in said and name[:100] in said and "Traceback" not in said
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "full"]
+
+
+def test_a_full_disk_is_said_with_a_status_of_its_own(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(Unwritable, match="No space left"):
+        static_page.write(tmp_path / "new", Parts(core={}, wheels={}))
+
+
+def test_a_folder_that_can_be_written_is_left_as_it_is_by_the_check(tmp_path):
+    static_page.check(tmp_path / "a" / "b")
+    static_page.check(tmp_path)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_that_was_given_and_is_not_there_is_named_with_its_option(given, tmp_path):
+    packed, wheel = given
+    with pytest.raises(InvalidInput, match=r"--pyodide is .* a folder or a \.tgz\. There is none called '/nope'"):
+        parts(Path("/nope"), [Path("/nope2")], fetch=False)
+    for fetch in (False, True):  # before anything is fetched
+        with pytest.raises(InvalidInput, match=r"--wheel is a file .*_wasm32\.whl\. There is none called '/nope2'"):
+            parts(packed, [wheel, Path("/nope2")], fetch=fetch)

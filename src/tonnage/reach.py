@@ -5,10 +5,10 @@ The command line and Python reach everything that their user does. A server that
 >>> with limited(Reach(files=None, hubs=False)):
 ...     allowed_file("/etc/passwd")
 Traceback (most recent call last):
-tonnage.errors.InvalidInput: files of the machine that answers are not read: give a name, or the text of a config.json itself. Got '/etc/passwd'.
+tonnage.errors.InvalidInput: files of the machine that answers are not read: give a name, or for model what its config.json holds. Got '/etc/passwd'.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tonnage.errors import InvalidInput, Unreachable, shown
 
 EVERYWHERE = "everywhere"
+A_MODEL = "give a name, or for model what its config.json holds"
 
 
 class Reach(NamedTuple):
@@ -46,20 +47,70 @@ def reads_files() -> bool:
     return _REACH.get().files is not None
 
 
-def allowed_file(text: str) -> Path:
-    """The path that a text means, or InvalidInput where it may not be read."""
+def allowed_file(text: str, instead: str = A_MODEL) -> Path:
+    """The path that a text means, or InvalidInput where it is none or may not be read. `instead`: what is given where no file may be."""
     files = _REACH.get().files
-    if files == EVERYWHERE:
-        return Path(text).expanduser() if text.startswith("~") else Path(text)
     if files is None:
-        raise InvalidInput(
-            f"files of the machine that answers are not read: give a name, or the text of a config.json itself. Got {shown(text)}."
-        )
-    folder = Path(files).resolve()
-    path = (folder / text).resolve()
+        raise InvalidInput(f"files of the machine that answers are not read: {instead}. Got {shown(text)}.")
+    if "\0" in text:
+        raise InvalidInput(f"a path holds no null byte. Got {shown(text)}.")
+    try:
+        if files == EVERYWHERE:
+            return Path(text).expanduser() if text.startswith("~") else Path(text)
+        folder = Path(files).resolve()
+        path = (folder / text).resolve()
+    except RuntimeError:
+        reason = "there is no such home folder" if files == EVERYWHERE else "its links lead in a circle"
+        raise InvalidInput(f"cannot read {shown(text, 300)}: {reason}.") from None
     if not path.is_relative_to(folder):
         raise InvalidInput(f"files outside the folder of models are not read. Got {shown(text)}.")
     return path
+
+
+def is_there(text: str) -> bool:
+    """Whether a text means a file or a folder that is there and may be read; what can be no path, or no name of a file, means none."""
+    try:
+        return reads_files() and _is(allowed_file(text).exists)
+    except InvalidInput:
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; a name too long for one, or that may not be looked at, is none: Path raises for these."""
+    return _is(path.is_file)
+
+
+def is_folder(path: Path) -> bool:
+    """The same of a folder."""
+    return _is(path.is_dir)
+
+
+def _is(asked: Callable[[], bool]) -> bool:
+    try:
+        return asked()
+    except (OSError, ValueError):  # ValueError: a null byte
+        return False
+
+
+def called(path: Path) -> str:
+    """What answers call a path: where one folder is read, nobody who asks is told where on the machine it is."""
+    folder = _only()
+    return str(path.relative_to(folder)) if folder is not None and path.is_relative_to(folder) else str(path)
+
+
+def is_root(path: Path) -> bool:
+    """Whether a path is the one folder that is read."""
+    return path == _only()
+
+
+def _only() -> Path | None:
+    files = _REACH.get().files
+    return None if files is None or files == EVERYWHERE else Path(files).resolve()
+
+
+def why(error: Exception) -> str:
+    """Why a file could not be read, without the path that the system says too."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 def check_hubs(text: str) -> None:

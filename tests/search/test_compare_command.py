@@ -229,7 +229,7 @@ def test_reasons_stand_below_the_table_by_their_number(capsys):
     _, out, _ = _said(["compare", "llama-3.1-8b", "--on", "8xh100,4xh100", "--tp", "4,8", "--context", "4k"], capsys)
     assert "cannot be [1]" in out
     (reason,) = [line for line in out.splitlines() if line.startswith("[1] ")]
-    assert "Got 8 x 1" in reason
+    assert "Got 8. Nearest: 4" in reason
 
 
 def test_what_does_not_answer_as_asked_is_marked_and_does_not_fit_as_a_status(capsys):

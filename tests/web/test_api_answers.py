@@ -143,6 +143,28 @@ def test_a_pasted_config_is_a_model(client: Client):
     assert pasted["question"]["model"]["value"] == "pasted config"
 
 
+@pytest.mark.parametrize(("verb", "rest"), [("serve", {"on": "8xh100"}), ("plan", {"on": "8xh100", "runtime": "fsdp2", "top": 1}), ("max", {"what": "context", "on": "h100"}), ("compare", {"on": "h100,h200"}), ("rules", {}), ("rules", {"names": ["A", "E5"], "num_hidden_layers": 8}), ("launch", {"verb": "train", "on": "8xh100"}), ("timeline", {"on": "8xh100"})])  # fmt: skip
+def test_every_verb_with_a_model_takes_a_pasted_config(client: Client, verb, rest):
+    answer = client.post(f"/v1/{verb}", json={"model": dict(read("llama-3.1-8b").config), **rest})
+    assert answer.status_code == 200, answer.text
+
+
+def test_rules_are_worked_on_a_pasted_config_as_on_the_model_that_it_is_of(client: Client):
+    pasted, named = (
+        client.post("/v1/rules", json={"model": model, "names": ["A6", "B1b"]}).json()["rules"]
+        for model in (dict(read("mixtral-8x7b").config), "mixtral-8x7b")
+    )
+    assert {each["model"] for each in pasted} == {"pasted config"}
+    for own, other in zip(pasted, named, strict=True):
+        assert own["exact"]["value"] == other["exact"]["value"]
+        assert {name: own[name] for name in ("value", "values", "inputs", "follows")} == {name: other[name] for name in ("value", "values", "inputs", "follows")}  # fmt: skip
+
+
+def test_an_empty_config_is_no_model_to_the_rules(client: Client):
+    answer = client.post("/v1/rules", json={"model": {}})
+    assert answer.status_code == 400 and "architectures" in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("question", "runtime", "words"),
     [

@@ -1,6 +1,7 @@
 """Pages of other sites reach nothing, and what is served can do little."""
 
 import re
+from urllib.parse import unquote
 
 import pytest
 from litestar.testing import TestClient
@@ -110,6 +111,39 @@ def test_local_is_said_to_this_machine_alone():
         assert answer.status_code == 400 and "name an accelerator" in answer.json()["error"]["message"]
         assert made.get("/v1/accelerators/local").status_code == 400
         assert made.get("/v1/server").json()["local"] is False
+
+
+NAMES = ("m", "m/config.json", "./m", "config.json", ".", "./", "empty", "odd", "odd/config.json", "two", "nothing", "./nothing", "nothing.toml", "nothing.yaml", "nothing.jsonl", "pool.yaml",
+         "node.toml", "trace.jsonl", "circle.yaml", *(f"{name}.{ending}" for name in ("odd", "folder", "./odd") for ending in ("toml", "yaml", "json", "jsonl", "gguf", "safetensors")))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_answer_says_where_on_the_machine_the_folder_is(reading: Client, folder_of_models, name):
+    asked = [("train", {"model": name, "on": "h100"}), ("serve", {"model": name, "on": "h100"}), ("launch", {"verb": "serve", "model": name, "on": "h100"}), ("rules", {"model": name}),
+             ("compare", {"model": name, "on": "h100"}), ("train", {"model": "gpt2", "on": name}), ("serve", {"model": "gpt2", "on": "h100", "trace": name}), ("plan", {"inventory": name})]  # fmt: skip
+    for verb, question in asked:
+        answer = reading.post(f"/v1/{verb}", json=question)
+        assert answer.status_code < 500
+        assert str(folder_of_models.parent) not in answer.text, answer.text
+        assert str(folder_of_models) not in unquote(answer.headers.get("Tonnage-Command", ""))
+    answer = reading.post("/v1/serve", json={"model": "m", "on": "h100"}).json()
+    assert answer["question"]["model"]["why"] == "m" and "vllm serve m" in answer["serving"]["launch"]
+
+
+@pytest.mark.parametrize(("verb", "question", "said"), [
+    ("plan", {"inventory": "/x/pool.yaml"}, "files of the machine that answers are not read: give what the inventory holds, as an object. Got '/x/pool.yaml'."),
+    ("train", {"model": "gpt2", "on": "../x.toml"}, "give a machine's name, as in 8xH100-SXM-80GB. Got '../x.toml'."), ("train", {"model": "gpt2", "on": "/x"}, "give a machine's name"),
+    ("serve", {"model": "gpt2", "on": "h100", "trace": "/x.csv"}, "a trace is one, so leave it out, or ask where a folder of models is read (--models). Got '/x.csv'."),
+    ("train", {"model": "/x", "on": "h100"}, "give a name, or for model what its config.json holds. Got '/x'."),
+])  # fmt: skip
+def test_where_no_file_is_read_the_error_says_what_to_give_instead(client: Client, verb, question, said):
+    answer = client.post(f"/v1/{verb}", json=question)
+    assert answer.status_code == 400 and said in answer.json()["error"]["message"]
+
+
+def test_a_field_with_a_null_byte_is_named(reading: Client):
+    said = reading.post("/v1/serve", json={"model": "gpt2", "on": "h100", "trace": "a\0b"}).json()["error"]["message"]
+    assert said == "trace: a path holds no null byte. Got 'a\\x00b'."
 
 
 def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):

@@ -32,10 +32,11 @@ QUESTIONS = {
     "an empty list": {"model": "gpt2", "on": []}, "lists in lists": {"model": "gpt2", "on": [["8xh100", []]]}, "a model that is a list": {"model": [1, 2], "on": "8xh100"},
     "an empty object": {"model": {}, "on": "8xh100"}, "a config of nothing": {"model": {"hidden_size": "wide"}, "on": "8xh100"},
     "a config of huge layers": {"model": {"architectures": ["LlamaForCausalLM"], "hidden_size": 10**30, "num_hidden_layers": 10**30}, "on": "8xh100"},
-    "a long name": {"model": "a" * 100_000, "on": "8xh100"}, "a long machine": {"model": "gpt2", "on": "h" * 100_000}, "10^30 machines": {"model": "gpt2", "on": f"{10**30}xh100"},
+    "a long name": {"model": "a" * 100_000, "on": "8xh100"}, "a name too long for a file": {"model": "a" * 256, "on": "8xh100"}, "a long machine": {"model": "gpt2", "on": "h" * 100_000}, "10^30 machines": {"model": "gpt2", "on": f"{10**30}xh100"},
     "a file": {"model": "/etc/passwd", "on": "8xh100"}, "a folder above": {"model": "../../../etc", "on": "8xh100"}, "the home": {"model": "~/.ssh/config.json", "on": "8xh100"},
     "a machine's file": {"model": "gpt2", "on": "/etc/hosts.toml"}, "a file URL": {"model": "file:///etc/passwd", "on": "8xh100"}, "a control character": {"model": "gpt2\r\nX: 1", "on": "8xh100"},
     "a trace": {"model": "gpt2", "on": "8xh100", "trace": "/etc/passwd"}, "a teacher": {"model": "gpt2", "on": "8xh100", "teacher": "/etc/passwd", "objective": "distillation"},
+    "a trace with a null byte": {"model": "gpt2", "on": "8xh100", "trace": "a\0b"},
     "a draft": {"model": "gpt2", "on": "8xh100", "draft_model": "../x/config.json", "draft_tokens": 3}, "a pool's file": {"inventory": "/etc/passwd"},
     "a switch that is a number": {"model": "gpt2", "on": "8xh100", "liger": 7}, "right to left": {"model": "\u202egpt2", "on": "8xh100"},
 }  # fmt: skip
@@ -122,6 +123,14 @@ def test_a_question_that_cannot_be_is_refused(client: Client, verb, question):
         assert answer.status_code == 200 and answer.json()["plans"] == []
         return
     refused(client.post(f"/v1/{verb}", content=json.dumps(asked).encode(), headers=JSON), 400, 422)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\0b.toml", "a\0b.jsonl", "x" * 300, f"{'x' * 300}.toml", f"{'x' * 300}.yaml", "~nobody/x.yaml", "circle.yaml"])  # fmt: skip
+@pytest.mark.parametrize("asked", [("train", "model"), ("train", "on"), ("compare", "model"), ("compare", "on"), ("serve", "trace"), ("serve", "draft_model"), ("plan", "inventory"), ("rules", "model")])  # fmt: skip
+def test_a_name_that_no_file_can_have_is_refused_where_files_are_read(reading: Client, asked, name):
+    verb, field = asked
+    rest = {} if verb in ("rules",) or field == "inventory" else {"model": "gpt2", "on": "8xh100"}
+    refused(reading.post(f"/v1/{verb}", json=rest | {field: name}), 400, 422)
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "", "application/json; charset=utf-16", "application/jsonp"])  # fmt: skip

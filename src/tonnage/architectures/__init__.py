@@ -24,6 +24,7 @@ from tonnage.architectures._registry import architecture as architecture
 from tonnage.architectures._registry import families as families
 from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
+from tonnage.architectures._rotary import check_rotary
 from tonnage.architectures._style import style_of as style_of
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
 
@@ -44,6 +45,8 @@ def build(fields: Mapping[str, Any], name: str, where: str = "config.json", give
         made = dressed(made, config)
     dtype = config.text("dtype", "torch_dtype", default=None) or _inner_dtype(config)
     quantization = _quantization(config)
+    for part in _language_parts(config):
+        check_rotary(part)
     refuse_unread(config, made.family, given)
     return replace(made, name=name, architecture=class_name(config), dtype=_known_dtype(dtype, where),
                    quantization=quantization, config=fields, assumed=dict(config.assumed))  # fmt: skip
@@ -97,16 +100,20 @@ def _nearest(name: str, likeness: float = 0.3) -> str:
 
 def _quantization(config: Config) -> Mapping[str, Any] | None:
     """How the checkpoint is quantised: of the model, or of its language model alone."""
-    places = [config, *(config.section(section, required=False) for section in _LANGUAGE_SECTIONS)]
-    for place in places:
-        found = place and (place.raw("quantization_config") or place.raw("compression_config"))
-        if found:
-            if not isinstance(found, Mapping):
-                raise InvalidInput(
-                    f"{config.where}: quantization_config must be an object. Got {type(found).__name__}."
-                )
-            return found
+    for part in _language_parts(config):
+        for name in ("quantization_config", "compression_config"):
+            found = part.raw(name)
+            if found is not None and not isinstance(found, Mapping):
+                raise InvalidInput(f"{part.where}: {name} must be an object. Got {shown(found)}.")
+            if found:
+                return found
     return None
+
+
+def _language_parts(config: Config) -> list[Config]:
+    """The config, and the sections of it that hold a language model's."""
+    inner = [config.section(section, required=False) for section in _LANGUAGE_SECTIONS]
+    return [config, *(part for part in inner if part is not None)]
 
 
 _LANGUAGE_SECTIONS = ("text_config", "llm_config", "thinker_config")

@@ -120,6 +120,8 @@ class Config:
         """A nested object: text_config, vision_config."""
         name = self._given(names)
         if name is not None:
+            if not isinstance(self._fields[name], Mapping):
+                raise InvalidInput(f"{self.where}: {name} must be an object. Got {shown(self._fields[name])}.")
             where, path = f"{self.where}: {name}", f"{self.path}{name}."
             return Config(self._fields[name], where, self.assumed, path, self.asked)
         if required:

@@ -106,7 +106,7 @@ def style_of(model: Model) -> Style:
     """The style of the code that transformers has for this model."""
     text = model.config.get("text_config")
     config: Mapping[str, Any] = {**model.config, **text} if isinstance(text, Mapping) else model.config
-    kind = config.get("model_type", "")
+    kind = _kind(config)
     activation = next(
         (config[name] for name in ACTIVATIONS if isinstance(config.get(name), str)),
         ACTIVATION.get(model.family, "silu"),
@@ -143,7 +143,18 @@ def _rotary(family: str, config: Mapping[str, Any]) -> float:
         for name in PARTS:
             if isinstance(where.get(name), int | float):
                 return float(where[name])
+    turned, width, hidden, heads = (_size(config.get(name)) for name in ("rotary_dim", "head_dim", "n_embd", "n_head"))
     if isinstance(config.get("rotary_dim"), int):
-        width = config.get("head_dim") or config.get("n_embd", 0) / config.get("n_head", 1)
-        return min(1.0, config["rotary_dim"] / width) if width else 1
-    return PART.get(config.get("model_type", ""), 1)
+        head = width or hidden / (heads or 1)
+        return min(1.0, turned / head) if head else 1
+    return PART.get(_kind(config), 1)
+
+
+def _kind(config: Mapping[str, Any]) -> str:
+    """Its model_type; of a section nobody has checked it."""
+    found = config.get("model_type")
+    return found if isinstance(found, str) else ""
+
+
+def _size(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -65,10 +65,12 @@ def axk1(c: Config) -> Model:
 
 def indexed_attention(c: Config, indexer: bool = True) -> LatentAttention:
     """Latent attention with V3.2's indexer where the config has one; `indexer=False`: the layer uses another's choice."""
+    heads = c.size("index_n_heads", default=0, smallest=0)
+    width = c.size("index_head_dim") if heads else c.size("index_head_dim", default=None)
     return latent_attention(
         c,
-        index_heads=c.size("index_n_heads", default=0, smallest=0),
-        index_dim=c.size("index_head_dim", default=0, smallest=0),
+        index_heads=heads,
+        index_dim=width or 0,
         index_topk=c.size("index_topk", default=None),
         index_pool=c.size("index_kpool", default=0, smallest=0),
         indexer=indexer,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import called, is_file, why
 from tonnage.registry import unknown
 
 HERE = Path(__file__).parent
@@ -46,14 +47,6 @@ def find(kind: str, name: str) -> Path | None:
     if wanted and plain and is_file(path := HERE / kind / f"{wanted}.toml"):
         return path
     return _aliases(kind).get(wanted)
-
-
-def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name too long for one, or that may not be looked at, is none."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def _shipped(kind: str) -> list[Path]:
@@ -99,7 +92,7 @@ def read(path: Path, form: type[T]) -> T:
     try:
         changed = path.stat().st_mtime_ns
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error}") from None
+        raise InvalidInput(f"cannot read {called(path)}: {why(error)}.") from None
     kind: Any = form
     found: T = _read(path, changed, kind)
     return found
@@ -107,21 +100,21 @@ def read(path: Path, form: type[T]) -> T:
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, changed: int, form: Any) -> Any:
-    return convert(toml(path), form, str(path))
+    return convert(toml(path), form, called(path))
 
 
 def toml(path: Path) -> dict[str, Any]:
     """The keys and tables of a file, unchecked."""
     try:
         if path.stat().st_size > LARGEST:
-            raise InvalidInput(f"{path} is larger than {LARGEST // 10**6} MB, so it is no file of a catalogue.")
+            raise InvalidInput(f"{called(path)} is larger than {LARGEST // 10**6} MB, so it is no file of a catalogue.")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {path}: {error}") from None
+        raise InvalidInput(f"cannot read {called(path)}: {why(error)}.") from None
     except InvalidInput:
         raise
     except (ValueError, RecursionError) as error:  # no TOML, or a whole number of more digits than Python reads
-        raise InvalidInput(f"{path} is not TOML: {error}") from None
+        raise InvalidInput(f"{called(path)} is not TOML: {error}") from None
 
 
 def convert(fields: Any, form: type[T], where: str) -> T:

@@ -8,6 +8,7 @@ from tonnage.catalogue import _checks, _files, _links
 from tonnage.catalogue._files import Source
 from tonnage.catalogue._links import LinkForm
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import called
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Fact, Memory
 from tonnage.units import GB, GIB, MIB, TERA
@@ -78,7 +79,7 @@ def accelerator(name: str) -> Accelerator:
 def load(path: Path, variant: str = "") -> Accelerator:
     """Read one file, strictly."""
     form = _files.read(path, AcceleratorFile)
-    _check(form, str(path))
+    _check(form, called(path))
     return _accelerator(form, variant)
 
 

@@ -14,7 +14,7 @@ from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.reach import allowed_file, check_machine, reads_files
+from tonnage.reach import allowed_file, check_machine, is_file, reads_files
 from tonnage.registry import unknown
 from tonnage.spec import Accelerator, Cluster, Node
 from tonnage.units import counted
@@ -22,6 +22,7 @@ from tonnage.units import counted
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
 SHOWN = 8  # accelerators of a kind that an error lists
+A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
 LONGEST = 4096  # characters of a cluster's name, which may be a path
 
 
@@ -123,8 +124,8 @@ def _known(name: str) -> bool:
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
-    if name.endswith(".toml") and reads_files() and _files.is_file(allowed_file(name)):
-        return _user_file(allowed_file(name))
+    if name.endswith(".toml") and reads_files() and is_file(allowed_file(name, A_MACHINE)):
+        return _user_file(allowed_file(name, A_MACHINE))
     chip = name.partition(":")[0]
     if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
         return accelerator_named(name), None
@@ -132,7 +133,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         node = node_named(name)
         return accelerator_named(node.accelerator), node
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
-        allowed_file(name)  # says so where none may be named
+        allowed_file(name, A_MACHINE)  # says so where none may be named
         raise InvalidInput(
             f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
         )

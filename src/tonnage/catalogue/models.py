@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.catalogue import _checks, _files
 from tonnage.catalogue._files import Source
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import called
 from tonnage.units import LARGEST
 
 
@@ -146,12 +147,12 @@ def model_names() -> list[str]:
 def load(path: Path) -> ModelFile:
     """Read one file, strictly."""
     form = _files.read(path, ModelFile)
-    _checks.sourced((), form.sources, str(path))
-    _check_published(form.published, str(path))
+    _checks.sourced((), form.sources, called(path))
+    _check_published(form.published, called(path))
     for name, variant in form.variants.items():
-        _check_variant(form, name, variant, f"{path}: variants.{name}")
+        _check_variant(form, name, variant, f"{called(path)}: variants.{name}")
     for null in form.nulls:
-        form = replace(form, config=_with_null(form.config, null, f"{path}: nulls"))
+        form = replace(form, config=_with_null(form.config, null, f"{called(path)}: nulls"))
     return form
 
 

@@ -8,6 +8,7 @@ from tonnage.catalogue import _checks, _files, _links
 from tonnage.catalogue._files import Source
 from tonnage.catalogue._links import LinkForm
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import called
 from tonnage.spec import Fact, Node
 from tonnage.units import GIB
 
@@ -54,7 +55,7 @@ def node_names() -> list[str]:
 def load(path: Path) -> Node:
     """Read one file, strictly."""
     form = _files.read(path, NodeFile)
-    _check(form, str(path))
+    _check(form, called(path))
     memory = form.host_memory_gib
     return Node(
         name=form.name, accelerator=form.accelerator, accelerators=form.accelerators,

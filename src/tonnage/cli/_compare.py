@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from tonnage.cli import _options as o
@@ -13,7 +12,7 @@ from tonnage.cli._options import Option
 from tonnage.cli._report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.errors import InvalidInput, shown
 from tonnage.language import say
-from tonnage.reach import reads_files
+from tonnage.reach import is_there
 
 # What takes commas itself: several values stand between semicolons.
 WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
@@ -153,7 +152,7 @@ def _models(arguments: argparse.Namespace) -> Any:
         return axis("model", [None], ["dimensions"])
     if not isinstance(text, str):  # the content of a config.json
         return axis("model", [text], ["pasted config"])
-    names = [text] if reads_files() and Path(text).exists() else _split(text, ",", "MODEL")
+    names = [text] if is_there(text) else _split(text, ",", "MODEL")
     return axis("model", names)
 
 

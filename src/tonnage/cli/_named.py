@@ -109,7 +109,9 @@ def _holder(text: str, said: Said) -> str:
 
 
 def _has(value: str, part: str) -> bool:
-    return value == part or any(part in (each.strip() for each in between.split(value)) for between in _PARTS)
+    return part in (value, repr(value)[1:-1]) or any(
+        part in (each.strip() for each in between.split(value)) for between in _PARTS
+    )
 
 
 def _names(text: str, name: str) -> bool:

@@ -16,6 +16,7 @@ from tonnage.cli._print import print_json, print_lines
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
 from tonnage.language import say, sentence
+from tonnage.reach import is_file, is_folder
 
 HELP = "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the only part that asks the network"
 URL = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8"
@@ -93,9 +94,9 @@ def _sources(place: str, asked: tuple[str, ...] | None) -> list[Source]:
     if re.match(r"[a-z][a-z0-9+.-]*://", place, re.IGNORECASE):
         return _remote(place, asked)
     path = Path(place)
-    if path.is_dir():
+    if is_folder(path):
         return _folder(path, asked)
-    if not path.is_file():
+    if not is_file(path):
         raise InvalidInput(f"--from must be an address, a folder or a file that there is. Got {shown(place)}.")
     return [_file(path, _only(path.parent.name, asked, place))]
 
@@ -110,7 +111,7 @@ def _folder(folder: Path, asked: tuple[str, ...] | None) -> list[Source]:
     """Of a checkout of the whole catalogue the newest version, of clouds that are asked for or that there are."""
     versions = [path for path in folder.glob("catalogs/v*") if path.name[1:].isdecimal()]
     root = max(versions, key=lambda path: int(path.name[1:]), default=folder)
-    found = asked or tuple(cloud for cloud in skypilot.clouds() if (root / cloud / FILE).is_file())
+    found = asked or tuple(cloud for cloud in skypilot.clouds() if is_file(root / cloud / FILE))
     if not found:
         raise InvalidInput(f"{root} has no CLOUD/{FILE}. CLOUD may be {', '.join(skypilot.clouds())}.")
     return [_file(root / cloud / FILE, cloud) for cloud in found]

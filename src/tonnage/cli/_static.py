@@ -37,10 +37,12 @@ def write(arguments: argparse.Namespace) -> int:
     """Write the page; 0."""
     import_module("tonnage.web.run").check_extra()
     given = o.values(arguments, OPTIONS)
+    page = import_module("tonnage.web.static_page")
+    page.check(Path(given["static"]))  # before anything is fetched
     parts = import_module("tonnage.web.static_parts").parts(
         Path(given["pyodide"]) if "pyodide" in given else None,
         [Path(each) for each in arguments.wheel],
         fetch=bool(given.get("fetch")),
     )
-    print_lines(import_module("tonnage.web.static_page").write(Path(given["static"]), parts))
+    print_lines(page.write(Path(given["static"]), parts))
     return 0

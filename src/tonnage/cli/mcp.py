@@ -70,12 +70,12 @@ def check_extra() -> None:
 
 
 def _reach(given: dict[str, Any], *, offline: bool) -> Any:
-    from tonnage.reach import EVERYWHERE, Reach
+    from tonnage.reach import EVERYWHERE, Reach, is_folder
 
     folder = given.get("models")
     if folder is not None and given.get("files"):
         raise InvalidInput("--models is one folder, --files are all: give one. Got both.")
-    if folder is not None and not Path(folder).is_dir():
+    if folder is not None and not is_folder(Path(folder)):
         raise InvalidInput(f"--models is a folder, and there is none called so. Got {shown(folder)}.")
     files = EVERYWHERE if given.get("files") else None if folder is None else Path(folder)
     return Reach(files=files, hubs=not offline)

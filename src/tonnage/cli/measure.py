@@ -7,9 +7,10 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
 from tonnage.cli._progress import Bar
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
+from tonnage.reach import is_there
 from tonnage.units import parse_length
 
 HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
@@ -87,7 +88,9 @@ def _check_out(out: str | None, device: str) -> None:
         return
     if device.strip() == "cpu":
         raise InvalidInput("--out holds rows of GPUs; --device cpu only tries a program out. Leave one of them out.")
-    if Path(out).exists():
+    if len(Path(out).name) > 200:  # it is written beside first, under a longer name
+        raise InvalidInput(f"--out is a file of at most 200 characters. Got {shown(out)}.")
+    if is_there(out):
         from tonnage.validation import read
 
         read([out])

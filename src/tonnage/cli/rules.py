@@ -88,7 +88,13 @@ def show_rule(name: str, *, as_json: bool, formulas: bool) -> None:
 
 
 def show(
-    chosen: list[Any], about: str | None, given: Mapping[str, Any], *, as_json: bool, formulas: bool, in_detail: bool
+    chosen: list[Any],
+    about: str | Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+    *,
+    as_json: bool,
+    formulas: bool,
+    in_detail: bool,
 ) -> None:
     """Print rules, each worked on what it is asked of."""
     cases = _cases(chosen, about, dict(given))
@@ -109,18 +115,20 @@ class Case(NamedTuple):
     given: Mapping[str, Any]
 
 
-def _cases(chosen: list[Any], about: str | None, given: dict[str, Any]) -> list[Case]:
-    """Layers that are given are those of the model that was named, or of the model of a rule's own example."""
+def _cases(chosen: list[Any], about: str | Mapping[str, Any] | None, given: dict[str, Any]) -> list[Case]:
+    """Layers that are given are those of the model that was named, or of the model of a rule's own example. `about` may be the content of a
+    config.json."""
     from tonnage.models import read
 
     layers = given.pop("num_hidden_layers", None)
     changes = {} if layers is None else {"num_hidden_layers": layers}
-    models: dict[str | None, Any] = {}
-    for rule in chosen:
-        name = about or (rule.example.name_of_model if changes else None)
-        if name not in models:
-            models[name] = read(name, overrides=changes) if name else None
-    return [Case(rule, models[about or (rule.example.name_of_model if changes else None)], given) for rule in chosen]
+    if about is not None:
+        model = read(about, overrides=changes)
+        return [Case(rule, model, given) for rule in chosen]
+    models: dict[str, Any] = {}
+    for name in {rule.example.name_of_model for rule in chosen} if changes else ():
+        models[name] = read(name, overrides=changes)
+    return [Case(rule, models.get(rule.example.name_of_model), given) for rule in chosen]
 
 
 def is_rule(name: str) -> bool:

@@ -10,6 +10,7 @@ from tonnage.cli import _static
 from tonnage.cli._options import Option, port, ranged, whole, word
 from tonnage.cli._print import print_json
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import is_folder
 from tonnage.units import parse_bytes
 
 HELP = "the page and the HTTP API: the answers of this command line in a browser and for programs, from this machine"
@@ -68,7 +69,7 @@ def settings(arguments: argparse.Namespace) -> Any:
         raise InvalidInput(f"--workers must be from 1 to {MOST_WORKERS}. Got {given['workers']}.")
     if given.get("offline") and given.get("hub"):
         raise InvalidInput("--offline asks no network, and --hub does: give one. Got both.")
-    if "models" in given and not Path(given["models"]).is_dir():
+    if "models" in given and not is_folder(Path(given["models"])):
         raise InvalidInput(f"--models must be a folder. Got {shown(given['models'])}.")
     if "names" in given:
         given["names"] = tuple(name.strip() for name in given["names"].split(",") if name.strip())

@@ -90,6 +90,8 @@ def _slack(weights: Iterable[Weight], stored: Storage, place: Place, engine: Ser
     """What each tensor of an op or a layer gets beyond its bytes; projections of one input are one tensor where the engine fuses them."""
     sizes: dict[str, Any] = {}
     for weight in weights:
+        if not weight.num_parameters:  # the rows of no idle experts
+            continue
         split = "tensor" if weight.split == "vocab" else weight.split
         part = share(Group(split, weight.heads, weight.num_parameters), shares).value / weight.num_parameters
         name = _fused(weight.name, engine)

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
+from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
-from tonnage.reach import allowed_file, reads_files
+from tonnage.reach import allowed_file, called, is_folder, is_root, is_there, reads_files
 
 if TYPE_CHECKING:
     from tonnage.models.location import File
@@ -22,15 +23,15 @@ class Folder:
     """The files of one folder; those below it are not looked at."""
 
     def __init__(self, path: Path, only: str | None = None):
-        self.path, self.label = path, str(path)
-        self.name = path.name or str(path.resolve().name)
+        self.path, self.label = path, called(path)
+        self.name = _name(path)
         self.names: Sequence[str] = [only] if only else _names(path)
 
     def small(self, name: str, largest: int) -> bytes:
         opened = self.open(name)
         size = opened.size or 0
         if size > largest:
-            raise InvalidInput(f"{self.path / name} has {size:,} bytes; more than {largest:,} are not read.")
+            raise InvalidInput(f"{called(self.path / name)} has {size:,} bytes; more than {largest:,} are not read.")
         return opened.read(0, size)
 
     def open(self, name: str) -> "File":
@@ -38,11 +39,16 @@ class Folder:
 
         path = self.path / name
         if not path.is_file():
-            raise InvalidInput(f"{path} is no regular file.")
+            raise InvalidInput(f"{called(path)} is no regular file.")
         return File(_reader(path), path.stat().st_size)
 
     def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
         return [read(name) for name in names]
+
+
+def _name(folder: Path) -> str:
+    """What a folder's model is called: as the folder is, and where one folder is read, that one has no name to those who ask."""
+    return "model" if is_root(folder) else folder.name or folder.resolve().name
 
 
 def _names(path: Path) -> list[str]:
@@ -58,7 +64,7 @@ def _reader(path: Path) -> Callable[[int, int], bytes]:
                 file.seek(start)
                 return file.read(length)
         except OSError as error:
-            raise InvalidInput(f"cannot read {path}: {error.strerror}.") from None
+            raise InvalidInput(f"cannot read {called(path)}: {error.strerror}.") from None
 
     return part
 
@@ -74,9 +80,9 @@ def find(text: str) -> Path | None:
         there = path.exists()
         if there and ((path.is_file() and path.suffix in _ENDINGS) or (path.is_dir() and _holds_model(path))):
             return path
-    except RuntimeError as error:  # no home folder
-        raise InvalidInput(f"cannot read {shown(text, 300)}: {error}") from None
     except OSError as error:
+        if error.errno == ENAMETOOLONG and not looks_like_path(text):
+            return None
         raise InvalidInput(f"cannot read {shown(text, 300)}: {error.strerror}.") from None
     if not looks_like_path(text):
         return None
@@ -103,11 +109,11 @@ def contents(path: Path) -> Contents:
     try:
         found = _contents(path)
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror}.") from None
+        raise InvalidInput(f"cannot read {called(path)}: {error.strerror}.") from None
     if path.is_dir() or path.suffix == ".gguf":  # which loaders take
-        found.place = str(path)
+        found.place = called(path)
     elif path.suffix == ".safetensors" or path.name.endswith(".index.json") or _is_beside_weights(path):
-        found.place = str(path.parent)
+        found.place = called(path.parent)
     return found
 
 
@@ -122,14 +128,14 @@ def _contents(path: Path) -> Contents:
     if path.is_dir():
         return read(Folder(path))
     if not path.is_file():
-        raise InvalidInput(f"{path} is no regular file.")
+        raise InvalidInput(f"{called(path)} is no regular file.")
     if path.suffix == ".toml":
         return _from_toml(path)
     if path.suffix not in _ENDINGS:
         raise InvalidInput(f"a model's file ends with {', '.join(_ENDINGS)}. Got {shown(path.name, 300)}.")
     if path.suffix == ".json" and not path.name.endswith(".index.json"):
         found = read(Folder(path.parent, only=path.name), path.name)
-        found.name = path.absolute().parent.name if path.name == "config.json" else path.stem
+        found.name = _name(path.absolute().parent) if path.name == "config.json" else path.stem
         return found
     return read(Folder(path.parent), path.name)
 
@@ -139,15 +145,18 @@ def _from_toml(path: Path) -> Contents:
 
     form = load(path)
     return Contents(
-        name=form.name, source=f"model file {path}", where=str(path), fields=dict(form.config), place=form.hub
+        name=form.name,
+        source=f"model file {called(path)}",
+        where=called(path),
+        fields=dict(form.config),
+        place=form.hub,
     )
 
 
 def held_back(text: str) -> TonnageError | None:
     """Why a folder of this name was not taken, for the error that says that nothing was found."""
-    path = Path(text)
     try:
-        if "\0" not in text and path.is_dir():
+        if is_there(text) and is_folder(path := allowed_file(text)):
             contents(path)
     except TonnageError as error:
         return error

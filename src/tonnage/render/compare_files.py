@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import is_folder
 from tonnage.search.compare import Comparison
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def write_parquet(made: Comparison, path: str | os.PathLike[str]) -> None:
     import pyarrow.parquet as pq
 
     folder = Path(path).parent
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise InvalidInput(f"{shown(os.fspath(path))} cannot be written: {shown(os.fspath(folder))} is no folder.")
     try:
         pq.write_table(table, os.fspath(path))

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import is_folder
 from tonnage.units import LARGEST
 
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
@@ -60,7 +61,7 @@ def read(paths: Iterable[str]) -> list[Row]:
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not is_folder(path):
         return [path]
     found = sorted(path.glob("*.yaml"))
     if not found:

@@ -6,11 +6,15 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterator
+from errno import ENOSPC
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import tonnage
+from tonnage.cli._print import Unwritable
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import why
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from tonnage.web.static_parts import Parts
@@ -41,19 +45,44 @@ OF_WEB = frozenset(
 SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md"})
 
 
+def check(folder: Path) -> None:
+    """InvalidInput where the page cannot be written there; nothing is changed."""
+    try:
+        there = folder.exists()
+        if there and not (folder.is_dir() and ((folder / MARK).is_file() or not any(folder.iterdir()))):
+            raise InvalidInput(
+                f"--static writes into a new folder, an empty one, or one that it wrote before. Got {shown(str(folder))}."
+            )
+    except OSError as error:
+        raise _unwritable(folder, why(error)) from None
+    above = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not above.is_dir():
+        raise _unwritable(folder, f"{shown(str(above))} is no folder")
+    try:
+        TemporaryFile(dir=above).close()
+    except OSError as error:
+        raise _unwritable(folder, f"{shown(str(above))}: {why(error)}") from None
+
+
+def _unwritable(folder: Path, reason: str) -> InvalidInput:
+    return InvalidInput(f"--static {shown(str(folder), 300)} cannot be written: {reason}.")
+
+
 def write(folder: Path, parts: Parts) -> list[str]:
     """Write the page into a new folder, or one that holds such a page; the lines that say what it is."""
-    if folder.exists() and not (folder.is_dir() and ((folder / MARK).is_file() or not any(folder.iterdir()))):
-        raise InvalidInput(
-            f"--static writes into a new folder, an empty one, or one that it wrote before. Got {shown(str(folder))}."
-        )
+    check(folder)
     made = dict(_files(parts))
-    if folder.exists():
-        shutil.rmtree(folder)
-    for name, content in made.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        for name, content in made.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    except OSError as error:
+        if error.errno == ENOSPC:
+            raise Unwritable(f"--static {shown(str(folder), 300)} cannot be written: {why(error)}.") from None
+        raise _unwritable(folder, why(error)) from None
     size = sum(map(len, made.values()))
     return [
         f"{len(made)} files, {size / 1e6:.1f} MB, in {folder}",

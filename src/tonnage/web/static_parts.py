@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
+from tonnage.reach import is_file, is_folder
 
 PYODIDE = "pyodide@314.0.7"
 MSGSPEC = "msgspec==0.22.0"
@@ -33,6 +34,7 @@ HOW = (
     f"a page without a server needs Pyodide (npm: {PYODIDE}) and msgspec built for it (PyPI: {MSGSPEC}, the wheel that ends in {WASM}). "
     "Give them, --pyodide FOLDER_OR_TGZ --wheel FILE, or --fetch: npm and pip get them."
 )
+GIVEN = {"--pyodide": "the npm package pyodide, a folder or a .tgz", "--wheel": f"a file whose name ends in {WASM}"}
 
 
 class Parts(Struct, frozen=True):
@@ -44,6 +46,9 @@ class Parts(Struct, frozen=True):
 
 def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts:
     """What was given, and what was not, fetched where that is asked for."""
+    for option, path in (("--pyodide", pyodide), *(("--wheel", each) for each in wheels)):
+        if path is not None and not (is_file(path) or (option == "--pyodide" and is_folder(path))):
+            raise InvalidInput(f"{option} is {GIVEN[option]}. There is none called {shown(str(path), 300)}.")
     lacking = {_package(path.name) for path in wheels}.isdisjoint(NEEDED)
     if not fetch and (pyodide is None or lacking):
         raise InvalidInput(HOW)

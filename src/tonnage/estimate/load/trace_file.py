@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate.load._requests import Requests
-from tonnage.reach import allowed_file
+from tonnage.reach import allowed_file, called
 from tonnage.units import counted
 
 # ours -> how others write it
@@ -29,7 +29,6 @@ _NEEDED = ("arrival_seconds", "input_tokens", "output_tokens")
 # The other form that counts from a moment in another unit, and the one that writes requests without an answer.
 _MOONCAKE = frozenset({"timestamp", "input_length", "output_length"})
 _BURSTGPT = frozenset({"timestamp", "request tokens", "response tokens"})
-LONGEST_PATH = 300  # characters that an error repeats
 MILLISECONDS = "timestamp, input_length and output_length are Mooncake's columns, whose times are milliseconds"
 
 
@@ -47,18 +46,20 @@ def read_requests(path: Path | str) -> Requests:
     was taken as something."""
     import numpy as np
 
-    path = allowed_file(str(path))
+    given = str(path)
+    path = allowed_file(given, "a trace is one, so leave it out, or ask where a folder of models is read (--models)")
+    name = called(path)
     found: list[tuple[float, int, int, int]] = []
     failed, milliseconds = 0, False
-    for row in _rows(path):
-        request = _request(row, f"{path}: line {row.line}")
+    for row in _rows(path, given):
+        request = _request(row, f"{name}: line {row.line}")
         milliseconds = milliseconds or row.is_mooncake
         if request is None:
             failed += 1
         else:
             found.append(request)
     if not found:
-        raise InvalidInput(f"{path}: no requests.")
+        raise InvalidInput(f"{name}: no requests.")
     found.sort(key=lambda row: row[0])
     times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
     notes = [MILLISECONDS] if milliseconds else []
@@ -88,46 +89,46 @@ def _request(row: _Row, where: str) -> tuple[float, int, int, int] | None:
     return arrival, prompt, answer, cached
 
 
-def _rows(path: Path) -> Iterator[_Row]:
+def _rows(path: Path, given: str) -> Iterator[_Row]:
     """Every line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        named = str(path)
-        raise InvalidInput(f"{named if len(named) <= LONGEST_PATH else shown(named)}: {error.strerror}.") from None
+        raise InvalidInput(f"cannot read the trace {shown(given, 300)}: {error.strerror}.") from None
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}: not a text in UTF-8 ({error.reason} at byte {error.start}).") from None
-    yield from _json_rows(path, text) if text.lstrip().startswith("{") else _csv_rows(path, text)
+        raise InvalidInput(f"{called(path)}: not a text in UTF-8 ({error.reason} at byte {error.start}).") from None
+    read = _json_rows if text.lstrip().startswith("{") else _csv_rows
+    yield from read(called(path), text)
 
 
-def _json_rows(path: Path, text: str) -> Iterator[_Row]:
+def _json_rows(name: str, text: str) -> Iterator[_Row]:
     for line, written in enumerate(text.splitlines(), start=1):
         if not written.strip():
             continue
         try:
             fields = json.loads(written)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise InvalidInput(f"{path}: line {line}: not JSON ({getattr(error, 'msg', 'too deep')}).") from None
+            raise InvalidInput(f"{name}: line {line}: not JSON ({getattr(error, 'msg', 'too deep')}).") from None
         if not isinstance(fields, dict):
-            raise InvalidInput(f"{path}: line {line}: must be an object. Got {shown(fields)}.")
+            raise InvalidInput(f"{name}: line {line}: must be an object. Got {shown(fields)}.")
         yield _row(line, fields)
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[_Row]:
+def _csv_rows(name: str, text: str) -> Iterator[_Row]:
     reader = csv.reader(text.splitlines())
     try:
         header = next(reader, [])
         missing = [name for name in _NEEDED if name not in _ours(dict.fromkeys(header))]
         if missing:
             raise InvalidInput(
-                f"{path}: line 1: no column {missing[0]} (also written {', '.join(_COLUMNS[missing[0]][1:])}). "
+                f"{name}: line 1: no column {missing[0]} (also written {', '.join(_COLUMNS[missing[0]][1:])}). "
                 f"Got {shown(', '.join(header))}."
             )
         for row in reader:
             if row:
                 yield _row(reader.line_num, dict(zip(header, row, strict=False)))
     except csv.Error as error:
-        raise InvalidInput(f"{path}: line {reader.line_num}: not CSV ({error}).") from None
+        raise InvalidInput(f"{name}: line {reader.line_num}: not CSV ({error}).") from None
 
 
 def _row(line: int, fields: Mapping[str, object]) -> _Row:

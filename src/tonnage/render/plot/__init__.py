@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import is_folder
 
 NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
 NEEDS_KALEIDO = (
@@ -42,7 +43,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
             f"a plot is a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}. Got {shown(os.fspath(path), LONGEST)}."
         )
     try:
-        if not file.parent.is_dir():  # before a browser is started for nothing
+        if not is_folder(file.parent):  # before a browser is started for nothing
             raise InvalidInput(
                 f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder."
             )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.errors import InvalidInput, shown
+from tonnage.reach import is_folder
 from tonnage.render.report._blocks import Report
 
 ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
@@ -83,7 +84,7 @@ def write_report(document: Mapping[str, Any], path: str | os.PathLike[str], form
         raise InvalidInput(f"a report in {'HTML' if form == 'html' else 'Markdown'} is a file that ends in {' or '.join(ENDINGS[form])}. Got {shown(os.fspath(path), LONGEST)}.")  # fmt: skip
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
-        if not file.parent.is_dir():
+        if not is_folder(file.parent):
             raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder.")  # fmt: skip
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.reach import allowed_file
+from tonnage.reach import allowed_file, called, why
 from tonnage.registry import unknown
 from tonnage.units import counted, human, parse_bytes, parse_rate
 
@@ -72,18 +72,18 @@ class Inventory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def read_inventory(path: str | Path) -> Inventory:
     """The file of a pool; an error names the path inside it, the value, and the nearest valid name."""
-    where = allowed_file(str(path))
+    where = allowed_file(str(path), "give what the inventory holds, as an object")
     if where.suffix.lower() not in ENDINGS:
         raise InvalidInput(f"an inventory is a file that ends in {', '.join(ENDINGS)}. Got {shown(str(path), 300)}.")
     try:
         if where.stat().st_size > LARGEST_FILE:
-            raise InvalidInput(f"{where} is larger than {LARGEST_FILE // 10**6} MB, so it is no inventory.")
+            raise InvalidInput(f"{called(where)} is larger than {LARGEST_FILE // 10**6} MB, so it is no inventory.")
         text = where.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"cannot read the inventory {shown(str(path), 300)}: {error}") from None
-    return inventory_of(_decoded(text, where), str(where))
+        raise InvalidInput(f"cannot read the inventory {shown(str(path), 300)}: {why(error)}.") from None
+    return inventory_of(_decoded(text, where), called(where))
 
 
 def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
@@ -123,7 +123,7 @@ def _decoded(text: str, where: Path) -> Any:
             error, ValueError | RecursionError
         ):
             raise
-        raise InvalidInput(f"{where} is not {ending.removeprefix('.').upper()}: {str(error)[:300]}") from None
+        raise InvalidInput(f"{called(where)} is not {ending.removeprefix('.').upper()}: {str(error)[:300]}") from None
 
 
 def _check_names(fields: Any, form: type[Struct], where: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 import tonnage
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
+from tonnage.reach import why
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Tasks
@@ -45,7 +46,11 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
     """The directory as this sweep needs it: new, or its own and to be gone on with. InvalidInput says what else it holds."""
     path = directory / NAME
     now = manifest(spec, tasks)
-    if path.exists():
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:  # a name too long for a folder; a null byte
+        raise InvalidInput(f"--out {shown(str(directory), 300)} cannot be made: {why(error)}.") from None
+    if there:
         _check(path, now)
         if not resume:
             raise InvalidInput(
@@ -56,8 +61,8 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
     try:
         (directory / dataset.FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"--out {directory} cannot be made: {error.strerror or error}.") from None
-    if not path.exists():
+        raise InvalidInput(f"--out {shown(str(directory), 300)} cannot be made: {why(error)}.") from None
+    if not there:
         dataset.write_whole(path, json.dumps(now, indent=1, ensure_ascii=False).encode())
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from torch import nn
 
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.reach import is_file, is_folder
 from tonnage.registry import unknown
 from tonnage.trace.profiles import Profile
 from tonnage.trace.profiles import profile as profile_of
@@ -94,8 +95,8 @@ def _target(text: str, arguments: Mapping[str, Any]) -> _Target:
     if not colon or not file or not name.isidentifier():
         raise InvalidInput(f"a program to trace is written FILE.py:callable. Got {text[:200]!r}.")
     path = Path(file).expanduser()
-    if path.suffix != ".py" or not path.is_file():
-        near = ", ".join(sorted(each.name for each in path.parent.glob("*.py"))[:5]) if path.parent.is_dir() else ""
+    if path.suffix != ".py" or not is_file(path):
+        near = ", ".join(sorted(each.name for each in path.parent.glob("*.py"))[:5]) if is_folder(path.parent) else ""
         raise InvalidInput(f"{file}: no such Python file.{f' There are: {near}.' if near else ''}")
     return _Target(text, path.resolve(), name, arguments)
 
