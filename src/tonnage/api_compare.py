@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tonnage import frames
@@ -12,7 +11,7 @@ from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
 from tonnage.estimate import run_options as amounts
 from tonnage.estimate.bill import OF_TRAINING
-from tonnage.reach import reads_files
+from tonnage.reach import is_there
 from tonnage.registry import unknown
 from tonnage.search import compare as search
 from tonnage.search.compare.places import FEWEST
@@ -125,7 +124,7 @@ def compare(
 
 def _models(value: Any) -> list[Any]:
     """A file whose name has a comma is one model."""
-    is_file = isinstance(value, str) and "," in value and reads_files() and Path(value).exists()
+    is_file = isinstance(value, str) and "," in value and is_there(value)
     return [value] if is_file else _names(value, "models")
 
 

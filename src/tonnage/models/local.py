@@ -53,8 +53,15 @@ def _name(folder: Path) -> str:
 
 def _names(path: Path) -> list[str]:
     with os.scandir(path) as entries:
-        names = [entry.name for _, entry in zip(range(MOST_FILES), entries, strict=False) if entry.is_file()]
+        names = [entry.name for _, entry in zip(range(MOST_FILES), entries, strict=False) if _is_file(entry)]
     return sorted(names)
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link in a circle
+        return False
 
 
 def _reader(path: Path) -> Callable[[int, int], bytes]:
