@@ -181,6 +181,11 @@ def test_a_node_of_ones_own_is_a_file_that_can_be_named_as_a_cluster(tmp_path):
         ("accelerators = 8", 'accelerators = "8"', "accelerators"),
         ("accelerators = 8", "accelerators = 0", "accelerators must be from 1 to 65,536. Got 0"),
         ("accelerators = 8", "accelerators = 80000", "accelerators must be from 1 to 65,536"),
+        (
+            "accelerators = 8",
+            "accelerators = 8\naccelerators_per_host = 3",
+            "accelerators_per_host must divide its 8 accelerators. Got 3",
+        ),
         ("gb_per_s = 450", "gb_per_s = 450e9", "inside.gb_per_s must be above 0 and at most"),
         ("gb_per_s = 50", "gb_per_s = 0", "outside.gb_per_s must be above 0"),
         ("host_memory_gib = 2048", "host_memory_gib = 2048e9", "host_memory_gib must be above 0 and at most"),

@@ -180,6 +180,18 @@ def test_replicas_of_a_mixture_are_servers_of_their_own_in_vllm():
     assert "--data-parallel-size 16 --data-parallel-size-local 8" in shared and "The plan is 2 such servers" in shared
 
 
+def test_a_rack_is_started_on_each_of_its_hosts():
+    """GB200-NVL72: 18 trays of four, each with an operating system of its own."""
+    vllm = launched("llama-3.1-405b", "GB200-NVL72", tensor_parallel_size=8)
+    assert "--data-parallel-size 9 --data-parallel-size-local 1" in vllm and "--nnodes 18" in vllm
+    mixture = launched("qwen3-235b-a22b", "GB200-NVL72", tensor_parallel_size=8)
+    assert "--nnodes 2 " in mixture and "each of the 2 nodes of a server" in mixture and "9 such servers" in mixture
+    assert launched("llama-3.1-405b", "GB200-NVL72", tensor_parallel_size=8, engine="tensorrt-llm").startswith(
+        "srun -N 2 --ntasks 8 --ntasks-per-node 4"
+    )
+    assert "--nnodes" not in launched("qwen3-235b-a22b", "GB200-NVL72", tensor_parallel_size=4)
+
+
 def test_one_node_needs_no_word_about_nodes():
     for engine in ("vllm", "sglang", "tensorrt-llm"):
         command = launched("llama-3.1-8b", "8xh100", tensor_parallel_size=8, engine=engine)

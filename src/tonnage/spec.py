@@ -93,11 +93,15 @@ class Accelerator(Struct, frozen=True, kw_only=True):
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A machine, or a domain of machines joined by the scale-up link: what is inside, and what leads out of it."""
+    """A machine, or a domain of machines joined by the scale-up link: what is inside, and what leads out of it.
+
+    `accelerators_per_host`: of a domain, those that one operating system has; None: all.
+    """
 
     name: str
     accelerator: str
     accelerators: int
+    accelerators_per_host: int | None = None
     inside: Link | None = None
     outside: Link | None = None
     host_memory_bytes: int | None = None
@@ -122,6 +126,16 @@ class Cluster(Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         return self.num_nodes * self.accelerators_per_node
+
+    @property
+    def accelerators_per_host(self) -> int:
+        """Those of a node that one operating system has: engines are started once on each host."""
+        own = self.node.accelerators_per_host if self.node is not None else None
+        return min(own or self.accelerators_per_node, self.accelerators_per_node)
+
+    @property
+    def num_hosts(self) -> int:
+        return self.num_nodes * -(-self.accelerators_per_node // self.accelerators_per_host)
 
     @property
     def is_part_of_node(self) -> bool:

@@ -23,6 +23,7 @@ class NodeFile(Struct, forbid_unknown_fields=True):
     accelerators: int
     sources: dict[str, Source]
     aliases: list[str] = []
+    accelerators_per_host: int | None = None
     inside: LinkForm | None = None
     outside: LinkForm | None = None
     host_memory_gib: float | None = None
@@ -59,6 +60,7 @@ def load(path: Path) -> Node:
     memory = form.host_memory_gib
     return Node(
         name=form.name, accelerator=form.accelerator, accelerators=form.accelerators,
+        accelerators_per_host=form.accelerators_per_host,
         inside=_links.link(form.inside), outside=_links.link(form.outside),
         host_memory_bytes=round(memory * GIB) if memory else None, cpus=form.cpus, storage=form.storage,
         provider=form.provider, power_watts=form.power_watts,
@@ -70,9 +72,14 @@ def load(path: Path) -> Node:
 def _check(form: NodeFile, where: str) -> None:
     if not 1 <= form.accelerators <= LARGEST:
         raise InvalidInput(f"{where}: accelerators must be from 1 to {LARGEST:,}. Got {shown(form.accelerators)}.")
+    each = form.accelerators_per_host
+    if each is not None and not (1 <= each <= form.accelerators and form.accelerators % each == 0):
+        raise InvalidInput(
+            f"{where}: accelerators_per_host must divide its {form.accelerators:,} accelerators. Got {shown(each)}."
+        )
     _links.check(form.inside, f"{where}: inside")
     _links.check(form.outside, f"{where}: outside")
     _checks.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")
     _checks.within(form.power_watts, "watts", f"{where}: power_watts")
-    facts = ("inside", "outside", "host_memory_gib", "power_watts")
+    facts = ("accelerators_per_host", "inside", "outside", "host_memory_gib", "power_watts")
     _checks.sourced([fact for fact in facts if getattr(form, fact) is not None], form.sources, where)

@@ -113,6 +113,8 @@ def _node_lines(node: Node) -> list[str]:
     lines = [f"{node.name}: {node.accelerators} x {node.accelerator}"]
     facts: list[tuple[str, Any]] = [("inside", _link(node.inside)), ("outside", _link(node.outside)), ("cpus", node.cpus),
              ("storage", node.storage), ("provider", node.provider)]  # fmt: skip
+    if node.accelerators_per_host:
+        facts.append((say("of a host"), node.accelerators_per_host))
     if node.host_memory_bytes:
         facts.append((say("host memory"), human(node.host_memory_bytes, "bytes")))
     if node.power_watts:

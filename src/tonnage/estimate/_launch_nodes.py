@@ -36,9 +36,9 @@ def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:
     are whole are servers of their own.
     """
     ranks = int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size)
-    copies, node = int(plan.data_parallel_size), cluster.accelerators_per_node
+    copies, node = int(plan.data_parallel_size), cluster.accelerators_per_host
     if plan.engine == "vllm" and not expert_counts(model):
-        return Spread(nodes=min(cluster.num_nodes, -(-ranks * copies // node)), copies=copies, servers=1)
+        return Spread(nodes=min(cluster.num_hosts, -(-ranks * copies // node)), copies=copies, servers=1)
     nodes = max(-(-ranks // node), 1)
     own = max(node // ranks, 1) if plan.engine == "sglang" and plan.attention_data_parallel_size == 1 else 1
     own = own if copies % own == 0 else 1
@@ -74,7 +74,7 @@ def mpi(found: Spread, cluster: Cluster) -> tuple[str, list[str], list[str]]:
     notes = [many] if found.servers > 1 else []
     if found.nodes == 1:
         return "", [], notes
-    node = cluster.accelerators_per_node
+    node = cluster.accelerators_per_host
     start = (
         f"srun -N {found.nodes} --ntasks {found.nodes * node} --ntasks-per-node {node} --mpi=pmix trtllm-llmapi-launch "
     )
