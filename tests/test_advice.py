@@ -138,6 +138,7 @@ def _says_what_it_moves(verb, move, before, after):
         "global_batch_size",
         "runtime_version",
         *(("concurrency",) if "request_rate" in before else ()),
+        *(("base_weights",) if "runtime" in names else ()),
     }:  # which follow from what is said
         # a switch of the runtime's own layers means nothing with others'
         assert after.get(name, before[name])["value"] == before[name]["value"], f"{name} moves unsaid: {move['text']}"

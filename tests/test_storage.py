@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster, node
 from tonnage.errors import InvalidInput
-from tonnage.estimate.checkpoint import checkpoint_bytes, checkpoint_formats
+from tonnage.estimate.checkpoint import checkpoint_bytes, checkpoint_formats, saved_bytes
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.storage import (
     checkpoint_times,
@@ -90,7 +90,7 @@ def test_faster_storage_never_takes_longer(size, rate, faster):
 
 def formats(name, **plan):
     model, chosen = read(name), TrainingPlan(sequence_length=2048, precision="bf16-mixed", **plan)
-    return {term.name: term.value for term in checkpoint_formats(model, chosen, checkpoint_bytes(model, chosen))}
+    return {term.name: term.value for term in checkpoint_formats(model, chosen, saved_bytes(model, chosen))}
 
 
 def test_blooms_checkpoints_were_as_large_as_its_page_says():
@@ -108,7 +108,7 @@ def test_weights_are_saved_twice_by_those_who_keep_them_twice():
     single = checkpoint_formats(
         model := read("llama-7b"),
         plan := TrainingPlan(sequence_length=8, precision="fp32"),
-        checkpoint_bytes(model, plan),
+        saved_bytes(model, plan),
     )
     assert [(term.name, term.value) for term in single] == [("weights alone in 32 bit", 4 * model.num_parameters())]
 

@@ -41,9 +41,8 @@ def pipeline_wait_seconds(tau, tau_step, m):
 
 @formula(
     unit="seconds",
-    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV; their order, "
-    "played out with the seconds of each rank",
-    assumes="tau: until the last pass of the last rank ends; the chunks of a rank take equally long; from two rounds of as many micro-batches as "
+    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV",
+    assumes="their order, played out with the seconds of each rank: tau until the last pass of the last rank ends; the chunks of a rank take equally long; from two rounds of as many micro-batches as "
     "ranks on (DualPipeV: three; ZB-V: four, and 32) one more takes what it takes the slowest rank, so that tau is less than 2 % too long where several "
     "ranks are nearly the slowest",
 )

@@ -24,11 +24,14 @@ function plan(answer) {
     return { title: t("Quantisation by context"), across: "context", length: now("context"), down: { weights: row(weights, OWN, [OWN, "fp8", "awq"]), kv_cache: row(kv_cache, OWN, [OWN, "fp8"]) } };
   }
   if (!["full", "freeze", null].includes(now("method"))) {
-    const bases = rows("base_weights", [PLAIN, "int8", "nf4-double"]);
+    const bases = row(answer.question.base_weights, plain(now("base_weights")), [PLAIN, "int8", "nf4-double"]);
     return { title: t("Quantisation by sequence length"), across: "sequence_length", length: now("sequence_length"), ...(isQlora(answer) ? { more: { method: "lora" }, down: { base_weights: { ...bases, asked: bases.values } } } : { down: { base_weights: bases } }) };
   }
   return { title: t("Precision and recompute by sequence length"), across: "sequence_length", length: now("sequence_length"), down: { precision: rows("precision", ["bf16-mixed", "bf16"]), recompute: rows("recompute", ["none", "selective", "full"]) } };
 }
+
+/** A base that nothing quantises is as wide as its runtime makes it. */
+const plain = (base) => (/^\d+ bit$/.test(base) ? PLAIN : base);
 
 /** QLoRA is LoRA on a quantised base: the base is a row here, and LoRA what all rows have. */
 const isQlora = ({ question: { method, base_weights } }) => method === "qlora" && base_weights !== PLAIN;
