@@ -260,7 +260,6 @@ WORDS: dict[str, Word] = {
                 "bubble_seconds",
                 "pipeline_wait_seconds",
                 "gpipe_bubble_seconds",
-                "played_wait_seconds",
                 "zero_bubble_seconds",
                 "zbv_bubble_seconds",
                 "dualpipev_bubble_seconds",

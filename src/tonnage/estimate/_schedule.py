@@ -186,7 +186,7 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
         if schedule.name not in PERIODIC or len(stages) == 1:
             return closed
         tau = in_its_order(schedule.name, plan.virtual_pipeline_size, stages, m)
-        return _closed_if_alike(closed, Term.of(name, f.played_wait_seconds, tau=tau, tau_step=slowest, m=m))
+        return _closed_if_alike(closed, Term.of(name, f.pipeline_wait_seconds, tau=tau, tau_step=slowest, m=m))
     even = Term.of(name, f.bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
     if schedule.name == "interleaved-1f1b":
         return even

@@ -31,23 +31,13 @@ def gpipe_bubble_seconds(tau, tau_f, tau_b, tau_step, m):
 
 @formula(
     unit="seconds",
-    source="Narayanan2021, sec. 2.2.1: the order of 1F1B, followed from stage to stage",
-    assumes="tau: the whole pipeline, as long as the stage that is last to end needs with what it waits for",
+    source="Narayanan2021, sec. 2.2.1: the order of 1F1B, followed from stage to stage; PyTorch, torch/distributed/pipelining/schedules.py: "
+    "ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV",
+    assumes="tau: the whole pipeline in its schedule's order, as long as the stage that is last to end needs with what it waits for; where backward is "
+    "split, chunks of a rank that take equally long, and less than 2 % too long where several ranks are nearly the slowest",
 )
 def pipeline_wait_seconds(tau, tau_step, m):
     """Of the tau seconds of a pipeline of uneven stages those in which the slowest one has none of its m micro-batches to run."""
-    return tau - m * tau_step
-
-
-@formula(
-    unit="seconds",
-    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV",
-    assumes="their order, played out with the seconds of each rank: tau until the last pass of the last rank ends; the chunks of a rank take equally long; from two rounds of as many micro-batches as "
-    "ranks on (DualPipeV: three; ZB-V: four, and 32) one more takes what it takes the slowest rank, so that tau is less than 2 % too long where several "
-    "ranks are nearly the slowest",
-)
-def played_wait_seconds(tau, tau_step, m):
-    """Of the tau seconds of a pipeline of uneven ranks those in which the slowest one has none of its m micro-batches to run."""
     return tau - m * tau_step
 
 
