@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from tonnage.web.jobs.folder import hold, is_held
 from tonnage.web.jobs.limits import JobLimits
+from tonnage.web.sqlite import write_ahead
 
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = STATES = ("queued", "running", "done", "failed", "cancelled")
 ENDED = (DONE, FAILED, CANCELLED)
 LOST = ("Lost", "the process that worked on it has ended. Ask it again.")
-# Nothing has to outlive the server: no write waits for the disk.
-SETTINGS = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", "PRAGMA busy_timeout=10000")
+PATIENCE = 10  # seconds for others to finish a write
 TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
   number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, verb TEXT NOT NULL, question BLOB NOT NULL, state TEXT NOT NULL, pid INTEGER,
@@ -78,9 +78,11 @@ class Board:
     def __init__(self, folder: Path):
         self.folder = folder
         self._lock = RLock()
-        self._base = sqlite3.connect(folder / "jobs.db", isolation_level=None, check_same_thread=False, timeout=10)
-        for line in SETTINGS:
-            self._base.execute(line)
+        self._base = sqlite3.connect(
+            folder / "jobs.db", isolation_level=None, check_same_thread=False, timeout=PATIENCE
+        )
+        write_ahead(self._base, PATIENCE)
+        self._base.execute("PRAGMA synchronous=OFF")  # nothing has to outlive the server: no write waits for the disk
         with self._writing() as base:
             for statement in TABLES.split(";\n"):
                 base.execute(statement)

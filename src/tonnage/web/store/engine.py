@@ -10,6 +10,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.web.sqlite import write_ahead
 from tonnage.web.store.conflict import StoreError
 from tonnage.web.store.tables import SCHEMA, TABLES
 
@@ -106,7 +107,8 @@ def _engine(url: URL) -> Engine:
 def _begin_sqlite(connection: sqlite3.Connection, _: Any) -> None:
     connection.isolation_level = None  # transactions begin where _begin_transaction says so
     # a writer does not keep readers waiting, and a commit is on the disk before it is acknowledged
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    write_ahead(connection, PATIENCE)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
