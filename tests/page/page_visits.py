@@ -9,6 +9,12 @@ import msgspec
 from tonnage.ask import ask
 
 PATIENCE = 30_000  # ms that a test waits for what the page shows
+# What a screen reader is told, all of it: what is said next takes the place of what was said before.
+HEARD = """window.heard = [];
+document.addEventListener("DOMContentLoaded", () => {
+  const line = document.getElementById("say");
+  if (line) new MutationObserver(() => heard.push(line.textContent)).observe(line, { childList: true, characterData: true, subtree: true });
+});"""
 
 LARGE = "model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4&global_batch_size=128&sequence_length=8192&tokens=100B"
 QUESTIONS = {
@@ -32,6 +38,7 @@ class Visit:
         )
         self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.rstrip("/"))
         self.context.set_default_timeout(PATIENCE)
+        self.context.add_init_script(HEARD)
         self.asked: list[str] = []
         self.wrong: list[str] = []
         self.page = self._tab()
@@ -61,6 +68,10 @@ class Visit:
         self.settle()
         self.page.wait_for_function("() => !document.querySelector('.old, .waiting')")
         return self.page
+
+    def hears(self, text: str) -> None:
+        """Until a screen reader has been told this."""
+        self.page.wait_for_function("text => heard.includes(text)", arg=text)
 
 
 def asked(verb: str, question: dict[str, Any]) -> dict[str, Any]:

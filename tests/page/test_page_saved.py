@@ -48,7 +48,7 @@ def test_a_question_is_saved_found_after_a_reload_opened_and_deleted(visiting, s
     panel(page)
     page.get_by_label("Name", exact=True).fill("一月 run")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator("#say")).to_have_text("Saved as version 1")
+    visit.hears("Saved as version 1")
     expect(item(page, "一月 run")).to_contain_text("Fine-tune · llama-3.1-8b · RTX-4090")
     assert latest(server, "一月 run")["question"] == {"model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora", "sequence_length": "2048"}  # fmt: skip
     before = page.locator("#v-line").inner_text()
@@ -107,7 +107,7 @@ def test_saving_over_a_name_makes_a_version_and_somebody_elses_is_not_lost(visit
     page.get_by_role("button", name="Save as version 2").click()
     expect(page.locator("#saved-err")).to_contain_text("Somebody else has changed shared since")
     page.get_by_role("button", name="Save as version 3").click()
-    expect(page.locator("#say")).to_have_text("Saved as version 3")
+    visit.hears("Saved as version 3")
     expect(page.locator("#saved-err")).to_be_hidden()
 
 
@@ -123,7 +123,7 @@ def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, v
     name = f"again {field} {value}"
     page.get_by_label("Name", exact=True).fill(name)
     page.keyboard.press("Enter")
-    expect(page.locator("#say")).to_have_text("Saved as version 1")
+    visit.hears("Saved as version 1")
     saved = latest(server, name)
     page = visit.open("fits")
     panel(page)
@@ -131,7 +131,7 @@ def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, v
     visit.settle()
     expect(page.locator(f"[name={field}]").first).to_have_value(value)
     page.get_by_role("button", name="Save as version 2").click()
-    expect(page.locator("#say")).to_have_text("Saved as version 2")
+    visit.hears("Saved as version 2")
     assert latest(server, name)["question"] == saved["question"]
 
 
