@@ -20,13 +20,13 @@ from tonnage.registry import Registry
 Number = Any
 Basis = Literal["rule", "analytic", "traced", "measured"]
 BASES: tuple[Basis, ...] = ("rule", "analytic", "traced", "measured")  # weakest first
-_SCALARS = frozenset({int, float, bool})
+SCALARS = frozenset({int, float, bool})
 _LARGEST_POWER = 300  # e^300 is 1e130: the product of two still is a number
 
 
 def maximum(x: Number, y: Number) -> Number:
     """The larger, element by element; numpy is imported only when an array comes."""
-    if type(x) in _SCALARS and type(y) in _SCALARS:
+    if type(x) in SCALARS and type(y) in SCALARS:
         return x if x >= y else y
     import numpy as np
 
@@ -35,7 +35,7 @@ def maximum(x: Number, y: Number) -> Number:
 
 def minimum(x: Number, y: Number) -> Number:
     """The smaller, element by element."""
-    if type(x) in _SCALARS and type(y) in _SCALARS:
+    if type(x) in SCALARS and type(y) in SCALARS:
         return x if x <= y else y
     import numpy as np
 
@@ -54,7 +54,7 @@ def ceil_div(x: Number, y: Number) -> Number:
 
 def power_of_two(x: Number) -> Number:
     """x rounded up to a power of two; 0 stays 0."""
-    if type(x) in _SCALARS:
+    if type(x) in SCALARS:
         return 1 << (ceil(x) - 1).bit_length() if x > 0 else 0
     import numpy as np
 
@@ -63,7 +63,7 @@ def power_of_two(x: Number) -> Number:
 
 def exp(x: Number) -> Number:
     """e to the power of x, or of 300 where x is more: nothing that takes so long or costs so much is told apart."""
-    if type(x) in _SCALARS:
+    if type(x) in SCALARS:
         return _exp(min(x, _LARGEST_POWER))
     import numpy as np
 
@@ -72,7 +72,7 @@ def exp(x: Number) -> Number:
 
 def log2(x: Number) -> Number:
     """The logarithm to base 2 of what is positive."""
-    if type(x) in _SCALARS:
+    if type(x) in SCALARS:
         return _log2(x)
     import numpy as np
 
@@ -81,7 +81,7 @@ def log2(x: Number) -> Number:
 
 def expm1(x: Number) -> Number:
     """e to the power of x, less 1: exact to the last digits where x is small. From 300 on as `exp`."""
-    if type(x) in _SCALARS:
+    if type(x) in SCALARS:
         return _expm1(min(x, _LARGEST_POWER))
     import numpy as np
 
@@ -160,6 +160,7 @@ def check(candidate: Formula) -> None:
         raise TypeError(f"formula {candidate.name!r} branches on a number; split it in two or use maximum/minimum")
 
 
+@cache
 def _expression(function: Callable[..., Number]) -> tuple[str, bool, bool]:
     code = function.__code__
     return _expressions(code.co_filename)[code.co_name, code.co_firstlineno]

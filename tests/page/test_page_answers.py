@@ -185,6 +185,17 @@ def test_inputs_stay_when_the_tab_changes(visiting):
     expect(page.get_by_label("Sequence length", exact=True)).to_have_value("8k")
 
 
+def test_a_tab_whose_options_take_long_says_so_and_has_them_when_they_come(visiting):
+    page = visiting().open("fits")
+    held = []
+    page.route("**/v1/options/serve", held.append)
+    page.locator("#tab-serve").click()
+    expect(verdict(page)).to_have_text("Computing")
+    held[0].continue_()
+    expect(page.locator(".facts")).to_contain_text("TTFT")
+    expect(page.get_by_label("Sequence length", exact=True)).to_have_count(0)
+
+
 def test_a_question_that_takes_long_says_so_and_can_be_cancelled(visiting):
     visit = visiting()
     page = visit.open("fits")

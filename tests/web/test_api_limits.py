@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import closing
+from errno import ENOMEM
 from pathlib import Path
 from threading import Event
 
@@ -17,7 +18,7 @@ import pytest
 from litestar.testing import TestClient
 
 from tonnage.reach import Reach
-from tonnage.web.answer import Answer, Refusal
+from tonnage.web.answer import Answer, Refusal, answered
 from tonnage.web.app import create_app
 from tonnage.web.kept import Kept
 from tonnage.web.pool import Pool
@@ -101,6 +102,15 @@ def test_an_answer_that_takes_too_much_memory_is_refused_and_the_next_is_given()
     refused, after = pooled("models", {}, memory=held() + 1_000_000)
     assert (refused.code, refused.kind) == (422, "TooLarge")
     assert isinstance(after, Answer)
+
+
+def test_a_system_that_has_no_memory_to_open_a_file_is_no_failure_of_the_server(monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr("tonnage.web.answer._asked", full)
+    refused = answered("explain", {"name": "k"}, NOWHERE)
+    assert (refused.code, refused.kind) == (422, "TooLarge")
 
 
 def test_a_process_that_the_system_ends_is_replaced(monkeypatch):

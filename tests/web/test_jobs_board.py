@@ -1,6 +1,7 @@
 """What is kept of jobs, and for how long; and what the process of a job writes down."""
 
 import os
+from errno import ENOMEM
 
 import msgspec
 import pytest
@@ -89,7 +90,11 @@ def test_hurried_progress_is_told_now_and_then_and_its_end_always(board):
 
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
-    [(MemoryError(), "TooLarge", "2 GiB"), (ZeroDivisionError("secret"), "Broken", "ZeroDivisionError")],
+    [
+        (MemoryError(), "TooLarge", "2 GiB"),
+        (OSError(ENOMEM, "Cannot allocate memory"), "TooLarge", "2 GiB"),
+        (ZeroDivisionError("secret"), "Broken", "ZeroDivisionError"),
+    ],
 )
 def test_what_breaks_a_search_is_said_without_its_insides(board, monkeypatch, error, kind, words):
     def broken(*_):

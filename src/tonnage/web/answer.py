@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tonnage.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.reach import Reach
+from tonnage.web.memory import is_out_of_memory
 from tonnage.web.settings import SCHEMA
 
 LARGEST = 64_000_000  # bytes of a document
@@ -57,9 +58,9 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
         body = msgspec.json.encode(asked.document)
     except TonnageError as error:
         return refusal(error)
-    except (MemoryError, RecursionError):
-        return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
-    except Exception:  # noqa: BLE001 - the process answers on, and the log has it
+    except Exception as error:  # noqa: BLE001 - the process answers on, and the log has it
+        if isinstance(error, RecursionError) or is_out_of_memory(error):
+            return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
         _log.exception("an answer of %s failed", verb)
         return Refusal(500, "Internal", "the server failed; its log says why.")
     if len(body) > LARGEST:

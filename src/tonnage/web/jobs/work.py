@@ -20,6 +20,7 @@ from tonnage.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.web.jobs.board import Board
 from tonnage.web.jobs.limits import MOST_PROGRESS
+from tonnage.web.memory import is_out_of_memory
 
 COURTESY = 5  # how much less of the processor it asks for than the workers, which answer at once
 
@@ -71,13 +72,11 @@ def work(board: Board, job: str, task: Task) -> None:
     except TonnageError as error:
         tell.over()
         board.fail(job, type(error).__name__, str(error))
-    except MemoryError:
-        board.fail(
-            job,
-            "TooLarge",
-            f"the search needs more memory than a job is given, {task.memory_bytes / 2**30:.3g} GiB: ask for less.",
-        )
     except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
+        if is_out_of_memory(error):
+            given = f"{task.memory_bytes / 2**30:.3g} GiB"
+            board.fail(job, "TooLarge", f"the search needs more memory than a job is given, {given}: ask for less.")
+            return
         traceback.print_exc()
         board.fail(job, "Broken", f"the search broke off ({type(error).__name__}): this is a defect of tonnage.")
     else:

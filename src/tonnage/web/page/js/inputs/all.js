@@ -36,9 +36,10 @@ export function build(tab, rows) {
 /** Throws Refused where an input holds what cannot be asked. */
 export const check = () => cluster.check();
 
-/** Brings all inputs up to date. Returns the words of the one that an error is about. */
+/** Brings all inputs up to date. Returns the words of the one that an error is about. Until the options of a tab have come, the inputs are still
+    those of the tab before. */
 export function refresh({ tab }, answer, error) {
-  if (!built) return "";
+  if (built !== tab) return "";
   const document = answer?.document ?? null;
   model.refresh(answer);
   cluster.refresh(answer);
