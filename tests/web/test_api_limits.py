@@ -6,6 +6,8 @@ import http.client
 import json
 import os
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -102,6 +104,13 @@ def test_an_answer_that_takes_too_much_memory_is_refused_and_the_next_is_given()
     refused, after = pooled("models", {}, memory=held() + 1_000_000)
     assert (refused.code, refused.kind) == (422, "TooLarge")
     assert isinstance(after, Answer)
+
+
+def test_a_process_that_answers_does_not_look_through_its_modules_for_garbage():
+    told = "import gc, tonnage.web.warm; print(gc.get_freeze_count(), len(gc.get_objects()))"
+    done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
+    kept, looked_through = map(int, done.stdout.split())
+    assert kept > 10_000 > 1_000 > looked_through
 
 
 def test_a_system_that_has_no_memory_to_open_a_file_is_no_failure_of_the_server(monkeypatch):

@@ -8,6 +8,7 @@ from litestar import Litestar
 from tonnage.web import listings, openapi, options_table, pages, questions
 from tonnage.web.described import describe
 from tonnage.web.failures import HANDLERS
+from tonnage.web.garbage import collect_seldom
 from tonnage.web.guard import Guard
 from tonnage.web.jobs import routes as jobs
 from tonnage.web.jobs.running import jobs_running
@@ -52,4 +53,6 @@ def create_app(settings: Settings = Settings()) -> Litestar:  # noqa: B008 - set
 
 def from_environment() -> Litestar:
     """The application of a worker process."""
-    return create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
+    made = create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
+    collect_seldom()
+    return made

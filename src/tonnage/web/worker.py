@@ -6,12 +6,14 @@ from multiprocessing.connection import Connection
 
 from tonnage.reach import Reach
 from tonnage.web.answer import answered
+from tonnage.web.garbage import collect_seldom
 
 
 def work(line: Connection, within: Reach, memory_bytes: int) -> None:
     """Answer what comes over the line."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     _limit(memory_bytes)
+    collect_seldom()
     while True:
         try:
             verb, question = line.recv()
