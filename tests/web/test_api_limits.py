@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing
+from contextlib import ExitStack, closing
 from errno import ENOMEM
 from pathlib import Path
 from threading import Event
@@ -389,15 +389,13 @@ def test_two_lengths_of_a_body_are_refused(impatient):
         assert held.recv(1000).startswith(b"HTTP/1.1 400")
 
 
-def test_more_lines_than_there_are_places_are_refused(impatient):
-    held = [line(impatient) for _ in range(50)]
-    try:
-        asked = line(impatient)
+def test_more_lines_than_there_are_places_are_refused():
+    with live(Settings(port=0, hub=False, limits=Limits(connections=50))) as port, ExitStack() as held:
+        for _ in range(50):
+            held.enter_context(line(port))
+        asked = held.enter_context(line(port))
         asked.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert asked.recv(1000).startswith(b"HTTP/1.1 503")
-    finally:
-        for each in [*held, asked]:
-            each.close()
 
 
 def test_a_real_line_gives_the_document(impatient):

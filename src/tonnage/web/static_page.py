@@ -40,7 +40,17 @@ MARK = "tonnage-static.json"  # of a folder that may be written again
 LEFT_OUT = frozenset({"mcp_server", "measure", "__pycache__"})
 OF_WEB = frozenset(
     f"web/{name}.py"
-    for name in ("__init__", "answer", "browser", "launch", "settings", "timeline", "jobs/__init__", "jobs/limits")
+    for name in (
+        "__init__",
+        "answer",
+        "browser",
+        "launch",
+        "memory",
+        "settings",
+        "timeline",
+        "jobs/__init__",
+        "jobs/limits",
+    )
 )
 SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md"})
 

@@ -74,8 +74,8 @@ def work(board: Board, job: str, task: Task) -> None:
         board.fail(job, type(error).__name__, str(error))
     except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
         if is_out_of_memory(error):
-            given = f"{task.memory_bytes / 2**30:.3g} GiB"
-            board.fail(job, "TooLarge", f"the search needs more memory than a job is given, {given}: ask for less.")
+            given = f"{task.memory_bytes / 2**30:.3g}"
+            board.fail(job, "TooLarge", f"the search needs more memory than a job is given, {given} GiB: ask for less.")
             return
         traceback.print_exc()
         board.fail(job, "Broken", f"the search broke off ({type(error).__name__}): this is a defect of tonnage.")
