@@ -17,7 +17,7 @@ def write_ahead(connection: sqlite3.Connection, patience: float) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # the rest says of what
+            is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # higher bits say how
             if not is_locked or time.monotonic() > deadline:
                 raise
             time.sleep(AGAIN)

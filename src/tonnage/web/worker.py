@@ -13,7 +13,7 @@ def work(line: Connection, within: Reach, memory_bytes: int) -> None:
     """Answer what comes over the line."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     _limit(memory_bytes)
-    collect_seldom()
+    collect_seldom()  # of a fork nearly all is left out already (warm.py); a process that is started anew has all to leave out
     while True:
         try:
             verb, question = line.recv()
