@@ -6,13 +6,12 @@ TORCH := torch==2.13.0
 JOBS ?= 2
 PLANS ?= 1e6
 SOAK ?= 0
+SLICE ?= 0/1
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak docs schema clean peers bench-web bench-page page-pictures
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures
 
-demo: .venv/core.done  ## the main job on the shipped catalogue: core install, no GPU, no torch, no network
-	$(BIN)/tonnage train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 8192 --recompute full
-	$(BIN)/tonnage serve qwen3-32b --on rtx-4090 --weights awq --context 4k
-	$(BIN)/tonnage rules
+demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
+	$(BIN)/python scripts/demo.py
 
 test: .venv/test.done  ## all tests
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -68,6 +67,9 @@ accuracy: .venv/core.done  ## docs/accuracy.md
 
 soak: .venv/soak.done  ## the long tier: more examples of every property, and a Ray cluster
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) -m "soak or not soak"
+
+brute: .venv/quick.done  ## command lines over the whole catalogue, with counts and reproducers (a tenth of it: SLICE=0/10; another seed: SEED=any)
+	PYTHONPATH=tests $(BIN)/python -m brute.run --processes $(JOBS) --slice $(SLICE) $(if $(SEED),--seed $(SEED))
 
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.document

@@ -58,7 +58,9 @@ def times(page: object, fragment: str, field: str, count: int) -> dict[str, list
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="inputs of each question")
-    count = parser.parse_args().count
+    parser.add_argument("--out", type=Path, default=WRITTEN, help="the file to write")
+    said = parser.parse_args()
+    count = said.count
     rows = []
     with serving() as _, sync_playwright() as playwright:
         where, words = CHROMIUM
@@ -71,7 +73,7 @@ def main() -> None:
                     rows.append({"name": f"page, {name}: {what}, {share}th percentile", "value": value, "unit": "s"})
                     print(rows[-1], flush=True)
         browser.close()
-    WRITTEN.write_text(json.dumps(rows, indent=2) + "\n")
+    said.out.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

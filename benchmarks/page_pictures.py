@@ -1,8 +1,10 @@
 """Takes the pictures of docs/page.md, in Debian's Chromium against `tonnage web` on loopback. Pillow makes them small where it is installed.
 
 make page-pictures
+python benchmarks/page_pictures.py --only page_phone --out FOLDER
 """
 
+import argparse
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,10 +49,16 @@ TABLES = 6000  # ms until what is asked beside the answer is there
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=[each.name for each in PICTURES], help="one picture alone")
+    parser.add_argument("--out", type=Path, default=IMAGES, help="the folder to write to")
+    said = parser.parse_args()
     with serving() as _, sync_playwright() as playwright:
         where, words = CHROMIUM
         browser = playwright.chromium.launch(executable_path=where, args=words)
         for each in PICTURES:
+            if said.only not in (None, each.name):
+                continue
             page = browser.new_page(
                 viewport={"width": each.width, "height": each.height or 1000},
                 color_scheme="dark" if each.dark else "light",
@@ -60,7 +68,7 @@ def main() -> None:
             page.wait_for_selector("body[data-ready]:not([data-asking])")
             page.wait_for_selector("body:not(:has(.searching))", timeout=120_000)
             page.wait_for_timeout(TABLES)
-            made = IMAGES / f"{each.name}.png"
+            made = said.out / f"{each.name}.png"
             page.screenshot(path=made, full_page=not each.height)
             _small(made)
             print(made.name)

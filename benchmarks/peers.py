@@ -13,15 +13,15 @@ from peer_tables import live
 from peer_tables.page import PAGE, page
 
 
-def main(words: list[str]) -> None:
+def main(words: list[str], out: Path = PAGE) -> None:
     if words not in ([], ["--recorded"]):
         sys.exit(f"peers.py takes --recorded or nothing. Got {' '.join(words)}.")
     try:
         text = page(live.recorded() if words else live.ask())
     except live.NoPeer as problem:
         sys.exit(f"{problem}\nNothing was written. Without network: python benchmarks/peers.py --recorded")
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"written to {PAGE}")
+    out.write_text(text, encoding="utf-8")
+    print(f"written to {out}")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def pool_rows() -> list[dict[str, Any]]:
-    """Seconds of each placement in this process, the models read already, and the gap that is proven."""
+def pool_rows(cases: int = len(CASES)) -> list[dict[str, Any]]:
+    """Seconds of the first `cases` placements in this process, the models read already, and the gap that is proven."""
     rows = []
-    for name, asked in CASES.items():
+    for name, asked in list(CASES.items())[:cases]:
         tonnage.place(POOL, **asked)
         start = time.perf_counter()
         found = tonnage.place(POOL, **asked).document

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import tonnage
+from sizes import FULL, SMALL, Sizes
 from tonnage.catalogue import cluster
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.search.training.search import Found, search
@@ -24,12 +25,9 @@ SEQUENCES, BATCHES = (2048, 4096, 8192, 16384), (512, 1024, 2048, 4096)
 INVALID = ("divide", "interleaving needs", "must")
 
 
-def space_of(name: str, accelerator: str, times: int = 1, **options: str) -> Space:
-    """All layouts of one model on 1 to 256 nodes, for four lengths of sequences and four batches, or so many `times` of both."""
-    machines = [
-        cluster(f"{nodes}x8x{accelerator}" if nodes > 1 else f"8x{accelerator}")
-        for nodes in (1, 2, 4, 8, 16, 32, 64, 128, 256)
-    ]
+def space_of(name: str, accelerator: str, sizes: Sizes, times: int = 1, **options: str) -> Space:
+    """All layouts of one model on `sizes.nodes` nodes, for four lengths of sequences and four batches, or so many `times` of both."""
+    machines = [cluster(f"{nodes}x8x{accelerator}" if nodes > 1 else f"8x{accelerator}") for nodes in sizes.nodes]
     lengths = [length * (at + 1) for length in SEQUENCES for at in range(times)]
     batches = [batch * (at + 1) for batch in BATCHES for at in range(times)]
     vary = {"sequence_length": tuple(lengths), "global_batch_size": tuple(batches)}
@@ -44,9 +42,9 @@ def valid(found: Found) -> int:
     )
 
 
-def rates(note: Note) -> None:
-    for name, accelerator in CASES:
-        space = space_of(name, accelerator)
+def rates(note: Note, sizes: Sizes) -> None:
+    for name, accelerator in CASES[: sizes.cases]:
+        space = space_of(name, accelerator, sizes)
         usable = space.largest.accelerator.memory.usable_bytes
         answers = []
         for bounded, words in ((False, "unpruned"), (True, "bounds first")):
@@ -60,11 +58,11 @@ def rates(note: Note) -> None:
             raise SystemExit(f"bounds changed the answer for {name}")
 
 
-def memory(note: Note) -> None:
+def memory(note: Note, sizes: Sizes) -> None:
     """Peak memory of a search, and of one with four times the plans."""
     peaks = []
     for times in (1, 2):
-        code = f"import search_training as s; print(*s.peak({times}))"
+        code = f"import search_training as s; print(*s.peak({times}, {sizes is SMALL}))"
         done = subprocess.run(
             [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=Path(__file__).parent
         )
@@ -74,9 +72,9 @@ def memory(note: Note) -> None:
     note("peak memory of a search over that of one with a quarter of the plans", peaks[1] / peaks[0], "ratio")
 
 
-def peak(times: int) -> tuple[int, int]:
+def peak(times: int, small: bool) -> tuple[int, int]:
     """Plans considered, and the most bytes that this process has held."""
-    space = space_of("llama-3.1-70b", "H100-SXM-80GB", times, recompute="full")
+    space = space_of("llama-3.1-70b", "H100-SXM-80GB", SMALL if small else FULL, times, recompute="full")
     found = search(space, space.largest.accelerator.memory.usable_bytes, most=1, bounded=False)
     status = Path("/proc/self/status").read_text(
         encoding="ascii"
@@ -84,10 +82,10 @@ def peak(times: int) -> tuple[int, int]:
     return found.tally.considered, 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def searches(note: Note) -> None:
-    rates(note)
-    memory(note)
+def searches(note: Note, sizes: Sizes) -> None:
+    rates(note, sizes)
+    memory(note, sizes)
 
 
 if __name__ == "__main__":
-    searches(lambda name, value, unit: print(f"{name:<76} {value:12.4g} {unit}", flush=True))
+    searches(lambda name, value, unit: print(f"{name:<76} {value:12.4g} {unit}", flush=True), FULL)

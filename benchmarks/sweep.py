@@ -1,6 +1,7 @@
 """What sweeps cost: one process, two, and Ray with two, over the same chunks. Writes results_sweep.json: a list of {name, value, unit}.
 
     make bench-sweep PLANS=1e7
+    python benchmarks/sweep.py --small --results FILE      a few plans, without Ray, as the tests run it
 
 Each case runs in a process of its own, so that its memory is its own. Time is that of all chunks; what it takes to start workers (their
 imports, a Ray) is apart: the time until the first chunk is back, less the chunk's own. Where others use the machine, workers get less than a core each, and only
@@ -34,12 +35,29 @@ def fields(plans: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def case(name: str, plans: float, directory: Path) -> dict[str, float]:
+def few_fields() -> dict[str, Any]:
+    """A sweep of 32 plans in chunks of 8."""
+    sizes = {
+        "recompute": ["none", "full"],
+        "tensor_parallel_size": [1, 2],
+        "micro_batch_size": [1, 2, 4, 8],
+        "context_parallel_size": [1, 2],
+    }
+    return {
+        "models": ["llama-3.2-1b"],
+        "on": ["8xH100-SXM-80GB"],
+        "options": {"runtime": "megatron"},
+        "vary": sizes,
+        "chunk_plans": 8,
+    }
+
+
+def case(name: str, plans: float, directory: Path, *, small: bool) -> dict[str, float]:
     """One sweep, in this process."""
     from tonnage.search.sweep.drive import sweep
     from tonnage.search.sweep.spec import parse
 
-    done = sweep(parse(fields(plans)), directory, **CASES[name])
+    done = sweep(parse(few_fields() if small else fields(plans)), directory, **CASES[name])
     if done.failed or done.summary.missing:
         raise SystemExit(f"{name}: {done.failed or 'parts are missing'}")
     start = done.first_seconds - done.first_chunk_seconds
@@ -48,13 +66,23 @@ def case(name: str, plans: float, directory: Path) -> dict[str, float]:
             "worker_rss": done.worker_rss, "driver_rss": done.driver_rss, "chunks": done.chunks}  # fmt: skip
 
 
-def measured(name: str, plans: float, repeats: int) -> dict[str, float]:
+def measured(name: str, plans: float, repeats: int, *, small: bool) -> dict[str, float]:
     """The fastest of several runs: what the machine's other work adds is not ours."""
     found = []
     for _ in range(repeats):
         directory = Path(tempfile.mkdtemp())
         try:
-            words = [sys.executable, __file__, "--plans", str(plans), "--case", name, "--out", str(directory / "out")]
+            words = [
+                sys.executable,
+                __file__,
+                "--plans",
+                str(plans),
+                "--case",
+                name,
+                "--out",
+                str(directory / "out"),
+                *(["--small"] if small else []),
+            ]
             made = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True)
             found.append(json.loads(made.stdout.splitlines()[-1]))
         finally:
@@ -62,16 +90,17 @@ def measured(name: str, plans: float, repeats: int) -> dict[str, float]:
     return min(found, key=lambda each: each["seconds"])
 
 
-def main(plans: float, repeats: int) -> None:
+def main(plans: float, repeats: int, results_file: Path, *, small: bool) -> None:
     results: list[dict[str, object]] = []
 
     def note(name: str, value: float, unit: str) -> None:
         results.append({"name": name, "value": value, "unit": unit})
         print(f"{name:<70} {value:14.5g} {unit}", flush=True)
 
-    runs = {name: measured(name, plans, repeats) for name in CASES}
-    small = measured("two processes", plans / 10, 1)
-    one, two, ray = runs.values()
+    cases = [name for name, options in CASES.items() if not (small and "ray" in options)]
+    runs = {name: measured(name, plans, repeats, small=small) for name in cases}
+    tenth = measured("two processes", plans / 10, 1, small=small)
+    one, two = runs["one process"], runs["two processes"]
     note("plans of a sweep", one["plans"], "plans")
     note("chunks of a sweep", one["chunks"], "chunks")
     for name, run in runs.items():
@@ -85,14 +114,17 @@ def main(plans: float, repeats: int) -> None:
             "share",
         )
     note("two processes over one", one["seconds"] / two["seconds"], "ratio")
-    note("Ray over two processes, time", ray["seconds"] / two["seconds"] - 1, "share")
+    ray = runs.get("Ray, two workers")
+    if ray:
+        note("Ray over two processes, time", ray["seconds"] / two["seconds"] - 1, "share")
     note("summary of a chunk, by the driver", min(run["summary"] for run in runs.values()) / one["chunks"], "s")
     note("Parquet of a plan", one["bytes"] / one["rows"], "bytes")
     for who in ("worker", "driver"):
-        note(f"memory of the {who} at a tenth of the plans", small[f"{who}_rss"], "bytes")
+        note(f"memory of the {who} at a tenth of the plans", tenth[f"{who}_rss"], "bytes")
         note(f"memory of the {who} at all plans", two[f"{who}_rss"], "bytes")
-    note("memory of a worker on Ray", ray["worker_rss"], "bytes")
-    (HERE / "results_sweep.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if ray:
+        note("memory of a worker on Ray", ray["worker_rss"], "bytes")
+    results_file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
@@ -101,8 +133,10 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--case", choices=CASES)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--small", action="store_true", help="a few plans, without Ray: its values mean nothing")
+    parser.add_argument("--results", type=Path, default=HERE / "results_sweep.json", help="the file to write")
     given = parser.parse_args()
     if given.case:
-        print(json.dumps(case(given.case, given.plans, given.out)))
+        print(json.dumps(case(given.case, given.plans, given.out, small=given.small)))
     else:
-        main(given.plans, given.repeats)
+        main(given.plans, 1 if given.small else given.repeats, given.results, small=given.small)

@@ -18,7 +18,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -157,18 +159,23 @@ def _own_bytes(pid: int) -> int:
     return 1024 * int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1])  # type: ignore[index]
 
 
-def measured(server: Server, *, distinct: bool, seconds: float) -> list[dict[str, object]]:
+def measured(server: Server, *, distinct: bool, seconds: float, small: bool = False) -> list[dict[str, object]]:
     """Throughput as fast as it goes, then latency at 80 % of it."""
     what = DISTINCT if distinct else SAME
     server.load(distinct=distinct, connections=8, seconds=min(seconds, 5))  # modules are read, parsers made
     full = max(
-        (server.load(distinct=distinct, connections=number, seconds=seconds) for number in (4, 16)),
+        (
+            server.load(distinct=distinct, connections=number, seconds=seconds)
+            for number in ((4,) if small else (4, 16))
+        ),
         key=lambda run: run.rate,
     )
+    if not full.rate:
+        raise SystemExit(f"no question was answered within {seconds:g} s: the machine is too busy to measure anything")
     goal = LOAD * full.rate
     connections = max(1, min(16, round(goal)))  # each asks once a second at least
     pause = connections / goal
-    for _ in range(3):  # rate = connections / (pause + latency): the pause is what the latency leaves
+    for _ in range(1 if small else 3):  # rate = connections / (pause + latency): the pause is what the latency leaves
         part = server.load(distinct=distinct, connections=connections, seconds=seconds, pause=pause)
         if abs(part.rate / goal - 1) < 0.05:
             break
@@ -203,10 +210,42 @@ def soaked(server: Server, seconds: float, part: float = 20.0) -> list[dict[str,
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
 
+def saved_under_load(seconds: float, clients: int = 200) -> list[dict[str, object]]:
+    """Plans that one client saves while so many others ask distinct questions as fast as they can."""
+    with tempfile.TemporaryDirectory() as folder, serving("--store", f"sqlite:///{folder}/plans.db") as server:
+        asking = threading.Thread(
+            target=server.load, kwargs={"distinct": True, "connections": clients, "seconds": seconds + 4}
+        )
+        asking.start()
+        time.sleep(2)  # until all of them ask
+        ends, times, refused = time.monotonic() + seconds, [], 0
+        while time.monotonic() < ends:
+            question = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": 4096 + len(times)}
+            body = json.dumps({"name": f"plan {len(times)}", "verb": "train", "question": question}).encode()
+            asked = urllib.request.Request(
+                f"http://127.0.0.1:{PORT}/v1/saved", body, {"Content-Type": "application/json"}
+            )
+            start = time.monotonic()
+            try:
+                urllib.request.urlopen(asked, timeout=60).close()
+            except urllib.error.HTTPError as error:
+                refused += 1
+                error.close()
+            times.append(time.monotonic() - start)
+        asking.join()
+    times.sort()
+    rows = [(f"POST /v1/saved under {clients} clients: saves", len(times), "saves"), (f"POST /v1/saved under {clients} clients: refused", refused, "saves"),
+            (f"POST /v1/saved under {clients} clients: p50", times[len(times) // 2], "s"), (f"POST /v1/saved under {clients} clients: p99", times[int(len(times) * 0.99)], "s")]  # fmt: skip
+    return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
     parser.add_argument("--soak", type=float, nargs="?", const=600, default=0, help="also ask for so many seconds on end, and watch memory and errors (600)")  # fmt: skip
+    parser.add_argument(
+        "--small", action="store_true", help="three seconds of each, fewer of them: its values mean nothing"
+    )
     parser.add_argument("--out", type=Path, default=WRITTEN)
     said = parser.parse_args()
     if shutil.which("wrk") is None:
@@ -216,12 +255,13 @@ def main() -> None:
     rows: list[dict[str, object]] = [{"name": "processor cores", "value": os.cpu_count(), "unit": "cores"}]
     with serving() as server:
         for distinct in (False, True):
-            rows += measured(server, distinct=distinct, seconds=said.seconds)
+            rows += measured(server, distinct=distinct, seconds=3 if said.small else said.seconds, small=said.small)
             for row in rows[-7:]:
                 print(row, flush=True)
         rows.append({"name": "memory of all processes after it", "value": server.memory(), "unit": "bytes"})
         if said.soak:
             rows += soaked(server, said.soak)
+    rows += saved_under_load(said.seconds)
     said.out.write_text(json.dumps(rows, indent=2) + "\n")
 
 

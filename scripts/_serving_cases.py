@@ -49,7 +49,7 @@ def cases() -> list[Case]:
         key = (question.cell, repr(question.plan), repr(question.load), tuple(sorted(measured.items())))
         if measured and key not in seen:
             seen.add(key)
-            pool = room(question.model, question.plan, question.cluster)
+            pool = room(question.model, question.plan, question.cluster, question.load)
             found.append(Case(row.id, question, measured, row.completeness_class, pool))
     return found
 

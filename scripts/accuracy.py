@@ -15,7 +15,7 @@ from _accuracy_latency import serving_speed
 from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
 from tonnage.errors import TonnageError
-from tonnage.estimate._bands import TRAIN_MEMORY
+from tonnage.estimate._bands import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.estimate.bands import Band
 from tonnage.validation import read, references_of, validate
 from tonnage.validation._collectives import source_of as log_of
@@ -223,25 +223,22 @@ def _skipped(lines: Sequence[Line]) -> list[str]:
 
 def _bands() -> list[str]:
     """What scripts/fit_bands.py made."""
-    known = [band for band in (*TRAIN_MEMORY.runtimes.values(), TRAIN_MEMORY.all) if band]
-    if not known:
-        return ["None are fitted yet (`make bands`): a verdict has no band.", ""]
-    intro = [
-        "Factors of an estimate between which eight of ten measurements lie, each judged by those of other sources (scripts/fit_bands.py); a",
-        f"runtime without its own takes that of all. They hold for accelerators of {_and(TRAIN_MEMORY.vendors)} and for {_and(TRAIN_MEMORY.methods)} training;",
-        "other runs have no band.",
+    lines = [
+        "Factors of an estimate between which eight of ten measurements lie, each judged by those of other sources (scripts/fit_bands.py). A band",
+        "is of rows of the same runtime and method (training), or of the same engine and hardware family (serving): other runs have none.",
+        "`held`: the share of rows inside the band that the other sources' rows make; a band of one source cannot say it.",
+        f"They hold for accelerators of {' and '.join(TRAIN_MEMORY.vendors)}.",
         "",
     ]
-    rows = [f"| {_band(band)} |" for band in known]
-    return [*intro, "| runtime | low | high | rows | sources |", "|---|---:|---:|---:|---:|", *rows, ""]
+    for title, table in (("memory of training", TRAIN_MEMORY), ("memory of serving", SERVE_MEMORY)):
+        rows = [f"| {_band(band)} |" for band in table.bands.values()]
+        lines += [f"| {title} | low | high | rows | sources | held |", "|---|---:|---:|---:|---|---:|", *rows, ""]
+    return lines
 
 
 def _band(band: Band) -> str:
-    return f"{band.kind} | {band.low:.3f} | {band.high:.3f} | {band.rows} | {band.sources}"
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(names)
+    held = "-" if band.held is None else f"{100 * band.held:.0f} %"
+    return f"{band.runtime} and {band.kind} | {band.low:.3f} | {band.high:.3f} | {band.rows} | {band.only or band.sources} | {held}"
 
 
 def _plain(metric: str) -> str:

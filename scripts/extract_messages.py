@@ -27,11 +27,11 @@ HOLE = "\0"  # a value's place, until the holes are numbered
 MOST = 4  # alternatives of one f-string that are written out; of more, the values become places
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
-    "render", "language", "mcp_server", "report", "references.py", "cli/_completion.py",
+    "render", "language", "mcp_server", "report", "references.py", "breakdown_check.py", "cli/_completion.py",
     "estimate/_launch.py", "estimate/_launch_model.py", "search/training/launch_trl.py", "fields.py", "document.py", "formulas/__init__.py", "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
     "web/openapi.py", "web/described.py", "web/options.py", "web/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
-    "web/jobs/board.py", "web/store/tables.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
+    "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
     "web/app.py", "web/static_page.py", "web/browser.py", "web/run.py",
     # why a published row is not compared, which its readers follow to the row
     *(f"validation/{name}" for name in ("_collectives", "_hparams.py", "_params.py", "_predictions.py", "_serving_memory", "_serving_speed", "_speed",
@@ -74,7 +74,7 @@ PUT_TOGETHER = (
     "usual", "Initial", "After forward", "After loss", "After backward", "After optimizer step", "as measured", "today's defaults",
     "today's defaults on {0}", "in {0} bits", "{0} an hour", "rank {0}",
     "{0} need {1} more{2} than the {3} that are usable{4}", "{0} needs {1} more{2} than the {3} that are usable{4}",
-    "{0}; it counts gradients of weights that do not train", "{0}, and simpler: {1} {2} for {3}",
+    "{0}; it counts gradients of weights that do not train",
     "{0} for training memory of {1}, exact", "{0} for serving memory of {1}, exact",
     "optimal parameters for the same compute", "optimal tokens for the same compute", "{0} unrounded", "decoder layers", "encoder layers", "the layer at work, in", "{0} x {1} at {2}%",
     *(f"--{{0}} {{1}} is not met: the {{2}} ({{3}}) {how}{rest}" for how, i in (("is {4}.", 5), ("grows without end.", 4)) for rest in (

@@ -1,82 +1,125 @@
-"""Write src/tonnage/estimate/_bands.py: how far measured memory of training lies from the estimate, by runtime and over all.
+"""Write src/tonnage/estimate/_bands.py: how far measured memory lies from the estimate, by runtime and method (training), and by engine
+and hardware family (serving).
 
-Of each kind of run, the factors measured / predicted are taken, and a band from their 10 % to their 90 % quantile. It is judged by
-leaving out: each source's rows by the band of the other sources' rows (each row by that of all others, where the other sources have too few). Where
-fewer than eight of ten lie inside, both ends move outwards by as much as brings them in (conformalised quantiles, Romano et al. 2019). A
-band always holds the estimate itself. Rows that leave something out are used for runtimes that have no others.
+Of each kind of run, the factors measured / predicted are taken, of the figure of a row that leaves least out, and a band from their 10 % to
+their 90 % quantile. It is judged by leaving out: each publisher's rows by the band of the other publishers' rows (each row by that of all
+others, where the other publishers have too few). Where fewer than eight of ten lie inside, both ends move outwards by as much as brings
+them in (conformalised quantiles, Romano et al. 2019). A band always holds the estimate itself. Rows that leave something out are used where
+those that say all are too few. A kind of run with too few rows has no band: rows of other runtimes, methods or engines make none for it.
 
 PYTHONPATH=src python scripts/fit_bands.py [ROWS.yaml ...]
 """
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from tonnage.estimate.bands import Band
-from tonnage.validation import read, references_of
-from tonnage.validation.training import asked, factor, source_of
+from tonnage.estimate._question import Question
+from tonnage.estimate.bands import Band, family_of, kind_of
+from tonnage.estimate.plans import training_plan
+from tonnage.validation import read, references_of, serving_memory, training
+from tonnage.validation._rows import Row
 
 ROOT = Path(__file__).parents[1]
-CORPUS = ROOT / "validation" / "train_memory.yaml"
+CORPUS = tuple(ROOT / "validation" / name for name in ("params.yaml", "train_memory.yaml", "infer_memory.yaml"))
 OUT = ROOT / "src" / "tonnage" / "estimate" / "_bands.py"
 INSIDE = 0.8  # of the measurements lie inside
 FEWEST = 8  # different factors make a band
 NARROWEST = 0.005  # a measurement is no surer than its rounding and the run itself
+Kind = tuple[str, str]
 
 
 class Factor(Struct, frozen=True):
-    """One measurement over its estimate."""
+    """One measurement over its estimate. `kind`: runtime and method, or engine and hardware family."""
 
     log: float
     source: str
-    runtime: str
+    verb: str
+    kind: Kind
     vendor: str
-    method: str
     is_full: bool
 
 
 def factors(paths: Sequence[str]) -> list[Factor]:
-    """All rows that have both figures of a whole rank. Rows that repeat a figure of the same layout count once."""
+    """All rows that have both figures of a whole process. Rows that repeat a figure of the same layout count once."""
     rows = read(paths)
-    known, found = references_of(rows), []
-    for row in rows:
-        made = factor(row, known) if row.kind == "train_memory" and row.completeness_class != "indicative" else None
-        if made is not None:
-            question = asked(row, known)
-            vendor, method = question.cluster.accelerator.vendor, str(question.found.get("method", "full"))
-            found.append(
-                Factor(
-                    math.log(made),
-                    source_of(row),
-                    str(question.options.runtime),
-                    vendor,
-                    method,
-                    row.completeness_class == "full",
-                )
-            )
-    return list({(f.source, f.runtime, round(f.log, 9)): f for f in found}.values())
+    known = references_of(rows)
+    read_as = {"train_memory": _of_training, "infer_memory": _of_serving}
+    made = (
+        read_as[row.kind](row, known) for row in rows if row.kind in read_as and row.completeness_class != "indicative"
+    )
+    return list({(each.source, each.kind, round(each.log, 9)): each for each in made if each is not None}.values())
 
 
-def band(kind: str, found: Sequence[Factor]) -> Band | None:
+def _of_training(row: Row, known: dict[str, Row]) -> Factor | None:
+    made = training.factor(row, known)
+    if made is None:
+        return None
+    asked = training.asked(row, known)
+    plan = training_plan(asked.model, asked.cluster, asked.options, Question())
+    kind = plan.runtime, kind_of(plan)
+    return _factor(made, row, "train", kind, asked.cluster.accelerator.vendor)
+
+
+def _of_serving(row: Row, known: dict[str, Row]) -> Factor | None:
+    made = serving_memory.factor(row, known)
+    if made is None:
+        return None
+    asked = serving_memory.asked(row, known)
+    if asked.runtime is None or not family_of(asked.accelerator):
+        return None
+    return _factor(made, row, "serve", (asked.runtime.name, family_of(asked.accelerator)), asked.accelerator.vendor)
+
+
+def _factor(made: float, row: Row, verb: str, kind: Kind, vendor: str) -> Factor:
+    is_full = row.completeness_class == "full"
+    return Factor(math.log(made), training.publisher_of(row), verb, kind, vendor, is_full)
+
+
+def band(kind: Kind, found: Sequence[Factor]) -> Band | None:
     """The band of these measurements, and how it holds for those that did not make it; None for too few."""
-    if len(found) < FEWEST:
+    ends = _widened(found)
+    if ends is None:
         return None
     sources = sorted({each.source for each in found})
-    further = max(0.0, quantile([_outside(each, _others(each, found)) for each in found], INSIDE))
-    low, high = _ends([each.log for each in found])
-    low, high = min(low - further, 0.0), max(high + further, 0.0)
+    low, high = (round(math.exp(each), 4) for each in ends)
+    only = sources[0] if len(sources) == 1 else ""
     return Band(
-        kind=kind, low=round(math.exp(low), 4), high=round(math.exp(high), 4), rows=len(found), sources=len(sources)
+        runtime=kind[0],
+        kind=kind[1],
+        low=low,
+        high=high,
+        rows=len(found),
+        sources=len(sources),
+        only=only,
+        held=_held(found),
     )
 
 
+def _widened(found: Sequence[Factor]) -> tuple[float, float] | None:
+    """Logarithms of the ends, moved outwards until they hold for rows that did not make them; None for too few rows."""
+    if len(found) < FEWEST:
+        return None
+    further = max(0.0, quantile([_outside(each, _others(each, found)) for each in found], INSIDE))
+    low, high = _ends([each.log for each in found])
+    return min(low - further, 0.0), max(high + further, 0.0)
+
+
+def _held(found: Sequence[Factor]) -> float | None:
+    """The share of rows inside the band that the other publishers' rows make; None where those are too few for any."""
+    judged = []
+    for source in sorted({each.source for each in found}):
+        ends = _widened([each for each in found if each.source != source])
+        if ends is not None:
+            judged += [ends[0] <= each.log <= ends[1] for each in found if each.source == source]
+    return round(sum(judged) / len(judged), 3) if judged else None
+
+
 def _others(left_out: Factor, found: Sequence[Factor]) -> list[float]:
-    """What judges a measurement: the other sources', or all other rows where the other sources have too few to judge by."""
+    """What judges a measurement: the other publishers', or all other rows where the other publishers have too few to judge by."""
     elsewhere = [each.log for each in found if each.source != left_out.source]
     return elsewhere if len(elsewhere) >= FEWEST else [each.log for each in found if each is not left_out]
 
@@ -99,45 +142,47 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[low] + (at - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
 
 
-def nearest(runtime: str, found: Sequence[Factor]) -> list[Factor]:
-    """The rows of a runtime that say everything; the others, whose errors are of what they leave out too, where it has no such row."""
-    own = [each for each in found if each.runtime == runtime]
-    return [each for each in own if each.is_full] or own
+def own_rows(kind: Kind, found: Sequence[Factor]) -> list[Factor]:
+    """The rows of this kind of run that say everything; all of its rows, whose errors are of what they leave out too, where those are too few."""
+    own = [each for each in found if each.kind == kind]
+    full = [each for each in own if each.is_full]
+    return full if len(full) >= FEWEST else own
 
 
 def text(found: Sequence[Factor]) -> str:
     """The module."""
-    every = band("all runtimes", [each for each in found if each.is_full])
-    runtimes = {
-        name: _wider(band(name, nearest(name, found)), every) for name in sorted({each.runtime for each in found})
-    }
     lines = [
-        '"""Written by scripts/fit_bands.py from validation/train_memory.yaml: do not edit."""', "",
-        "from tonnage.estimate.bands import Band, Table", "", "TRAIN_MEMORY = Table(",
-        f"    all={_shown(every)},", "    runtimes={",
-        *(f'        "{name}": {_shown(made)},' for name, made in runtimes.items() if made), "    },",
-        f"    vendors={_names(each.vendor for each in found)},", f"    methods={_names(each.method for each in found)},", ")  # fmt: skip", "",
+        '"""Written by scripts/fit_bands.py from validation/train_memory.yaml and infer_memory.yaml: do not edit."""', "",
+        "from tonnage.estimate.bands import Band, Table", "",
+        *_table("TRAIN_MEMORY", [each for each in found if each.verb == "train"]),
+        *_table("SERVE_MEMORY", [each for each in found if each.verb == "serve"]),
     ]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join([*lines[:-1], lines[-1], ""])
 
 
-def _wider(own: Band | None, every: Band | None) -> Band | None:
-    """A source cannot show what all of its runs have in common: the band of one alone is no narrower than that of all."""
-    if own is None or every is None or own.sources > 1:
-        return own
-    return replace(own, low=min(own.low, every.low), high=max(own.high, every.high))
+def _table(name: str, found: Sequence[Factor]) -> list[str]:
+    """The lines of one table."""
+    lines, vendors = [], set()
+    for kind in sorted({each.kind for each in found}):
+        rows = own_rows(kind, found)
+        made = band(kind, rows)
+        if made is not None:
+            vendors |= {each.vendor for each in rows}
+            lines.append(f'        ("{kind[0]}", "{kind[1]}"): {_shown(made)},')
+    return [f"{name} = Table(", "    bands={", *lines, "    },", f"    vendors={_names(vendors)},", ")  # fmt: skip"]
 
 
-def _names(words: Any) -> str:
-    return "(" + "".join(f'"{word}", ' for word in sorted(set(words))).rstrip() + ")"
+def _names(words: Iterable[str]) -> str:
+    return "(" + "".join(f'"{word}", ' for word in sorted(words)).rstrip() + ")"
 
 
-def _shown(made: Band | None) -> str:
-    if made is None:
-        return "None"
-    return f'Band(kind="{made.kind}", low={made.low}, high={made.high}, rows={made.rows}, sources={made.sources})'
+def _shown(made: Band) -> str:
+    return (
+        f'Band(runtime="{made.runtime}", kind="{made.kind}", low={made.low}, high={made.high}, rows={made.rows}, sources={made.sources}, '
+        f'only="{made.only}", held={made.held})'
+    )
 
 
 if __name__ == "__main__":
-    OUT.write_text(text(factors(sys.argv[1:] or [str(CORPUS)])), encoding="utf-8")
+    OUT.write_text(text(factors(sys.argv[1:] or [str(path) for path in CORPUS])), encoding="utf-8")
     print(OUT.read_text(encoding="utf-8"))

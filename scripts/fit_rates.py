@@ -5,7 +5,9 @@ all are used, with a robust loss (soft L1 of the logarithm of predicted over mea
 Errors are of rows that the fit has not seen: left out by cells (source x model x accelerator), by source, by generation, and by source
 with one factor fitted on a quarter of its rows. Needs scipy, for development alone.
 
-PYTHONPATH=src python scripts/fit_rates.py [--no-validation]
+PYTHONPATH=src python scripts/fit_rates.py [--no-validation | --bands]
+
+--bands: the rates stay as they are, and only the error bands of dense models and mixtures are made again.
 """
 
 import sys
@@ -15,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from _speed_cases import ROOT, Case, cases
-from tonnage.estimate._rates import Generation, Rates
+from tonnage.estimate._rates import Generation, Rates, rates
 
 OUT = ROOT / "src" / "tonnage" / "estimate" / "rates.toml"
 SCALE = 0.06  # of an error in logarithms from which on it counts by its size, not its square
@@ -228,10 +230,42 @@ def validation(found: Sequence[Case], x: np.ndarray) -> tuple[list[str], dict[st
 
 
 def bands(found: Sequence[Case], made: dict[str, np.ndarray]) -> dict[str, tuple[float, float, int]]:
-    """5th and 95th percentile of measured over predicted of left-out rows."""
+    """5th and 95th percentile of measured over predicted of rows whose source was left out; a band holds the estimate itself.
+
+    A user's machine is a source of its own: cells left out share the harness, the cluster and the software with rows that the fit has seen.
+    """
     mixtures = np.array([case.kind == "moe" for case in found])
-    kinds = {"dense": made["cells"][~mixtures], "moe": made["cells"][mixtures], "new generation": made["generations"]}
-    return {kind: (*np.exp(np.percentile(-errors, (5, 95))), len(errors)) for kind, errors in kinds.items()}
+    kinds = {"dense": made["sources"][~mixtures], "moe": made["sources"][mixtures]}
+    if "generations" in made:
+        kinds["new generation"] = made["generations"]
+    ends = {kind: np.exp(np.percentile(-errors, (5, 95))) for kind, errors in kinds.items()}
+    return {kind: (min(low, 1.0), max(high, 1.0), len(kinds[kind])) for kind, (low, high) in ends.items()}
+
+
+def shipped() -> np.ndarray:
+    """Logarithms of the fitted rates as they are in rates.toml."""
+    held, values = rates(), []
+    for each in FITTED:
+        kind, _, which = each.name.partition(".")
+        if not which:
+            values.append(getattr(held, kind))
+        elif kind == "frameworks":
+            values.append(held.frameworks[which])
+        else:
+            one = held.generations[which]
+            values.append(getattr(one, kind) if kind in ("attention", "flash2") else one.matrix[kind])
+    return np.log(values)
+
+
+def with_bands(toml: str, around: dict[str, tuple[float, float, int]]) -> str:
+    """The file's text with these bands; others of it stay."""
+    for kind, (low, high, count) in around.items():
+        head, _, rest = toml.partition(f"[bands.{kind}]")
+        _, mark, tail = rest.partition("\n\n")
+        toml = f"{head}[bands.{kind}]\nlow = {low:.3f}\nhigh = {high:.3f}\nrows = {count}\n" + (
+            f"\n{tail}" if mark else ""
+        )
+    return toml
 
 
 def text(x: np.ndarray, lines: Sequence[str], around: dict[str, tuple[float, float, int]], count: int) -> str:
@@ -272,11 +306,21 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-if __name__ == "__main__":
+def main() -> None:
     rows = cases()
+    if "--bands" in sys.argv:
+        known = shipped()
+        seen = {"sources": left_out(rows, lambda case: case.source, known, slopes(rows, known))}
+        OUT.write_text(with_bands(OUT.read_text(encoding="utf-8"), bands(rows, seen)), encoding="utf-8")
+        print(OUT.read_text(encoding="utf-8"))
+        sys.exit()
     fitted = fit(rows)
     lines, errors = (
         validation(rows, fitted) if "--no-validation" not in sys.argv else ([summary(logs(rows, np.exp(fitted)))], {})
     )
     OUT.write_text(text(fitted, lines, bands(rows, errors) if errors else {}, len(rows)), encoding="utf-8")
     print(OUT.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

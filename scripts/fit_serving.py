@@ -10,6 +10,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, median
 
@@ -47,11 +48,15 @@ OTHERS = {
 EAGER = ("transformers",)
 FIXED = (
     "product: aiconfigurator-core 0.12.0, systems/data, gemm_perf: 16-bit products of few rows take 4 to 5 us beyond the reading of their weights",
+    "unpack: the same, A100, TensorRT-LLM 1.0: products with weights of 8 or 4 bits alone start 7.2 and 9.0 us later than 16-bit ones, and 8-bit weights are then read as fast (78 % of the memory's bandwidth beside 77)",
     "attention: the same, generation_attention_perf: 8 to 15 us of one request with 1 024 tokens",
     "reduce: the same, custom_allreduce_perf: 4 to 7 us of 128 bytes over 2 to 8 accelerators, in graphs",
 )
+PROCESSES = 2
 VOTES = {"ttft_seconds": 0.4}  # beside a TPOT: what a client's clock and a queue make of it scatters more
 SCALE = 0.08  # a relative error from which on a row pulls less
+ROUNDS, STEPS = 3, 12  # how often the steady states are asked again, and steps of least squares between
+ROUNDS_NEAR, STEPS_NEAR = 2, 4  # from the fit of all rows, for those without some of them
 
 
 class Fit:
@@ -84,18 +89,25 @@ class Fit:
                     found.append(VOTES.get(name, 1) * np.log(made[name][n] / value))
         return np.concatenate([found, 0.02 * np.sqrt(len(found) / 200) * (x - self.guess)])
 
-    def run(self, rounds: int = 3) -> ServingRates:
-        x = self.guess
-        for _ in range(rounds):
+    def start(self, rates: ServingRates) -> np.ndarray:
+        """The unknowns of rates that another fit found."""
+        values = [getattr(rates, name) for name in CORE]
+        values += [getattr(rates.engines[engine], name) for engine in self.engines for name in OF_ENGINE]
+        return np.clip(np.log(values), self.low + 1e-6, self.high - 1e-6)
+
+    def run(self, near: ServingRates | None = None) -> ServingRates:
+        """The rates; `near`: of a fit to nearly the same rows, from where fewer steps are needed."""
+        x = self.guess if near is None else self.start(near)
+        for _ in range(ROUNDS if near is None else ROUNDS_NEAR):
             for side in self.sides:
                 side.settle(self.rates(x))
             x = least_squares(
-                self.residuals, x, bounds=(self.low, self.high), loss="soft_l1", f_scale=SCALE, max_nfev=12
-            ).x
+                self.residuals, x, bounds=(self.low, self.high), loss="soft_l1", f_scale=SCALE, max_nfev=STEPS if near is None else STEPS_NEAR
+            ).x  # fmt: skip
         return self.rates(x)
 
 
-def fit_engine(engine: str, found: list[Case], rates: ServingRates) -> Engine:
+def fit_engine(engine: str, found: list[Case], rates: ServingRates, near: ServingRates | None = None) -> Engine:
     """The numbers of an engine besides those of all, from its own rows."""
     names = list(OTHERS[engine])
     # a program of one user: no server stands before it
@@ -111,20 +123,28 @@ def fit_engine(engine: str, found: list[Case], rates: ServingRates) -> Engine:
                 for name, value in case.measured.items() if getattr(says, name)]  # fmt: skip
         return np.concatenate([away, 0.02 * np.sqrt(len(away) / 50) * (x - bounds[:, 1])])
 
+    begin = bounds[:, 1]
+    if near is not None:
+        begin = np.clip(
+            np.log([getattr(near.engines[engine], name) for name in names]), bounds[:, 0] + 1e-6, bounds[:, 2] - 1e-6
+        )
+    steps = 8 if near is None else STEPS_NEAR
     return made(
         least_squares(
-            residuals, bounds[:, 1], bounds=(bounds[:, 0], bounds[:, 2]), loss="soft_l1", f_scale=SCALE, max_nfev=8
+            residuals, begin, bounds=(bounds[:, 0], bounds[:, 2]), loss="soft_l1", f_scale=SCALE, max_nfev=steps
         ).x
     )
 
 
-def all_rates(core: list[Case], others: list[Case], *, keep_core: bool = False) -> ServingRates:
+def all_rates(
+    core: list[Case], others: list[Case], *, keep_core: bool = False, near: ServingRates | None = None
+) -> ServingRates:
     """Rates of all engines: of the three first, then of each other one beside them."""
-    rates = serving_rates() if keep_core else Fit(sides(core)).run()
+    rates = serving_rates() if keep_core else Fit(sides(core)).run(near)
     for engine in OTHERS:
         own = [case for case in others if case.plan.engine == engine]
         if own:
-            rates = replace(rates, engines={**rates.engines, engine: fit_engine(engine, own, rates)})
+            rates = replace(rates, engines={**rates.engines, engine: fit_engine(engine, own, rates, near)})
     return rates
 
 
@@ -148,17 +168,39 @@ def line(what: str, found: list[float]) -> str:
             f"bias {100 * mean(found):+.1f}")  # fmt: skip
 
 
-def left_out(core: list[Case], others: list[Case], key, groups: int = 0) -> dict[str, list[tuple[Case, float]]]:
-    """Errors of each group by rates of all others; `groups`: so many parts of them."""
+def left_out(
+    core: list[Case], others: list[Case], key, near: ServingRates, groups: int = 0
+) -> dict[str, list[tuple[Case, float]]]:
+    """Errors of each group by rates of all others; `groups`: so many parts of them; `near`: the rates of all."""
     names = sorted({str(key(case)) for case in (*core, *others)})
     part = {name: n % groups if groups else n for n, name in enumerate(names)}
+    every = (*core, *others)
+    FOLDS[:] = [core, others, [part[str(key(case))] for case in every], near]
     made = defaultdict(list)
-    for n in sorted(set(part.values())):
-        own = [case for case in (*core, *others) if part[str(key(case))] == n]
-        rates = all_rates(*([case for case in found if part[str(key(case))] != n] for found in (core, others)))
-        for name, pairs in errors(own, rates).items():
-            made[name] += pairs
+    with get_context("fork").Pool(PROCESSES) as pool:
+        for found in pool.imap(_fold, sorted(set(part.values())), chunksize=1):
+            for name, pairs in found.items():
+                made[name] += [(every[number], error) for number, error in pairs]
     return made
+
+
+FOLDS: list = []  # what processes find when they are forked
+
+
+def _fold(n: int) -> dict[str, list[tuple[int, float]]]:
+    """Errors of one part, as (number of the case, error), by rates of the others."""
+    core, others, parts, near = FOLDS
+    every = (*core, *others)
+    kept = [part != n for part in parts]
+    rates = all_rates(
+        [case for case, keep in zip(core, kept[: len(core)], strict=True) if keep],
+        [case for case, keep in zip(others, kept[len(core) :], strict=True) if keep],
+        near=near,
+    )
+    numbers = {id(case): number for number, case in enumerate(every)}
+    own = [case for case, keep in zip(every, kept, strict=True) if not keep]
+    print("part", n, "without", len(own), "rows", flush=True)
+    return {name: [(numbers[id(case)], error) for case, error in pairs] for name, pairs in errors(own, rates).items()}
 
 
 def is_core(case: Case) -> bool:
@@ -218,7 +260,7 @@ def written(
     out = ["# Made by scripts/fit_serving.py from validation/infer_speed.yaml. Errors in percent of what was measured:", *(f"# {each}" for each in lines), "#",
            "# Fixed:", *(f"# {each}" for each in FIXED), "", f'fitted = "{count} rates on {len(rows)} rows"']  # fmt: skip
     out += [f"generations = {json.dumps(sorted({each.asked.cluster.accelerator.generation for each in rows}))}"]
-    out += [f"{name} = {getattr(rates, name):.4g}" for name in (*CORE, "product", "attention", "reduce")]
+    out += [f"{name} = {getattr(rates, name):.4g}" for name in (*CORE, "product", "unpack", "attention", "reduce")]
     for engine, own in rates.engines.items():
         out += [
             "",
@@ -264,13 +306,17 @@ def main() -> None:
         WHERE.write_text(written(rates, lines + kept, found, [*core, *others]))
     if arguments.quick or arguments.others:
         return
-    cells = left_out(core, others, lambda case: case.asked.cell, 6)
-    lines += report(cells, "cells left out")
-    lines += report(
-        left_out(core, others, lambda case: case.asked.cluster.accelerator.generation), "generations left out"
-    )
-    lines += report(left_out(core, [], lambda case: case.plan.engine), "engines left out")
-    WHERE.write_text(written(rates, lines, bands(cells), [*core, *others]))
+    shipped = {name: (band.low, band.high, band.rows) for name, band in serving_rates().bands.items()}
+    WHERE.write_text(written(rates, lines, shipped, [*core, *others]))  # each stage takes minutes
+    cells = left_out(core, others, lambda case: case.asked.cell, rates, 6)
+    stages = {
+        "cells": lambda: cells,
+        "engines": lambda: left_out(core, [], lambda case: case.plan.engine, rates),
+        "generations": lambda: left_out(core, others, lambda case: case.asked.cluster.accelerator.generation, rates),
+    }
+    for title, run in stages.items():
+        lines += report(run(), f"{title} left out")
+        WHERE.write_text(written(rates, lines, bands(cells), [*core, *others]))
     print("\n".join(lines))
 
 

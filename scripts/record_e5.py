@@ -11,7 +11,7 @@ from tonnage.trace.record._user import record_file
 PACKAGE = Path(__file__).parents[1] / "src" / "tonnage" / "trace"
 
 
-def main() -> None:
+def main(folder: Path = PACKAGE / "data") -> None:
     for variant in VARIANTS:
         recording = record_file(
             f"{PACKAGE / 'programs' / 'linear_relu.py'}:program",
@@ -21,7 +21,7 @@ def main() -> None:
             arguments=variant.arguments,
         )
         recording.program = f"tonnage/trace/programs/linear_relu.py:program, {variant.name}"
-        path = PACKAGE / "data" / file_of(variant)
+        path = folder / file_of(variant)
         recording.save(path)
         print(path.name, path.stat().st_size, "bytes,", len(recording.events), "events")
 

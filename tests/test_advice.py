@@ -8,6 +8,7 @@ import pytest
 import tonnage
 from tonnage.cli import main
 from tonnage.estimate._moves import ORDER, Ladder, Paid, Settled, best_moves
+from tonnage.estimate.bill import Rent
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 
@@ -93,6 +94,10 @@ def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb
         assert before["verdict"]["needed_bytes"] - move["needed_bytes"] == move["freed_bytes"]
         _says_what_it_moves(verb, move, before["question"], after["question"])
         assert move["changes"] == _changed(move, before["question"], after["question"]), move["text"]
+        if "--on" in move["text"] and "price" in before["question"] and not move.get("provider"):
+            # a larger machine has the price of the same provider, so that two markets are not compared
+            provider = before["question"]["price"]["value"].split()[0]
+            after = ask(verb, line, *move["text"].split(), "--provider", provider)
         _says_what_it_costs(verb, move, before, after)
 
 
@@ -138,6 +143,7 @@ def _says_what_it_moves(verb, move, before, after):
         "global_batch_size",
         "runtime_version",
         *(("concurrency",) if "request_rate" in before else ()),
+        *(("max_num_batched_tokens",) if "max_num_seqs" in names else ()),  # vLLM: no more than so many whole contexts
         *(("base_weights",) if "runtime" in names and _is_plain(before) and _is_plain(after) else ()),
     }:  # which follow from what is said
         # a switch of the runtime's own layers means nothing with others'
@@ -259,7 +265,7 @@ def test_adapters_and_kernels_are_offered_where_the_runtime_has_them(ask):
     advice = ask("train", "qwen2.5-7b --on rtx-4090 --method lora --seq 8192")["advice"]
     assert advice[0]["change"] == {"recompute": "full", "liger": True} and advice[0]["fits"]
     (move,) = [move for move in ask("train", "llama-3.1-8b --on rtx-4090")["advice"] if move["changes"] == "method"]
-    assert move["change"]["method"] == "qlora" and move["fits"]
+    assert move["change"]["method"] in ("lora", "qlora") and move["fits"]
 
 
 @pytest.mark.parametrize(
@@ -554,7 +560,7 @@ def test_of_two_moves_that_change_nothing_the_cheaper_is_proposed_first_and_an_u
 
     def settle(change):
         (name,) = change
-        return Settled(change, 10, pace=lambda: paces[name], rent=lambda: 3.6)
+        return Settled(change, 10, pace=lambda: paces[name], rent=lambda: Rent(3.6))
 
     found = best_moves(ladders, settle, 100, 50, now=Paid(40.0, 25.0)).moves
     assert [next(iter(move["change"])) for move in found] == ["c", "b", "a"]

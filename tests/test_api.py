@@ -165,7 +165,7 @@ def test_an_answer_looks_short_and_prints_what_the_command_line_prints(capsys):
 
 @pytest.mark.parametrize(
     ("verb", "name", "meant"),
-    [(tonnage.train, "gpus", "on"), (tonnage.serve, "users", "concurrency"), (tonnage.compare, "users", "concurrency"), (tonnage.train, "reserve", "reserve_bytes"), (tonnage.serve, "isl", "input_tokens")],
+    [(tonnage.train, "gpus", "on"), (tonnage.serve, "user", "concurrency"), (tonnage.compare, "user", "concurrency"), (tonnage.train, "reserve", "reserve_bytes"), (tonnage.serve, "isl", "input_tokens")],
 )  # fmt: skip
 def test_an_option_that_there_is_not_suggests_what_is_meant(verb, name, meant):
     with pytest.raises(UnknownName, match=f"no option is called '{name}'. Did you mean '{meant}'"):

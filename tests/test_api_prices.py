@@ -245,7 +245,7 @@ def test_what_machines_answer_at_most_is_within_the_limits_that_were_asked(confi
     """With all places taken they answer more, later than was asked."""
     own(config)
     free = served(*LIMITED, "--users", "8", capsys=capsys)["serving"]
-    bound = served(*LIMITED, "--users", "8", "--tpot", "12ms", capsys=capsys)["serving"]
+    bound = served(*LIMITED, "--users", "8", "--tpot", "11ms", capsys=capsys)["serving"]
     users = bound["users_at_service_level"]["value"]
     at = served(*LIMITED, "--users", str(round(users)), capsys=capsys)["serving"]
     most = bound["hosted"]["most_requests_per_day"]["value"]

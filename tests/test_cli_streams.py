@@ -58,10 +58,12 @@ def test_an_error_whose_document_cannot_be_written_says_both():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell's >&-")
-def test_a_closed_stdout_changes_nothing_but_what_is_seen():
-    words = " ".join(DOES_NOT_FIT)
+@pytest.mark.parametrize("more", ["", "--json"])
+def test_a_closed_stdout_is_one_line_and_the_status_of_a_full_disk(more):
+    words = " ".join([*DOES_NOT_FIT, more])
     done = subprocess.run(f"{sys.executable} -m tonnage {words} >&-", shell=True, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 3 and not done.stderr
+    assert done.returncode == 74
+    assert done.stderr.decode().splitlines() == ["error: cannot write the answer: standard output is closed"]
 
 
 def test_a_word_that_is_no_text_is_in_the_document_as_far_as_text_has_it():

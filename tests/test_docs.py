@@ -101,10 +101,8 @@ def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
         assert not capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", [(ROOT / "Makefile").read_text(), FIRST_WORDS], ids=["make demo", "help"])
-def test_what_newcomers_are_told_to_try_first_fits(text):
-    """A status other than 0 would also end `make demo`."""
-    tried = re.findall(r"^(?:\t\$\(BIN\)/|  )(tonnage (?:train|serve|rules) [^V\n].*)$", text, flags=re.M)
+def test_what_newcomers_are_told_to_try_first_fits():
+    tried = re.findall(r"^  (tonnage (?:train|serve|rules) [^V\n].*)$", FIRST_WORDS, flags=re.M)
     assert len(tried) >= 2
     assert {command: main(WRITTEN["words"](command)) for command in tried} == dict.fromkeys(tried, 0)
 

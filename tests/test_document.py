@@ -27,6 +27,7 @@ def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
 # What a verb prints -> the definition that describes it.
 PRINTED = {
     ("train", "llama-3.1-8b", "--on", "8xh100"): "AnswerDocument", ("train", "deepseek-v3", "--on", "8xh100"): "AnswerDocument",
+    ("train", "llama-3.1-8b", "--on", "8xh100", "--no-advice"): "AnswerDocument",
     ("serve", "qwen3-32b", "--on", "rtx-4090", "--weights", "awq"): "AnswerDocument",
     ("serve", "llama-3.1-8b", "--on", "8xh100", "--users", "16", "--input", "500", "--output", "200", "--simulate", "--ttft", "200ms"): "AnswerDocument",
     ("serve", "llama-3.1-8b", "--on", "8xh100", "--input", "500", "--output", "200", "--rate", "1000"): "AnswerDocument",

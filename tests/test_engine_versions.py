@@ -1,5 +1,8 @@
 """Versions of engines: which rules an asked version takes, and what differs between them."""
 
+import ast
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._serving_weights import BESIDE, as_stored, rotary_tables
 from tonnage.estimate.serving import serving_memory
 from tonnage.formulas import serving as g
+from tonnage.ops import StateCache
 from tonnage.runtimes import serving_runtime
 from tonnage.runtimes._versions import known_versions, number_of
 from tonnage.spec import ServingPlan
@@ -204,3 +208,73 @@ def test_weights_that_are_read_from_files_are_those_without_what_holding_them_ta
     assert 0 < more == held.value - read_of_it.value
     plain = memory("llama-3.1-8b", engine="sglang").memory.child("weights")
     assert as_stored(plain) is plain
+
+
+def test_whoever_asks_for_the_engine_of_a_plan_asks_for_its_version():
+    """`serving_runtime(plan.engine)` is the newest: limits, times and printed values would be of different versions."""
+    found = []
+    for path in Path("src/tonnage").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "serving_runtime" and len(node.args) == 1:
+                asked = node.args[0]
+                if isinstance(asked, ast.Attribute) or (isinstance(asked, ast.Name) and asked.id == "engine"):
+                    found.append(f"{path}:{node.lineno}")
+    assert not [each for each in found if "validation/_engine_versions.py" not in each]
+
+
+# ---- recurrent states of SGLang ----
+
+
+def test_states_of_sglang_have_the_slots_of_its_version():
+    """Three slots a request, and two for tracking where the newest takes extra_buffer; one where prefixes are not cached."""
+    name = "qwen3-next-80b-a3b-instruct"
+    sizes = {"engine": "sglang", "tensor_parallel_size": 4, "concurrency": 1, "context": 2048}
+
+    def state(engine_version="", model=name, **more):
+        kept = memory(model, engine_version, **{**sizes, **more}).fullest.per_request
+        return next(term.inputs["M"] for _, term in kept.walk() if term.name == "states, as a part of all pools")
+
+    one = state(prefix_caching=False)
+    assert state("0.5.9") == state("0.5.5") == 3 * one
+    assert state() == 5 * one
+    assert state(model="lfm2-1.2b") == 3 * state(model="lfm2-1.2b", prefix_caching=False)
+
+
+def test_without_cached_prefixes_sglang_sets_aside_a_state_for_each_request_that_may_run():
+    sizes = {"engine": "sglang", "tensor_parallel_size": 4, "concurrency": 1, "context": 2048, "prefix_caching": False}
+    split, exact = (
+        memory("qwen3-next-80b-a3b-instruct", **sizes, max_num_seqs=most).fullest.per_request for most in (None, 128)
+    )
+    assert exact.combine == "sum" and split.combine == "max"
+    assert exact.value == sum(child.value for child in exact.children) < split.value
+
+
+def test_a_recurrence_of_sglang_is_in_fp32_unless_the_config_says_otherwise():
+    model = read("granite-4.0-h-tiny")
+    made = memory("granite-4.0-h-tiny", engine="sglang", concurrency=1, context=2048, prefix_caching=False)
+    states = [
+        count * cache.elements * (4 if cache.name == "recurrent state" else 2)
+        for branch in model.branches
+        for block, count in zip(branch.blocks, branch.counts(), strict=True)
+        for op in block.ops
+        for cache in op.caches()
+        if isinstance(cache, StateCache)
+    ]
+    found = next(term for _, term in made.fullest.per_request.walk() if term.name == "states, as a part of all pools")
+    assert found.inputs["M"] == sum(states)
+
+
+def test_rows_of_hybrids_are_capped_as_an_answer_is():
+    """The validator asks for the same room as `serve`: states count, also where a token more takes nothing."""
+    from tonnage.catalogue import cluster
+    from tonnage.estimate.inference._pool import pool_tokens
+    from tonnage.spec import Load
+    from tonnage.validation._serving_speed._predict import room
+
+    model, machine = read("qwen3-next-80b-a3b-instruct"), cluster("4xH100-SXM-80GB")
+    load = Load(input_tokens=1024, output_tokens=1024, concurrency=4096)
+    for engine, version in (("sglang", ""), ("sglang", "0.5.9"), ("vllm", ""), ("vllm", "0.11")):
+        plan = ServingPlan(context=2048, concurrency=1, engine=engine, engine_version=version, tensor_parallel_size=4)
+        made = serving_memory(model, plan, machine.accelerator)
+        answered = pool_tokens(model, plan, machine, made, machine.accelerator.memory.usable_bytes, load)
+        assert answered == room(model, plan, machine, load) < 4096 * 2048

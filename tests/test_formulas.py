@@ -62,6 +62,8 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
         "gradients_fresh",
         "straggler_factor",
         "several_ranks",
+        "full_mesh_share",
+        "cube_mesh_share",
         "flops_utilization",
         "share_that_leaves",
         "share_that_stays",

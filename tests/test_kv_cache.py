@@ -25,13 +25,18 @@ def cache(word, engine="vllm", dtype="bfloat16", context=8192):
 @pytest.mark.parametrize(
     ("word", "name", "bits"),
     [("fp8", "fp8-e4m3", 8), ("FP8_E4M3", "fp8-e4m3", 8), ("fp8_e5m2", "fp8-e5m2", 8), ("fp8-e5m2", "fp8-e5m2", 8), ("bfloat16", "bf16", 16),
-     ("torch.float16", "fp16", 16), ("half", "fp16", 16), ("nvfp4", "nvfp4", 4.5), ("auto", "bf16", 16), (None, "bf16", 16)],
+     ("torch.float16", "fp16", 16), ("half", "fp16", 16), ("auto", "bf16", 16), (None, "bf16", 16)],
 )  # fmt: skip
 def test_vllm_holds_keys_and_values_in_the_types_that_its_option_lists(word, name, bits):
     answer = cache(word)
     assert answer.question["kv_cache"]["value"] == name
     # 2 x 32 layers x 8 heads x 128 for each of 8192 tokens
     assert answer.memory.child("kv cache").value == 2 * 32 * 8 * 128 * 8192 * bits / 8
+
+
+def test_vllm_holds_keys_and_values_in_nvfp4_where_it_has_kernels_that_read_them():
+    answer = serve(read(LLAMA), cluster("B200"), ServingOptions(context=8192, kv_cache="nvfp4"))
+    assert answer.memory.child("kv cache").value == 2 * 32 * 8 * 128 * 8192 * 4.5 / 8
 
 
 @pytest.mark.parametrize(("word", "bits"), [("int8", 8.5), ("int4", 4.5), ("int2", 2.5), ("auto", 16)])

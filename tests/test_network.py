@@ -204,3 +204,35 @@ def test_cards_in_pairs_in_machines_of_two_have_their_bridge_and_the_network():
     network = Network(cluster("4x2xH100-NVL-94GB"))
     assert (network.bridge, network.inside.link.name, network.cluster.num_nodes) == (None, "NVLink 4", 4)
     assert network.outside.link.name.startswith("Ethernet")
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [("8xMI300X", {2: 1 / 7, 4: 3 / 7, 8: 1}), ("mi355x-platform", {2: 1 / 7, 8: 1}), ("gaudi3-server", {2: 1 / 7, 8: 1}), ("hgx-a100-4", {2: 1 / 3, 4: 1}),
+     ("hgx-h100-4", {2: 1 / 3, 4: 1}), ("dgx-1", {2: 1 / 3, 4: 2 / 3, 8: 1}), ("8xH100-SXM-80GB", {2: 1, 4: 1, 8: 1})],
+)  # fmt: skip
+def test_ranks_of_a_mesh_use_the_links_between_them_alone(name, shares):
+    network = Network(cluster(name))
+    most = max(shares)
+    for ranks, share in shares.items():
+        assert network.rate_inside(ranks) == pytest.approx(share * network.rate_inside(most))
+        made = network.collective("all_reduce", 64 * GB, ranks)
+        if not network.inside.sums:
+            assert made.sent / made.seconds <= share * network.inside.plain
+    many = np.array(list(shares))
+    assert network.rate_inside(many) * np.ones(len(many)) == pytest.approx([network.rate_inside(n) for n in shares])
+
+
+@pytest.mark.parametrize("name", ["8xMI300X", "2x8xMI300X", "8xGaudi3"])
+def test_one_rank_of_a_mesh_sends_nothing_and_takes_no_time(name):
+    """The arrays of a search hold groups of one rank too: beside others their rate must be a number."""
+    network = Network(cluster(name))
+    for kind in ("all_reduce", "all_gather", "all_to_all"):
+        assert network.collective(kind, GB, 1).seconds == 0
+        assert np.isfinite(network.collective(kind, GB, np.array([1.0, 2.0, 8.0])).seconds).all()
+
+
+def test_one_accelerator_of_a_mesh_sends_to_another_over_one_link():
+    one, plain = Network(cluster("8xMI300X")), Network(cluster("8xH100-SXM-80GB"))
+    assert GB / one.send(GB, 1) <= one.inside.plain / 7
+    assert GB / plain.send(GB, 1) > plain.inside.plain / 2

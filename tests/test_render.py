@@ -51,7 +51,9 @@ def test_the_children_that_a_reader_sees_add_up_unless_their_parent_says_otherwi
 
 
 def test_no_printed_line_says_one_of_many():
-    answer = tonnage.train("llama-3.1-8b", on="8xh100", pipeline_parallel_size=2, num_microbatches=1)
+    answer = tonnage.train(
+        "llama-3.1-8b", on="8xh100", runtime="megatron", pipeline_parallel_size=2, num_microbatches=1
+    )
     printed = "\n".join(tree_lines(answer.memory, depth=99, formulas=True))
     assert "1 micro-batch " in printed
     assert not re.search(r"(?<![\d,.])1 (micro-batches|layers|requests|accelerators|parameters)\b", printed)

@@ -362,11 +362,11 @@ def test_every_verb_with_a_report_writes_both_forms(words, tmp_path, capsys, mon
     (["--markdown=a.txt"], "--markdown: a report in Markdown is a file that ends in .md or .markdown. Got 'a.txt'."),
     (["--html", "a\0b.html"], "cannot be written"),
 ])  # fmt: skip
-def test_a_wrong_path_is_said_after_the_answer_and_does_not_take_it_back(words, said, tmp_path, capsys, monkeypatch):
+def test_a_wrong_path_is_bad_input_before_anything_is_computed(words, said, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([*TRAIN, *words]) == 64
     printed = capsys.readouterr()
-    assert printed.out.startswith("fits: ") and said in printed.err
+    assert not printed.out and said in printed.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,5 +1,6 @@
 """Schedules of a pipeline: closed forms against the papers' figures and against the orders themselves, run with times of their own."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,6 +172,46 @@ def test_torchs_orders_hold_as_many_micro_batches_as_the_closed_forms_say(name, 
             assert waits.value == pytest.approx(longest / chunks)
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 6), st.integers(2, 4), st.integers(1, 30), st.floats(1, 2.5), st.integers(0, 2**30))
+def test_interleaved_1f1b_of_any_number_of_micro_batches_takes_what_its_order_takes(stages, chunks, count, ratio, seed):
+    """Also of fewer than stages, and of rounds that the stages do not divide: stages alike, and one that is slower."""
+    if count % max(count // stages, 1):
+        return
+    forward = [1.0] * stages
+    forward[seed % stages] += (seed % 3) / 4 if count % stages else 0.0
+    times = [Times(each, ratio * each / 2, ratio * each / 2) for each in forward]
+    parts = [[getattr(each, name) / chunks for each in times] * chunks for name in ("forward", "inputs", "weights")]
+    orders = orders_of_torch("interleaved-1f1b", stages, count, chunks)
+    taken, found = run(orders, *parts), step("interleaved-1f1b", times, count, chunks)
+    # of many micro-batches a few are played out: never too short
+    assert taken - 1e-9 <= found <= taken * 1.02 + 1e-9
+    plan = plan_of("interleaved-1f1b", stages, count, chunks)
+    for rank in range(stages):
+        assert schedule.in_flight(plan, rank).value == pytest.approx(most_held(orders, rank)[0] / chunks)
+
+
+def test_interleaved_seconds_of_arrays_are_those_of_each_plan():
+    counts = np.array([1.0, 3.0, 4.0, 10.0, 16.0])
+    times = [Times(1.0, 1.5, 0.5), Times(1.2, 1.7, 0.6), Times(1.0, 1.5, 0.5), Times(1.1, 1.5, 0.5)]
+    wide = [
+        Times(*(np.broadcast_to(each, counts.shape) for each in (one.forward, one.inputs, one.weights)))
+        for one in times
+    ]
+    found = schedule.bubble(plan_of("interleaved-1f1b", 4, counts, 2), wide).value
+    each = [schedule.bubble(plan_of("interleaved-1f1b", 4, int(count), 2), times).value for count in counts]
+    assert found == pytest.approx(each)
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved-1f1b", "interleaved-zero-bubble", "zbv"])
+@pytest.mark.parametrize("stages", [2, 4, 8])
+def test_one_micro_batch_passes_all_stages_one_after_the_other(name, stages):
+    times = [Times(1.0, 1.5, 0.5)] * stages
+    chunks = schedule.SCHEDULES[name].chunks[0]
+    weights = 0.5 * (stages - 1) if schedule.SCHEDULES[name].splits else 0  # made beside what other stages do
+    assert step(name, times, 1, chunks) == pytest.approx(3.0 * stages - weights, rel=0.05)
+
+
 # ---- the papers' figures ----
 
 
@@ -225,8 +266,10 @@ def test_several_chunks_are_interleaved_and_schedules_of_several_have_two():
     ("options", "words"),
     [({"runtime": "megatron", "pipeline_schedule": "zbv"}, "fsdp2"), ({"pipeline_schedule": "dualpipe"}, "No runtime"),
      ({"pipeline_schedule": "zbv", "virtual_pipeline_size": 4}, "must be 2"), ({"pipeline_schedule": "gpipe", "virtual_pipeline_size": 2}, "must be 1"),
-     ({"pipeline_schedule": "dualpipev", "num_microbatches": 7}, "at least 8"), ({"pipeline_schedule": "zbv", "compile": True}, "compile"),
-     ({"pipeline_schedule": "gpipe", "pipeline_parallel_size": 1}, "above 1"), ({"pipeline_schedule": "interleaved-zero-bubble", "num_microbatches": 11}, "8 or 12")],
+     ({"pipeline_schedule": "dualpipev", "num_microbatches": 7}, "Nearest: 8"), ({"pipeline_schedule": "zbv", "compile": True}, "compile"),
+     ({"pipeline_schedule": "gpipe", "pipeline_parallel_size": 1}, "above 1"), ({"pipeline_schedule": "interleaved-zero-bubble", "num_microbatches": 11}, "10 or 12"),
+     ({"num_microbatches": 3}, "Nearest: 4"), ({"runtime": "nanotron", "num_microbatches": 2}, "Nearest: 3"), ({"runtime": "nanotron", "virtual_pipeline_size": 2}, "no pipeline_schedule"),
+     ({"runtime": "megatron", "virtual_pipeline_size": 2, "num_microbatches": 1}, "Nearest: 4"), ({"runtime": "megatron", "virtual_pipeline_size": 2, "num_microbatches": 6}, "4 or 8")],
 )  # fmt: skip
 def test_what_a_schedule_cannot_do_is_refused_with_what_can(options, words):
     with pytest.raises(InvalidPlan, match=words):

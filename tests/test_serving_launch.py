@@ -225,8 +225,14 @@ def test_another_tools_number_is_said_again(capsys):
 
 
 def test_a_cache_in_nvfp4_is_refused_where_vllm_has_no_kernel_for_it():
-    for name, on in (("llama-3.1-8b", "t4"), ("llama-3.1-8b", "mi300x"), ("gpt-oss-20b", "h100")):
+    for name, on in (
+        ("llama-3.1-8b", "t4"),
+        ("llama-3.1-8b", "mi300x"),
+        ("gpt-oss-20b", "h100"),
+        ("llama-3.1-8b", "h100"),
+        ("llama-3.1-8b", "rtx-5090"),
+    ):
         with pytest.raises(InvalidPlan, match=r"cannot hold nvfp4 there: .*supports_kv_cache_dtype.*Nearest: fp8"):
             launched(name, on, kv_cache="nvfp4", engine="vllm")
-    for name, on in (("llama-3.1-8b", "h100"), ("llama-3.1-8b", "a100"), ("gpt-oss-20b", "b200")):
+    for name, on in (("llama-3.1-8b", "b200"), ("llama-3.1-8b", "a100"), ("gpt-oss-20b", "b200")):
         assert "--kv-cache-dtype nvfp4" in launched(name, on, kv_cache="nvfp4", engine="vllm")

@@ -205,3 +205,117 @@ def test_a_peak_of_four_bit_products_alone_times_tokens_and_no_prompts():
     found = times("llama-3.1-8b", "gb10-128gb", replace(LOAD, concurrency=1))
     assert found.tpot_seconds > 16e9 / accelerator("gb10-128gb").memory.bytes_per_second
     assert found.ttft_seconds is None
+
+
+def test_tensor_ranks_on_two_nodes_sum_over_the_network():
+    """An engine's own all-reduce writes to memory of its node: between nodes NCCL's is taken."""
+    machine = cluster("2xdgx-h100")
+    passes = pass_time(MODELS["llama-3.1-70b"], plan(tensor_parallel_size=16), machine)
+    for size in (1 << 10, 1 << 16, 1 << 24):
+        nccl = passes.network.collective("all_reduce", size, 16).seconds
+        assert passes.reduce_seconds(size, 16) == nccl
+        assert passes.reduce_seconds(size, 8) <= passes.network.collective("all_reduce", size, 8).seconds
+    both = passes.reduce_seconds(1 << 16, np.array([8, 16]))
+    assert list(both) == pytest.approx([passes.reduce_seconds(1 << 16, 8), passes.reduce_seconds(1 << 16, 16)])
+
+
+def test_two_ranks_beside_a_bridge_sum_over_it():
+    bridged = pass_time(MODELS["llama-3.1-8b"], plan(tensor_parallel_size=2), cluster("8xH100-NVL-94GB"))
+    size = 1 << 24
+    assert bridged.reduce_seconds(size, 2) < bridged.reduce_seconds(size, 4) / 2
+
+
+# ---- pipelines ----
+
+
+def prompt_seconds(engine, tokens, stages, name="llama-3.1-8b", on="4xrtx-4090", **said):
+    passes = pass_time(MODELS[name], plan(engine=engine, pipeline_parallel_size=stages, **said), cluster(on))
+    return passes.seconds(tokens, tokens * tokens / 2, 0, 0)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_a_prompt_of_one_micro_batch_passes_the_stages_of_llama_cpp_one_after_the_other(stages):
+    """512 tokens are one micro-batch (-ub): more GPUs do not speed it up."""
+    one, many = (prompt_seconds("llama.cpp", 512, number, weights="q4_k_m") for number in (1, stages))
+    assert one < many < 1.2 * one
+
+
+@pytest.mark.parametrize(("stages", "micro_batches"), [(2, 8), (4, 8), (4, 16)])
+def test_micro_batches_of_a_prompt_fill_and_drain_the_stages_of_llama_cpp(stages, micro_batches):
+    tokens = 512 * micro_batches
+    one = micro_batches * prompt_seconds("llama.cpp", 512, 1, weights="q4_k_m")
+    many = prompt_seconds("llama.cpp", tokens, stages, weights="q4_k_m")
+    slots = (micro_batches + stages - 1) / (micro_batches * stages)
+    assert many == pytest.approx(slots * one, rel=0.3)
+    assert many > slots * one * 0.9
+
+
+def test_the_first_token_on_four_cards_of_llama_cpp_takes_as_long_as_its_prompts_pass():
+    load = Load(input_tokens=4096, output_tokens=1, concurrency=1)
+    said = {"engine": "llama.cpp", "weights": "q4_k_m", "context": 8192, "concurrency": 1}
+    found = serving_times(MODELS["llama-3.1-8b"], plan(pipeline_parallel_size=4, **said), load, cluster("4xrtx-4090"))
+    alone = serving_times(MODELS["llama-3.1-8b"], plan(**said), load, cluster("rtx-4090"))
+    assert found.ttft_seconds == pytest.approx(found.alone_seconds + found.steady.ttft * 0, rel=0.05)
+    assert 0.25 * alone.ttft_seconds < found.ttft_seconds < 0.6 * alone.ttft_seconds
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "transformers"])
+def test_one_request_gains_no_speed_from_more_stages(engine):
+    """One micro-batch is on one stage at a time, in a prompt and in decoding."""
+    for tokens, requests in ((1024, 0), (0, 1)):
+        one, four = (
+            pass_time(
+                MODELS["llama-3.1-8b"], plan(engine=engine, pipeline_parallel_size=stages), cluster("4xh100")
+            ).seconds(tokens, tokens * tokens / 2, requests, requests * 1000)
+            for stages in (1, 4)
+        )
+        assert four >= one
+
+
+def test_many_requests_keep_all_stages_of_an_engine_at_work_and_none_of_a_model_that_was_only_cut():
+    busy = {
+        engine: [
+            pass_time(MODELS["llama-3.1-8b"], plan(engine=engine, pipeline_parallel_size=p), cluster("4xh100")).seconds(
+                0, 0, 256, 256 * 4000
+            )
+            for p in (1, 4)
+        ]
+        for engine in ("vllm", "transformers")
+    }
+    assert busy["vllm"][1] < busy["vllm"][0]
+    assert busy["transformers"][1] >= busy["transformers"][0]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llama.cpp", "transformers"])
+def test_more_tokens_and_more_requests_never_shorten_a_pass_of_a_pipeline(engine):
+    passes = pass_time(MODELS["llama-3.1-8b"], plan(engine=engine, pipeline_parallel_size=4), cluster("4xh100"))
+    requests = np.array([0, 1, 2, 3, 4, 5, 8, 64, 256])
+    for tokens in (0, 100, 1024):
+        seconds = passes.seconds(tokens, tokens * 500, requests, requests * 1000)
+        assert (np.diff(seconds) >= -1e-12).all()
+
+
+def test_prompts_beside_requests_that_decode_never_shorten_a_pass_of_llama_cpp():
+    """Requests that decode stay in as few micro-batches as they fill: tokens of prompts do not spread them over more."""
+    passes = pass_time(MODELS["llama-3.1-8b"], plan(engine="llama.cpp", pipeline_parallel_size=4), cluster("4xh100"))
+    tokens = np.array([0, 1, 64, 256, 511, 512, 513, 1024, 4096, 32768])
+    for requests in (1, 256, 512, 700):
+        seconds = passes.seconds(tokens, tokens * 500, requests, requests * 8000)
+        assert (np.diff(seconds) >= 0).all()
+
+
+# ---- weights of 8 bits ----
+
+
+@pytest.mark.parametrize("weights", ["fp8", "int8", "gptq-8bit-128g"])
+@pytest.mark.parametrize("ranks", [1, 8])
+@pytest.mark.parametrize("users", [1, 64])
+def test_eight_bit_weights_are_no_slower_on_h100_than_on_a100(weights, ranks, users):
+    """Products whose weights alone are narrow start as late as those that quantise their operands."""
+    model = read("qwen-7b", offline=True)
+    made = plan(engine="sglang", weights=weights, tensor_parallel_size=ranks)
+    new, old = (
+        serving_times(model, made, replace(LOAD, concurrency=users), cluster(f"{ranks}x{name}-SXM-80GB"))
+        for name in ("H100", "A100")
+    )
+    assert new.tpot_seconds < old.tpot_seconds and new.ttft_seconds < old.ttft_seconds

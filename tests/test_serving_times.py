@@ -234,7 +234,7 @@ def test_guesses_say_how_many_of_them_are_taken():
 def test_what_the_times_leave_out_is_said():
     assert any("the time of their products" in each for each in ask(lora_adapters=2).warnings)
     assert any(
-        "times are those of the releases that were measured" in each
+        "fitted to all measured releases together" in each
         for each in ask(engine="vllm", engine_version="0.11.0").warnings
     )
     assert not any("measured" in each or "products" in each for each in ask().warnings)
@@ -417,7 +417,7 @@ def test_what_contradicts_itself_is_refused_with_its_numbers(options, message):
 def test_unknown_words_are_answered_with_the_nearest():
     with pytest.raises(UnknownName, match="p95"):
         ask(ttft=1.0, percentile="p95")
-    with pytest.raises(InvalidInput, match=r"cannot read the trace '/no/such/file.csv': No such file"):
+    with pytest.raises(InvalidInput, match=r"cannot read /no/such/file.csv: No such file"):
         tonnage.serve(MODEL, on=ON, trace="/no/such/file.csv")
     with pytest.raises(UnknownName, match="speed"):
         tonnage.for_my_machine("rtx-4060-ti", order="speed")
@@ -479,3 +479,97 @@ def test_a_chip_whose_peak_nobody_publishes_has_times_of_tokens_and_none_of_prom
     assert any("how long prompts take is not known" in each for each in answer.warnings)
     with pytest.raises(MissingDatum, match="there is no frontier"):
         tonnage.frontier("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)
+
+
+# ---- the engine's version ----
+
+
+@pytest.mark.parametrize(
+    ("engine", "version"), [("vllm", "0.6.4"), ("vllm", "0.8.5"), ("sglang", "0.4.6"), ("llama.cpp", "b4000")]
+)
+@pytest.mark.parametrize("load", [{"concurrency": 300}, {"request_rate": 4.0}])
+def test_limits_that_an_answer_prints_are_those_that_its_times_follow(engine, version, load):
+    said = {"engine": engine, "engine_version": version, "context": 32_768, "input_tokens": 4000, **load}
+    said |= {"weights": "q4_k_m"} if engine == "llama.cpp" else {}
+    plain = ask("qwen2.5-7b", "H100-SXM-80GB", **said)
+    printed = {
+        name: int(plain.question[name]["value"])
+        for name in ("max_num_batched_tokens", "max_num_seqs")
+        if engine != "llama.cpp" or name == "max_num_batched_tokens"
+    }
+    again = ask("qwen2.5-7b", "H100-SXM-80GB", **said, **printed)
+    names = ("tpot_seconds", "ttft_seconds", "largest_rate", "concurrency", "tokens_per_second")
+    assert {name: again.serving[name] and value(again, name) for name in names} == {
+        name: plain.serving[name] and value(plain, name) for name in names
+    }
+
+
+def test_an_earlier_version_runs_what_a_later_one_dropped():
+    model, on = "baichuan2-7b-base", "H100-SXM-80GB"
+    assert ask(model, on).question["engine"]["value"] == "transformers"
+    old = ask(model, on, engine="vllm", engine_version="0.11")
+    assert old.question["engine"]["value"] == "vllm"
+    assert not any("runs" in each for each in old.warnings)
+    assert ask(model, on, engine_version="0.11").question["engine"]["value"] == "vllm"
+
+
+# ---- no part of a time is less than nothing ----
+
+
+def negative(found, path=""):
+    """Names of times and bytes below zero; differences that are named so are taken off what stands beside them."""
+    if isinstance(found, dict):
+        return [each for name, part in found.items() for each in negative(part, f"{path}.{name}")]
+    if not isinstance(found, Term):
+        return []
+    here = [f"{path}: {found.name}"] if found.unit in ("seconds", "bytes") and found.value < 0 else []
+    named = here if found.name != "of them in host memory" else []
+    return named + [each for child in found.children for each in negative(child, f"{path}/{found.name}")]
+
+
+@pytest.mark.parametrize(
+    ("model", "on", "options"),
+    [
+        ("apertus-8b-2509", ON, {"engine": "vllm", "draft_tokens": 3, "acceptance": 0.7}),
+        ("apertus-8b-2509", ON, {"engine": "sglang", "draft_tokens": 3, "acceptance": 0.95, "max_num_batched_tokens": 512, "input_tokens": 10_000, "output_tokens": 1}),
+        ("gemma-3-27b-pt", ON, {"engine": "sglang", "draft_tokens": 5, "acceptance": 0.0, "input_tokens": 10_000, "output_tokens": 1}),
+        ("mixtral-8x7b", "DGX-2", {"engine": "tensorrt-llm", "input_tokens": 10_000, "output_tokens": 1, "spread": 0.2}),
+        ("t5-large", ON, {"context": 1 << 31}),
+        ("t5-3b", ON, {"context": 1 << 33}),
+        ("llama-3.1-8b", "DGX-2", {"weights_on_host": 1 << 30}),
+        ("llama-3.1-8b", "DGX-2", {"weights_on_host": 200 << 30}),
+        ("qwen3-8b", "rtx-4090", {"weights_on_host": 10 << 30, "concurrency": 7}),
+    ],
+)  # fmt: skip
+def test_no_part_of_a_time_or_of_bytes_is_below_zero(model, on, options):
+    answer = ask(model, on, **options)
+    assert "tpot_seconds" in answer.serving or not answer.fits
+    assert not negative(answer.serving)
+
+
+@pytest.mark.parametrize("context", [4096, 1 << 31, 1 << 40])
+def test_a_first_token_takes_at_least_its_own_prompts_pass_whatever_the_context(context):
+    answer = ask("t5-large", ON, context=context)
+    assert value(answer, "ttft_seconds") >= value(answer, "ttft_seconds_alone") * (1 - 1e-9) > 0.01
+
+
+def test_weights_for_host_memory_are_read_from_disk_and_stay_there():
+    whole, split, host = (ask(on="DGX-2", weights_on_host=size) for size in (None, 1 << 28, 200 << 30))
+    disk = [each.serving["load_seconds"].children[0].value for each in (whole, split, host)]
+    assert disk[0] == disk[1] == disk[2] > 0
+    link = [each.serving["load_seconds"].children[1].value for each in (whole, split, host)]
+    assert link[0] > link[1] > link[2] == 0
+
+
+def test_a_draft_of_every_token_holds_the_cache_of_every_token():
+    """With drafts an answer takes fewer passes, and as much room in the cache."""
+    said = {
+        "concurrency": 512,
+        "engine": "tensorrt-llm",
+        "output_tokens": 4000,
+        "on": "rtx-4090",
+        "weights": "awq",
+        "context": 8192,
+    }
+    plain, drafts = (value(ask(draft_tokens=tokens, acceptance=share, **said), "running") for tokens, share in ((None, None), (3, 0.9)))  # fmt: skip
+    assert drafts <= plain

@@ -13,7 +13,7 @@ import tonnage
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("units", "errors"), ("reach",), ("registry", "yaml_files"), ("spelling",), ("language",), ("glossary",), ("formula",), ("formulas",), ("breakdown", "frames"), ("references",), ("spec",), ("document_term",), ("document",),
+    ("units", "errors"), ("reach",), ("registry", "user_files"), ("spelling",), ("language",), ("glossary",), ("formula",), ("formulas",), ("breakdown", "breakdown_check", "frames"), ("references",), ("spec",), ("document_term",), ("document",),
     ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",),
     ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli",), ("fields",), ("ask",), ("web", "mcp_server", "__main__"),
 )  # fmt: skip

@@ -32,7 +32,7 @@ def layers(size, **choices):
         "gpt3-175b", overrides={"hidden_size": h, "num_hidden_layers": num_layers, "num_attention_heads": heads}
     )
     plan = TrainingPlan(**{
-        "sequence_length": 2048, "micro_batch_size": b, "num_microbatches": 512, "tensor_parallel_size": t, "pipeline_parallel_size": p,
+        "sequence_length": 2048, "micro_batch_size": b, "num_microbatches": 16 * p, "tensor_parallel_size": t, "pipeline_parallel_size": p,
         "virtual_pipeline_size": v, "runtime": "megatron", "zero_stage": 1, "attention": "eager", "dropout": True, "attention_dropout": True,
         **choices,
     })  # fmt: skip

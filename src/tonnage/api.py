@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tonnage import models
+from tonnage.api_arguments import check_text, check_whole, public, typed
 from tonnage.api_report import Reported, Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
@@ -23,11 +25,12 @@ from tonnage.estimate.my_machine import Machine, my_machine
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.models import read
 from tonnage.models.catalogued import every
 from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster
 from tonnage.spelling import no_option
+
+read = public(models.read)
 
 TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
                          int | str: "a whole number, or a text such as auto or 15T",
@@ -119,6 +122,7 @@ class Frontier(frontiers.Frontier, Tabled, frozen=True, kw_only=True, eq=False):
         return self.text()
 
 
+@public
 def train(
     model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
 ) -> Answer:
@@ -148,6 +152,7 @@ def train(
     )
 
 
+@public
 def serve(
     model: str | os.PathLike[str] | Model, on: str | Cluster, *, reserve_bytes: float = 0, **options: Any
 ) -> Answer:
@@ -173,6 +178,7 @@ def serve(
     )
 
 
+@public
 def frontier(
     model: str | os.PathLike[str] | Model,
     on: str | Cluster,
@@ -186,15 +192,10 @@ def frontier(
     Options as for `serve`; what is given is not varied. `points`: numbers of users that are tried of each plan.
     `to_dict()` is the document.
     """
-    command = command_of(
-        "serve",
-        model,
-        on=on,
-        reserve_bytes=_reserve(reserve_bytes),
-        frontier=True,
-        points=None if points == POINTS else points,
-        **options,
-    )
+    points = check_whole("points", points)
+    shown_points = None if points == POINTS else points
+    asked = {"on": on, "frontier": True, "points": shown_points, **options}
+    command = command_of("serve", model, reserve_bytes=_reserve(reserve_bytes), **asked)
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options}
     of_bill = {name: options.pop(name) for name in BillOptions.__struct_fields__ if name in options}
     said = replace(_options(ServingOptions, options, LoadOptions, BillOptions), reserve_bytes=_reserve(reserve_bytes))
@@ -204,6 +205,7 @@ def frontier(
     return Frontier(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
 
 
+@public
 def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, order: str = "parameters", ttft: float | str | None = None,
                    tpot: float | str | None = None, **options: Any) -> Machine:  # fmt: skip
     """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve --for-my-machine`.
@@ -211,10 +213,12 @@ def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, ord
     Options of serving as for `serve`: context and weights above all. `ttft`, `tpot`: what is slower is left out.
     `runs` has a row for each model and precision, `widest` one for each model; `to_dict()` is the document.
     """
+    check_text("order", order)
     said = replace(_options(ServingOptions, options), reserve_bytes=_reserve(reserve_bytes))
     return my_machine(_cluster(on), every(), said, order=order, ttft=ttft, tpot=tpot)
 
 
+@public
 def maximum(
     what: str,
     model: str | os.PathLike[str] | Model | None = None,
@@ -234,12 +238,11 @@ def maximum(
     from tonnage.search.maximum.ask import serving_maximum, training_maximum
     from tonnage.search.maximum.whats import what_of
 
-    if not isinstance(what, str):
-        raise InvalidInput(f"what takes a name. Got {_shown(what)}.")
-    asked = what_of(what, verb)
-    command = command_of(
-        f"max {what}", model, on=on, reserve_bytes=_reserve(reserve_bytes), **({verb: True} if verb else {}), **options
-    )
+    if verb is not None:
+        check_text("verb", verb)
+    asked = what_of(check_text("what", what), verb)
+    said: dict[str, Any] = {"on": on, **({verb: True} if verb else {}), **options}
+    command = command_of(f"max {what}", model, reserve_bytes=_reserve(reserve_bytes), **said)
     serves = asked.verb == "serve"
     of_other = LoadOptions if serves else RunOptions
     others = {name: options.pop(name) for name in of_other.__struct_fields__ if name in options}
@@ -248,8 +251,8 @@ def maximum(
     if serves:
         _not_of_training(bill)
     ask, form = (serving_maximum, ServingOptions) if serves else (training_maximum, TrainingOptions)
-    said, other = _options(form, options, of_other, BillOptions), _options(of_other, others)
-    found = ask(asked, about, _cluster(on), said, other, bill, reserve_bytes=_reserve(reserve_bytes), advise=advise)
+    chosen, other = _options(form, options, of_other, BillOptions), _options(of_other, others)
+    found = ask(asked, about, _cluster(on), chosen, other, bill, reserve_bytes=_reserve(reserve_bytes), advise=advise)
     return Maximum(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
 
 
@@ -262,7 +265,7 @@ def _model(model: Any) -> Model:
         return model
     if isinstance(model, str | os.PathLike):
         return read(os.fspath(model))
-    raise InvalidInput(f"model takes a name, a path or a Model. Got {_shown(model)}.")
+    raise InvalidInput(f"model takes a name, a path or a Model. Got {typed(model)}.")
 
 
 def _cluster(on: Any) -> Cluster:
@@ -270,7 +273,7 @@ def _cluster(on: Any) -> Cluster:
         return on
     if isinstance(on, str):
         return cluster(on)
-    raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {_shown(on)}.")
+    raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {typed(on)}.")
 
 
 def _names(value: Any, what: str) -> list[Any]:
@@ -279,7 +282,7 @@ def _names(value: Any, what: str) -> list[Any]:
         return list(value) if isinstance(value, list | tuple) else [value]
     names = [part.strip() for part in value.split(",")]
     if not all(names):
-        raise InvalidInput(f"{what} takes a name, or names with commas between. Got {_shown(value)}.")
+        raise InvalidInput(f"{what} takes a name, or names with commas between. Got {typed(value)}.")
     return names
 
 
@@ -292,7 +295,7 @@ def _not_of_training(bill: BillOptions) -> None:
 def _reserve(size: Any) -> int:
     """Whole bytes; the estimate checks that they leave something."""
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size < float("inf"):
-        raise InvalidInput(f"reserve_bytes takes a finite number of bytes, at least 0. Got {_shown(size)}.")
+        raise InvalidInput(f"reserve_bytes takes a finite number of bytes, at least 0. Got {typed(size)}.")
     return round(size)
 
 
@@ -322,9 +325,4 @@ def _option(form: type[Struct], name: str, value: Any) -> Any:
         return str(value)
     if takes is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value)
-    raise InvalidInput(f"{name} takes {words}, or None for its default. Got {_shown(value)}.")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+    raise InvalidInput(f"{name} takes {words}, or None for its default. Got {typed(value)}.")

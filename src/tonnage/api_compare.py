@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tonnage import frames
-from tonnage.api import _cluster, _model, _names, _option, _reserve, _shown
+from tonnage.api import _cluster, _model, _names, _option, _reserve
+from tonnage.api_arguments import check_text, public, typed
 from tonnage.api_report import Told, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
@@ -76,14 +77,14 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
 
     def figure(self, kind: str = "") -> Any:
         """A comparison is a table and has no picture: InvalidInput, which says what has."""
-        raise InvalidInput(f"a comparison is a table and has no figure {_shown(kind)}: `to_html()` shows it, and `figure` is of an answer of train or serve.")  # fmt: skip
+        raise InvalidInput(f"a comparison is a table and has no figure {typed(kind)}: `to_html()` shows it, and `figure` is of an answer of train or serve.")  # fmt: skip
 
     def _kinds(self, names: Sequence[str]) -> dict[str, Any]:
         kinds = {column.name: column.kind for column in self.columns}
         for name in names:
             if not isinstance(name, str):
                 raise InvalidInput(
-                    f"a column is given by its name, and several one after the other. Got {_shown(name)}."
+                    f"a column is given by its name, and several one after the other. Got {typed(name)}."
                 )
             if name not in kinds:
                 raise unknown("column", name, kinds)
@@ -93,6 +94,7 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
         return self.text()
 
 
+@public
 def compare(
     models: str | os.PathLike[str] | Model | Sequence[str | os.PathLike[str] | Model], on: str | Cluster | Sequence[str | Cluster], *, train: bool = False,
     count: int | str | Sequence[int | str] = FEWEST, sort: str = "", **options: Any,
@@ -107,7 +109,7 @@ def compare(
     >>> len(made.rows), made.rows[0]["verdict"]
     (8, 'fits')
     """
-    verb = "train" if train else "serve"
+    verb, sort = "train" if train else "serve", check_text("sort", sort)
     command = command_of(
         "compare", models, on=on, train=train or None, count=None if count == FEWEST else count, sort=sort, **options
     )
@@ -135,14 +137,14 @@ def _listed(value: Any) -> list[Any]:
 def _counted(value: Any) -> Any:
     if value == FEWEST or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise InvalidInput(f"count takes a number of accelerators, or {FEWEST!r}. Got {_shown(value)}.")
+    raise InvalidInput(f"count takes a number of accelerators, or {FEWEST!r}. Got {typed(value)}.")
 
 
 def _one_option(verb: str, name: str, value: Any) -> Any:
     if name == "reserve_bytes":
         return _reserve(value)
     if verb == "serve" and name in OF_TRAINING:
-        raise InvalidInput(f"{name} is of a training run. Got {_shown(value)}.")
+        raise InvalidInput(f"{name} is of a training run. Got {typed(value)}.")
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
             taken = _option(form, name, value)

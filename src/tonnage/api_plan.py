@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from tonnage.api import _model, _names, _options, _reserve, _shown
+from tonnage.api import _model, _names, _option, _options, _reserve
+from tonnage.api_arguments import check_mapping, check_number, check_text, check_whole, listed, public, typed
 from tonnage.api_report import Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
@@ -69,6 +70,7 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
         return self.text()
 
 
+@public
 def plan_training(
     model: str | os.PathLike[str] | Model, on: str | Sequence[str] = (), *, vary: Mapping[str, Sequence[Any]] | None = None,
     reserve_bytes: float = 0, **options: Any,
@@ -80,7 +82,10 @@ def plan_training(
     other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
     the document.
     """
-    names = tuple(_names(on, "on"))
+    names = tuple(map(_cluster_name, _names(() if on is None else on, "on")))
+    vary = (
+        None if vary is None else {name: _varied(name, values) for name, values in check_mapping("vary", vary).items()}
+    )
     command = command_of("plan", model, on=names, vary=vary, reserve_bytes=_reserve(reserve_bytes), **options)
     forms = (SearchOptions, RunOptions, BillOptions)
     parts = [{name: options.pop(name) for name in form.__struct_fields__ if name in options} for form in forms]
@@ -94,6 +99,7 @@ def plan_training(
     return TrainingPlans(found, command)
 
 
+@public
 def plan_serving(
     model: str | os.PathLike[str] | Model,
     on: str | Cluster | Sequence[str | Cluster] | None = None,
@@ -110,7 +116,7 @@ def plan_serving(
     - help(tonnage.ServingPlanOptions): the search: goal, vary, max_accelerators, budget, top, pareto
     - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
     """
-    command = command_of("plan", model, serve=True, on=on, reserve_bytes=_reserve(reserve_bytes), **options)
+    command = command_of("plan", model, reserve_bytes=_reserve(reserve_bytes), **{"serve": True, "on": on, **options})
     forms = (ServingPlanOptions, LoadOptions, BillOptions)
     said, load, bill = (
         _options(form, {name: options.pop(name) for name in form.__struct_fields__ if name in options})
@@ -124,10 +130,9 @@ def plan_serving(
 def _machines(on: Any) -> Any:
     if on is None or isinstance(on, str):
         return None if on is None else named(on)
-    listed = [on] if isinstance(on, Cluster) else list(on)
     found = tuple(
         machine
-        for each in listed
+        for each in listed(on)
         for machine in ((fixed(each),) if isinstance(each, Cluster) else named(_cluster_name(each)))
     )
     if not found:
@@ -135,10 +140,16 @@ def _machines(on: Any) -> Any:
     return found
 
 
+def _varied(name: str, values: Any) -> list[Any]:
+    """The values of an option that is varied, as the option takes them; the search refuses a name that is no option."""
+    is_option = name in TrainingOptions.__struct_fields__
+    return [_option(TrainingOptions, name, value) if is_option else value for value in listed(values)]
+
+
 def _cluster_name(name: Any) -> str:
     if isinstance(name, str):
         return name
-    raise InvalidInput(f"on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {_shown(name)}.")
+    raise InvalidInput(f"on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed(name)}.")
 
 
 class Placed(Tabled):
@@ -165,6 +176,7 @@ class Placed(Tabled):
         return self.text()
 
 
+@public
 def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
           split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: str | Sequence[str] = (),
           join: str | Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> Placed:  # fmt: skip
@@ -176,11 +188,19 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     """
     if kind not in ("serve", "train"):
         raise unknown("kind of placement", str(kind), ("serve", "train"))
-    leave, join = _names(leave or (), "leave"), _names(join or (), "join")
-    command = "" if isinstance(inventory, Mapping) else command_of(
-        "plan", model, inventory=inventory, **({"train": True} if kind == "train" else {}), split=None if split == "auto" else split,
-        goal=None if goal == "throughput" else goal, stages=stages, offload=offload or None, leave=list(leave), join=list(join), time_limit=time_limit,
-        gap=gap or None, **options)  # fmt: skip
+    if not isinstance(inventory, str | os.PathLike | Mapping):
+        raise InvalidInput(f"inventory takes a path, or a mapping of its fields. Got {typed(inventory)}.")
+    split, goal = check_text("split", split), check_text("goal", goal)
+    stages = None if stages is None else check_whole("stages", stages)
+    time_limit, gap = None if time_limit is None else check_number("time_limit", time_limit), check_number("gap", gap)
+    leave, join = (
+        [check_text(name, each) for each in _names(nodes or (), name)]
+        for name, nodes in (("leave", leave), ("join", join))
+    )
+    asked = {"inventory": inventory, "train": True if kind == "train" else None, "split": None if split == "auto" else split,
+             "goal": None if goal == "throughput" else goal, "stages": stages, "offload": offload or None, "leave": list(leave), "join": list(join),
+             "time_limit": time_limit, "gap": gap or None, **options}  # fmt: skip
+    command = "" if isinstance(inventory, Mapping) else command_of("plan", model, **asked)
     of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options and kind == "serve"}
     said = _options(TrainingOptions if kind == "train" else ServingOptions, options, LoadOptions)
     if model is None and (options or of_load):

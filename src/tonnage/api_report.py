@@ -3,11 +3,14 @@
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tonnage import frames
 from tonnage.breakdown import rows_of
 from tonnage.errors import InvalidInput, shown
+
+LARGEST_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
 
 
 class Told:
@@ -115,17 +118,24 @@ def _terms(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _terms(each, f"{path}/{name}")
 
 
-def command_of(verb: str, *alone: Any, reserve_bytes: float = 0, **options: Any) -> str:
+def command_of(verb: str, /, *alone: Any, reserve_bytes: Any = 0, **options: Any) -> str:
     """The command line of a call: what it asks, said in words.
 
     >>> command_of("train", "llama-3.1-8b", on="8xh100", tensor_parallel_size=2, sequence_parallel=False)
     'tonnage train llama-3.1-8b --on 8xh100 --tensor-parallel-size 2 --no-sequence-parallel'
     """
-    said = {**options, "reserve": round(reserve_bytes)} if reserve_bytes else options
+    said = {**options, "reserve": _whole(reserve_bytes)} if reserve_bytes else options
     words = ["tonnage", *verb.split(), *(_text(each) for each in alone if each is not None)]
     for name, value in said.items():
         words += _option(name.replace("_", "-"), value)
     return shlex.join(words)
+
+
+def _whole(value: Any) -> Any:
+    """Floats as the whole numbers that --reserve takes; of several each, and what is no number as it is."""
+    if isinstance(value, list | tuple):
+        return [_whole(each) for each in value]
+    return round(value) if isinstance(value, float) and isfinite(value) else value
 
 
 def _option(flag: str, value: Any) -> list[str]:
@@ -137,6 +147,8 @@ def _option(flag: str, value: Any) -> list[str]:
         return [word for each in value for word in _option(flag, each)]
     if isinstance(value, Mapping):
         return [word for name, each in value.items() for word in (f"--{flag}", f"{name}={_text(each)}")]
+    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+        raise InvalidInput(f"{flag} is a number out of range. Got {shown(value)}.")
     return [f"--{flag}", _text(value)]
 
 

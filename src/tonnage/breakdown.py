@@ -5,6 +5,7 @@ exception is a `method` node, whose figure a procedure made, and which names the
 arrays with one entry per plan; `at(i)` is the tree of plan i.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from tonnage import frames
 from tonnage.formula import BASES, SCALARS, Basis, Formula, Number, maximum
 
 Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
+CHECK_TERMS = "TONNAGE_CHECK_TERMS"  # environment variable: every Term is checked where it is made
 _NOTHING: Mapping[str, Number] = {}
 _BETWEEN = {"sum": " + ", "product": " * ", "ratio": " / "}
 
@@ -32,6 +34,13 @@ class Term(Struct, frozen=True):
     inputs: Mapping[str, Number] = _NOTHING
     children: tuple["Term", ...] = ()
     method: Mapping[str, Any] | None = None
+
+    if os.environ.get(CHECK_TERMS):  # of tests and fuzzing, and of their subprocesses: a serving process pays nothing
+
+        def __post_init__(self) -> None:
+            from tonnage.breakdown_check import check_term
+
+            check_term(self)
 
     @classmethod
     def of(

@@ -30,13 +30,15 @@ class Verdict(Struct, kw_only=True):
     """Whether it fits. `band`: low and high in bytes, null where no measured rows back the estimate.
 
     With a band, `fits` is true where its high end is usable, false where its low end is not, and null in between (status 2, tight).
-    It is null too where not enough is known (status 4).
+    It is null too where not enough is known (status 4). `missed`: the service level, deadline or budget that is missed, in words, whether it
+    fits or not; where it fits, the status is 3.
     """
 
     fits: bool | None
     needed_bytes: int | None
     usable_bytes: int | None
     band: tuple[int, int] | None
+    missed: str | None = None
 
 
 class Slopes(Struct, kw_only=True):
@@ -47,7 +49,8 @@ class Slopes(Struct, kw_only=True):
 
 
 class AnswerDocument(Struct, kw_only=True):
-    """What `train` and `serve` answer. Keys that a verb does not answer are left out.
+    """What `train` and `serve` answer. Keys that a verb does not answer are left out; with --no-advice `train` leaves out `slopes`,
+    which needs two more estimates.
 
     `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue or measurements, "why"}.
     """
@@ -57,9 +60,9 @@ class AnswerDocument(Struct, kw_only=True):
     verdict: Verdict
     memory: TermDocument
     ranks: list[TermDocument]
-    slopes: Slopes
     advice: list[Advice]
     warnings: list[str]
+    slopes: Slopes | None = None
     phases: list[TermDocument] = []
     flops: TermDocument | None = None
     step_time: TermDocument | None = None
@@ -111,7 +114,8 @@ class RulesDocument(Struct, kw_only=True):
 
 
 class RowDocument(Struct, kw_only=True):
-    """One published measurement beside our prediction. `relative_error` is signed: positive is too high.
+    """One published measurement beside our prediction. `relative_error` is signed: positive is too high. A row that has not the form of one is of
+    kind malformed, without a measured value.
 
     `agrees`: for what has no number to compare with (out of memory, a bound), whether the prediction says the same; `band`: low and high in
     the row's unit; `notes`: what was assumed about the run, or left out of it.
@@ -122,7 +126,7 @@ class RowDocument(Struct, kw_only=True):
     completeness: str
     metric: str
     main: bool
-    measured: float | str
+    measured: float | str | None
     predicted: float | None
     unit: str
     relative_error: float | None
@@ -246,6 +250,7 @@ class AcceleratorsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     schema: Literal["tonnage/1"]
     accelerators: list[Accelerator]
     nodes: list[Node]
+    aliases: dict[str, str]  # other name of an accelerator -> its name in `accelerators`
 
 
 class LetterDocument(Struct, kw_only=True, forbid_unknown_fields=True):

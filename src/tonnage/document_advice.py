@@ -14,6 +14,7 @@ class Advice(Struct, kw_only=True):
     `usd_per_million_tokens`: of training, or of prompts and answers, all machines paid. `time_change`, `usd_change`: how much more (less, if
     negative) money, and time of the whole cluster (1 / tokens a second), a token takes then, as a part of what it takes now. `serves`: whether the
     load is then served as it was asked, within its limits and with no queue that grows; null where neither was asked. Each null where nobody knows it.
+    `provider`: whose price the machine has, null where it is the provider of the machine that was asked about, or a price that was given.
     """
 
     change: dict[str, Any]
@@ -30,6 +31,7 @@ class Advice(Struct, kw_only=True):
     time_change: float | None = None
     usd_change: float | None = None
     serves: bool | None = None
+    provider: str | None = None
 
 
 class NearestMiss(Struct, kw_only=True):

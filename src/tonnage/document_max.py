@@ -46,7 +46,7 @@ class MaxDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
     `value`: the largest that fits with the high end of the error band, null where not even the least does. `at`: the estimate there; `beyond`: that of the
     next value, or of the least where none fits; null where there is no next one. `tight_value`: the largest inside the error band, null where there is
-    none. `memory_value`: what memory alone would let it be, where something else binds. `options`, and `text` as flags, are what `verb` is asked with.
+    none; `estimate_value`: the largest by the estimate itself, null where no error band is known. `memory_value`: what memory alone would let it be, where something else binds. `options`, and `text` as flags, are what `verb` is asked with.
     `memory`: the breakdown at the value, or at the least. `speed`: seconds of a step of training; ttft_seconds, tpot_seconds and tokens_per_second of
     serving. In `question` the value that was looked for comes from "search".
     """
@@ -64,6 +64,7 @@ class MaxDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     at: TriedDocument | None
     beyond: TriedDocument | None
     tight_value: int | None
+    estimate_value: int | None
     memory_value: int | None
     memory: TermDocument
     speed: dict[str, float]

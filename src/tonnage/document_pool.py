@@ -17,7 +17,8 @@ class PoolShown(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PoolVerdict(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`placed`: all that was asked for is; `optimal`: nothing better is possible, proven to the gap that was asked for."""
+    """`placed`: everything that was asked for has a place. `optimal`: it is proven that no placement is better (gap 0), also where some job has
+    no place; `text` says the same."""
 
     placed: bool
     optimal: bool

@@ -62,6 +62,7 @@ class RunDocument(Struct, kw_only=True):
     checkpoint_interval_by_young: TermDocument | None = None
     restart_seconds: TermDocument | None = None
     deadline_met: bool | None = None
+    budget_met: bool | None = None
     accelerators_for_deadline: TermDocument | None = None
     accelerators_by_division: TermDocument | None = None
     budget_accelerator_hours: TermDocument | None = None

@@ -104,6 +104,8 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     no source gives the power, times and rates of later tokens where an answer has one. All but the cache and the loading is left out where
     the times of a plan or a machine are not known. `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out
     where no run on such a machine is published. `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
+    `concurrency`: requests that fit by the estimate, `safe_concurrency` at the high end of the error band, where one is known; `longest_context`:
+    the same, at its high end.
     `hosted`: where a load was said, and prices of own machines and of the model by the token are known. `users_at_service_level`: the most within
     `ttft` and `tpot`; `rate_at_service_level`: what they ask, or the most requests a second that come by themselves.
     """
@@ -111,6 +113,7 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     kv_bytes_per_token: TermDocument | None = None
     kv_bytes_per_request: TermDocument | None = None
     concurrency: TermDocument | None = None
+    safe_concurrency: TermDocument | None = None
     kv_capacity_tokens: TermDocument | None = None
     host_memory: TermDocument | None = None
     longest_context: TermDocument | None = None

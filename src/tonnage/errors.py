@@ -3,6 +3,7 @@
   x InvalidInput           a file, a config or an option holds something that cannot be
   x UnknownName            not in a catalogue or registry; suggests the nearest names
   x InvalidPlan            the plan contradicts itself, the model or the cluster
+    - NotApplicable        ... because an option means nothing beside the value of another one
   x MissingDatum           nobody told us this number, and we do not invent it
     - Unreachable          ... because the network did not answer, or offline mode forbids to ask
     - AccessDenied         ... because the model is gated or private
@@ -29,6 +30,15 @@ class UnknownName(TonnageError):
 
 class InvalidPlan(TonnageError):
     """Sizes that do not divide, or do not belong together."""
+
+
+class NotApplicable(InvalidPlan, InvalidInput):
+    """An option that means nothing beside the value of another one. `option`: its name; `owners`: names of the options whose values decide
+    whether it applies. Where one of these is varied, a search leaves the option out (tonnage.estimate.companions)."""
+
+    def __init__(self, message: str, option: str = "", owners: tuple[str, ...] = ()):
+        super().__init__(message)
+        self.option, self.owners = option, owners
 
 
 class MissingDatum(TonnageError):

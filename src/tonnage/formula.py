@@ -92,7 +92,7 @@ class Formula(Struct, frozen=True, eq=False):
     """One published formula.
 
     `symbols` are its arguments, letters of the glossary; `assumes` says what the equation presupposes;
-    `basis` is the rung of the ladder of fidelity that its results stand on.
+    `basis` is the rung of the ladder of fidelity that its results stand on; `difference`: the result may be negative.
     """
 
     name: str
@@ -102,6 +102,7 @@ class Formula(Struct, frozen=True, eq=False):
     basis: Basis
     symbols: tuple[str, ...]
     evaluate: Callable[..., Number]
+    difference: bool = False
 
     def __call__(self, **inputs: Number) -> Number:
         return self.evaluate(**inputs)
@@ -131,11 +132,12 @@ FORMULAS: Registry[Formula] = Registry("formula")
 
 
 def formula(
-    *, unit: str, source: str, assumes: str = "", basis: Basis = "analytic"
+    *, unit: str, source: str, assumes: str = "", basis: Basis = "analytic", difference: bool = False
 ) -> Callable[[Callable[..., Number]], Formula]:
     """Declare the decorated function to be *the* implementation of one published formula.
 
-    `source` begins with a key of references.toml and says where in it: "Korthikanti2022, eq. 2".
+    `source` begins with a key of references.toml and says where in it: "Korthikanti2022, eq. 2". `difference`: the result is a
+    difference, such as free memory or savings, which may be negative; every other amount is finite and at least 0.
     """
 
     def declare(function: Callable[..., Number]) -> Formula:
@@ -143,7 +145,7 @@ def formula(
         symbols = code.co_varnames[: code.co_argcount]
         if strangers := [symbol for symbol in symbols if symbol not in SYMBOLS]:
             raise TypeError(f"formula {function.__name__!r} uses {strangers}, which glossary.py does not declare")
-        made = Formula(function.__name__, unit, source, assumes, basis, symbols, function)
+        made = Formula(function.__name__, unit, source, assumes, basis, symbols, function, difference)
         return FORMULAS.add(function.__name__, made)
 
     return declare

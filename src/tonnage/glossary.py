@@ -130,6 +130,12 @@ SYMBOLS: dict[str, Symbol] = {
         ),
         Symbol("nodes", "num_nodes", "nodes", "nodes that a group of ranks spans"),
         Symbol("W_copy", "copy_bandwidth", "bytes/s", "bytes a second that an accelerator copies in its own memory"),
+        Symbol(
+            "n_turn",
+            "microbatches_per_round",
+            "micro-batches",
+            "micro-batches that pass one chunk of a pipeline stage before the next chunk",
+        ),
         Symbol("n_pass", "passes", "passes", "times that a message goes round a ring"),
         Symbol("lat", "latency", "seconds", "time until the first byte of a message arrives"),
         Symbol("lat_in", "step_inside", "seconds", "latency of one step inside of a node"),

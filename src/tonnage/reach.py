@@ -67,6 +67,21 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
     return path
 
 
+def allowed_member(folder: Path, name: str) -> Path:
+    """A file of a folder that may be read, with its links followed. InvalidInput where it lies outside the one folder that is read: by a link,
+    or by a name with .. that another file gives. A folder outside that one is not the asker's choice (a hub's cache), and is not checked."""
+    path, only = folder / name, _only()
+    if only is None or not folder.is_relative_to(only):
+        return path
+    try:
+        target = path.resolve()
+    except RuntimeError:
+        raise InvalidInput(f"cannot read {shown(called(path), 300)}: its links lead in a circle.") from None
+    if not target.is_relative_to(only):
+        raise InvalidInput(f"files outside the folder of models are not read, and a link leads there. Got {shown(called(path), 300)}.")  # fmt: skip
+    return target
+
+
 def is_there(text: str) -> bool:
     """Whether a text means a file or a folder that is there and may be read; what can be no path, or no name of a file, means none."""
     try:

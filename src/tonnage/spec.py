@@ -19,25 +19,29 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 class Link(Struct, frozen=True, kw_only=True):
     """A way between two places: bytes per second in one direction, per accelerator. `joins`: how many accelerators it joins, fewer than a
-    machine has (a bridge) or more (a torus through many hosts); 0: all of a node."""
+    machine has (a bridge) or more (a torus through many hosts); 0: all of a node. `mesh_links`: links of each accelerator that lead straight
+    to others, 0 where a switch is between them; `mesh`: how they lead there, "full" to each of the others, "cube" as in a DGX-1."""
 
     name: str
     bytes_per_second: float
     topology: str = ""
     joins: int = 0
+    mesh: str = ""
+    mesh_links: int = 0
 
 
 class Memory(Struct, frozen=True, kw_only=True):
     """The memory of one accelerator.
 
     `reported_bytes` is what the driver shows, `runtime_bytes` the total that the runtime gives programs (cudaMemGetInfo, torch's
-    total_memory), each None where nobody published it; `system_bytes` is what the operating system keeps of a memory that
+    total_memory), each None where nobody published it; `context_bytes` is what a process of PyTorch holds outside of its allocator; `system_bytes` is what the operating system keeps of a memory that
     processor and accelerator share.
     """
 
     nominal_bytes: int
     reported_bytes: int | None = None
     runtime_bytes: int | None = None
+    context_bytes: int | None = None
     system_bytes: int = 0
     bytes_per_second: float | None = None
     kind: str = ""
@@ -150,7 +154,9 @@ class Cluster(Struct, frozen=True, kw_only=True):
         return "x".join([*parts, self.accelerator.name])
 
 
-AttentionKernel = Literal["flash", "sdpa", "eager", "triton"]  # triton: FlashAttention of 2022, as llm-foundry wrote it
+AttentionKernel = Literal[
+    "flash", "sdpa", "efficient", "eager", "triton"
+]  # triton: FlashAttention of 2022, as llm-foundry wrote it
 
 
 class TrainingPlan(Struct, frozen=True, kw_only=True):
@@ -158,7 +164,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
     `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks. `model_code`:
     whose code the layers are, empty: the runtime's own. `mtp_layers`: of multi-token prediction. `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all
-    linear layers; `base_weights`: the precision of a quantised base, or nothing; `trainable_layers`: of freeze, counted from the last.
+    linear layers; `base_weights`: the precision of a quantised base, or nothing; `upcast_base`: its norms, embedding and head are in fp32; `trainable_layers`: of freeze, counted from the last.
     `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
     elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
@@ -166,7 +172,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `expert_imbalance`: tokens of the fullest expert rank over the mean. `straggler_slowdown`: how many times longer a slow node takes,
     `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with
     several chunks is interleaved. `product_share`: of the 16-bit peak that large products were measured to reach on this machine.
-    `packing`: a row has several sequences, which do not see each other. `chunk_layers`: of each virtual stage, in the order in which a token
+    `packing`: a row has several sequences, which do not see each other. `keep_outputs`: the training loop holds the logits until the next step. `chunk_layers`: of each virtual stage, in the order in which a token
     passes them; empty: as the runtime splits them. `cuda_graph` and the three after it change time alone.
     """
 
@@ -202,6 +208,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     lora_targets: str = ""
     lora_dropout: bool = False
     base_weights: str = ""
+    upcast_base: bool = False
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None
@@ -249,6 +256,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     moe_token_dispatcher_type: str = "alltoall"
     liger: bool = False
     packing: bool = False
+    keep_outputs: bool = False
 
     @property
     def world_size(self) -> Number:

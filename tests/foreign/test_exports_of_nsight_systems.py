@@ -159,7 +159,7 @@ def test_values_that_are_too_long_are_refused(tmp_path):
 
 def test_tables_that_are_too_long_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(_nsight, "MOST_ROWS", 2)
-    with pytest.raises(InvalidInput, match="has 3 rows, and 2 can be read"):
+    with pytest.raises(InvalidInput, match="has more than 2 rows"):
         made(tmp_path, [usage(i, i, MIB) for i in range(3)])
 
 
@@ -181,3 +181,41 @@ def test_the_file_is_not_changed_and_nothing_is_written_beside_it(tmp_path):
 def test_a_name_with_odd_letters_is_opened_as_it_is(tmp_path):
     path = database(tmp_path / "a?mode=rwc#b%20.sqlite", {"CUDA_GPU_MEMORY_USAGE_EVENTS": (USAGE, [usage(1, 1, MIB)])})
     assert read(path).reserved_peak == MIB
+
+
+def _without_names(path, rows, after):
+    connection = sqlite3.connect(path)
+    connection.execute(
+        f"CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, bytes INTEGER, address INTEGER, memoryOperationType INTEGER{after[0]})"
+    )
+    connection.executemany(
+        "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS (start, bytes, address, memoryOperationType) VALUES (?, ?, ?, 0)",
+        [(number, MIB, number) for number in range(rows)],
+    )
+    for statement in after[1:]:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_a_column_that_is_computed_is_refused(tmp_path):
+    """A file of 57 kB gave texts of 800 kB for each of its rows: a MemoryError."""
+    path = tmp_path / "x.sqlite"
+    for kind in ("", " STORED"):
+        _without_names(path, 1, (", name TEXT AS (hex(zeroblob(40)))" + kind,))
+        with pytest.raises(InvalidInput, match="computes its column 'name'"):
+            read(path)
+        path.unlink()
+
+
+def test_texts_that_are_more_than_the_file_holds_are_refused(tmp_path):
+    path = tmp_path / "x.sqlite"
+    default = "ALTER TABLE CUDA_GPU_MEMORY_USAGE_EVENTS ADD COLUMN name TEXT DEFAULT '" + "x" * 10_000 + "'"
+    _without_names(path, 50, ("", default))
+    with pytest.raises(InvalidInput, match="more text than the file has bytes"):
+        read(path)
+
+
+def test_values_of_another_type_are_not_loaded(tmp_path):
+    rows = [usage(1, 1, MIB), usage(2, 2, MIB, device="x" * 1000, process=b"x" * 1000)]
+    assert made(tmp_path, rows).reserved_peak == 2 * MIB

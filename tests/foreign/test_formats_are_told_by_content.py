@@ -47,7 +47,7 @@ def test_what_is_none_of_the_formats_is_refused(tmp_path, content, reason):
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(InvalidInput, match="No such file"):
         read(tmp_path / "nothing")
-    with pytest.raises(InvalidInput, match="Is a directory"):
+    with pytest.raises(InvalidInput, match="is a folder, not a regular file"):
         read(tmp_path)
 
 

@@ -39,7 +39,6 @@ def test_a_time_that_is_none_is_named_as_its_option_is_typed(name, capsys):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("train llama-3.1-8b --on 8xh100 --tokens 1T --deadline 1d", "--deadline cannot be met by any number of accelerators."),
         ("plan", "name a model, or give its dimensions: --hidden-size, --num-hidden-layers and so on."),
         ("measure", "name a model, or give its dimensions: --hidden-size, --num-hidden-layers and so on."),
     ],

@@ -80,7 +80,6 @@ WRONG = [
     ("train", {**TRAINED, "micro_batch_size": 0}),
     ("train", {**TRAINED, "lora_rank": 8}),
     ("train", {**TRAINED, "deadline": "30d"}),
-    ("train", {**TRAINED, "tokens": "15T", "deadline": "30d"}),
     ("train", {**TRAINED, "tokens": "1T", "epochs": 2}),
     ("train", {**TRAINED, "reserve": "1000GiB"}),
     ("train", {**TRAINED, "power_share": 2}),

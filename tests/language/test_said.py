@@ -24,7 +24,7 @@ SAYING = frozenset({"say", "sentence", "in_error", "Option", "InvalidInput", "Mi
                     "add_argument", "add_argument_group", "add", "human", "counted", "_cut", "import_module", "getattr", "named"})  # fmt: skip
 # Functions that make English sentences of a document or an error: they are shown through sentence().
 ENGLISH = frozenset({"lists", "_document", "_option", "_text", "_nearest", "assignment", "_sentence", "error", "parse_args", "_later", "_none", "_warnings",
-                     "_one", "_costs", "_traced", "_recorded", "varied", "_typed", "_needed", "_read", "_axes", "_models", "add_arguments", "_quoted", "describe", "spoken"})  # fmt: skip
+                     "_one", "_costs", "_traced", "_recorded", "varied", "_typed", "_needed", "_read", "_axes", "_models", "add_arguments", "_quoted", "describe", "spoken", "unwritable"})  # fmt: skip
 # Text that is the same in every language.
 FREE = frozenset(
     {

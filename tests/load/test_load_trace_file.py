@@ -73,7 +73,7 @@ def test_times_of_mooncake_are_milliseconds_and_ours_are_seconds(tmp_path):
         ('{"timestamp": 0, "input_length": 2, "output_length": 0}\n', "line 1: output_tokens must be at least 1"),
         ("arrival_seconds,input_tokens,output_tokens\n", "no requests"),
         ('{"arrival_seconds": 1, "input_tokens": 2}\n', "line 1: output_tokens is missing"),
-        ('{"arrival_seconds": 1,\n', "line 1: not JSON"),
+        ('{"arrival_seconds": 1,\n', "line 1 is not JSON"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_line_and_field(tmp_path, text, said):
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_named_with_its_line_and_field(tmp_path, text, said):
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(InvalidInput, match="No such file"):
         read_requests(tmp_path / "none.csv")
-    with pytest.raises(InvalidInput, match="not a text in UTF-8"):
+    with pytest.raises(InvalidInput, match="is not UTF-8 text"):
         path = tmp_path / "bytes.csv"
         path.write_bytes(b"\xff\xfe\x00a")
         read_requests(path)

@@ -206,7 +206,7 @@ def test_an_adapter_and_a_pipeline_say_what_they_are(tmp_path: Path):
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path):
     os.mkfifo(tmp_path / "config.json")
     for path in (tmp_path / "config.json", Path("/dev/zero")):
-        with pytest.raises(InvalidInput, match="no regular file"):
+        with pytest.raises(InvalidInput, match="not a regular file"):
             read(str(path))
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(InvalidInput, match="a model's file ends with"):
@@ -229,10 +229,10 @@ def test_large_files_of_holes_are_refused_without_being_read(tmp_path: Path):
 def test_an_unreadable_file_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder(tmp_path / "m", LLAMA, llama())
 
-    def refuse(self: Path, *args: object) -> None:
+    def refuse(*args: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InvalidInput, match="Permission denied"):
         read(str(tmp_path / "m"))
 

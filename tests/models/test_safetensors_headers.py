@@ -74,8 +74,8 @@ def test_every_type_of_the_package_has_its_size():
             "key twice",
         ),
         (b'{"a": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep|not JSON"),
-        (b"{" + b",".join(b'"%d":{}' % number for number in range(500_001)) + b"}", "more than 500,000"),
-        (b'{"a": {"shape": [' + b"1," * 4_000_001 + b"1]}}", "more than 500,000"),
+        (b"{" + b",".join(b'"%d":{}' % number for number in range(500_001)) + b"}", "more than 300,000"),
+        (b'{"a": {"shape": [' + b"1," * 4_000_001 + b"1]}}", "more than 300,000"),
     ],
 )
 def test_a_wrong_header_is_refused(header: object, says: str):
@@ -133,8 +133,8 @@ def test_a_header_longer_than_the_first_read_is_read_on():
     ("index", "says"),
     [
         (b"{", "not JSON"),
-        (b"[]", "not JSON"),
-        (b'{"\x80": 1}', "not JSON"),
+        (b"[]", "weight_map"),
+        (b'{"\x80": 1}', "not UTF-8"),
         (b"{}", "weight_map"),
         (b'{"weight_map": {}}', "weight_map"),
         (b'{"weight_map": {"a": 1}}', "weight_map"),

@@ -235,7 +235,7 @@ def test_every_option_of_the_verb_has_an_input_under_advanced(visiting):
     page.locator("#advanced > summary").click()
     page.wait_for_selector("#advanced .finder")
     shown = set(page.eval_on_selector_all("#form [name]", "all => all.map(each => each.name)"))
-    assert {row.name for row in table("train")} - shown <= {"on", "offline", "method", "lora_rank", "lora_targets", "lora_dropout", "base_weights", "trainable_layers"}  # fmt: skip
+    assert {row.name for row in table("train")} - shown <= {"on", "offline", "method", "lora_rank", "lora_targets", "lora_dropout", "base_weights", "upcast_base", "trainable_layers"}  # fmt: skip
     page.get_by_label("Find an option").fill("price per")
     expect(page.locator('[data-row="price_per_accelerator_hour"]')).to_be_visible()
     expect(page.locator('[data-row="zero_stage"]')).to_be_hidden()
@@ -250,3 +250,17 @@ def test_no_request_leaves_the_machine(visiting):
         visit.settle()
     assert visit.asked
     assert [url for url in visit.asked if not url.startswith((visit.server, "about:", "data:", "blob:"))] == []
+
+
+def test_a_run_that_fits_and_misses_its_deadline_is_not_said_to_fit_alone(visiting):
+    page = visiting().open("model=llama-3.1-8b&on=8xH100-SXM-80GB&tokens=1T&deadline=14d")
+    expect(verdict(page)).to_contain_text("Fits, but misses the deadline: ")
+
+
+def test_what_lacks_is_said_to_lack_and_never_to_be_a_negative_rest(visiting):
+    page = visiting().open("model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=16k")
+    answer = asked("train", {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": "16k"})
+    lacks = (answer["verdict"]["needed_bytes"] - answer["verdict"]["usable_bytes"]) / GIB
+    rest = page.locator("table.breakdown tr.sub").last
+    expect(rest).to_contain_text(f"short by {lacks:.2f}")
+    expect(rest).not_to_contain_text("−")

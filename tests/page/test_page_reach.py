@@ -206,3 +206,57 @@ def test_a_wrong_count_is_forgotten_with_the_cluster_that_it_was_typed_for(visit
     expect(page.locator("#counts-err")).to_be_hidden()
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#nodes")).to_have_value("many")
+
+
+@pytest.mark.parametrize(
+    ("typed", "nodes", "each", "accelerators"),
+    [
+        ("h200", "1", "8", 8),
+        ("gb200", "1", "8", 8),
+        ("A100", "1", "8", 8),
+        ("h200_sxm 141gb", "1", "8", 8),
+        ("64xH100", "8", "8", 64),
+        ("h100:4", "1", "4", 4),
+    ],
+)
+def test_another_name_in_the_cluster_box_keeps_the_counts_and_shows_those_of_the_answer(
+    visiting, typed, nodes, each, accelerators
+):
+    visit = visiting()
+    page = visit.open("fits")
+    box = page.locator("#machine")
+    box.fill(typed)
+    box.press("Tab")
+    visit.settle()
+    expect(page.locator("#gpus")).to_contain_text(f"{accelerators} GPUs")
+    expect(page.locator("#nodes")).to_have_value(nodes)
+    expect(page.locator("#each")).to_have_value(each)
+    page.locator("#nodes").fill("2")
+    visit.settle()
+    expect(page.locator("#gpus")).to_contain_text(f"{2 * int(each)} GPUs")
+
+
+def test_every_slider_of_the_rules_moves_by_arrow_keys(visiting):
+    """One press reaches another value, however far apart the whole numbers lie on the slider."""
+    visit = visiting()
+    page = visit.open("tab=rules&model=llama-3.1-8b")
+    page.wait_for_selector("[data-moves]")
+    found = {}
+    for at, name in enumerate(
+        page.eval_on_selector_all("[data-moves]", "all => all.map((each) => each.dataset.moves)")
+    ):
+        found.setdefault(name, at)
+    assert len(found) >= 3
+    for at in found.values():
+        slider = page.locator("[data-moves]").nth(at)
+        before = slider.get_attribute("aria-valuetext")
+        up, down = ("ArrowRight", "ArrowLeft"), ("PageUp", "PageDown")
+        is_high = int(slider.input_value()) > 200  # nearer its upper end: down first
+        for key, back in (pair[::-1] if is_high else pair for pair in (up, down)):
+            slider.press(key)
+            moved = slider.get_attribute("aria-valuetext")
+            assert moved != before, key
+            slider.press(back)
+            assert slider.get_attribute("aria-valuetext") != moved, back
+            before = slider.get_attribute("aria-valuetext")
+    assert not visit.wrong

@@ -91,6 +91,7 @@ def test_an_older_version_is_opened_from_the_history(visiting, server):
     expect(versions.nth(1)).to_contain_text("version 1")
     for number, expected in ((2, "4"), (1, "")):
         page.get_by_role("button", name=f"Open version {number} of grows").click()
+        visit.hears(f"Opened grows, version {number}")
         visit.settle()
         assert ("micro_batch_size=4" in page.evaluate("location.hash")) == bool(expected)
     page.get_by_role("button", name="History of grows").click()
@@ -128,6 +129,7 @@ def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, v
     page = visit.open("fits")
     panel(page)
     page.get_by_role("button", name=f"Open {name}").click()
+    visit.hears(f"Opened {name}, version 1")
     visit.settle()
     expect(page.locator(f"[name={field}]").first).to_have_value(value)
     page.get_by_role("button", name="Save as version 2").click()
@@ -139,8 +141,70 @@ def test_a_question_that_the_page_has_no_inputs_for_shows_its_command_line(visit
     put(server, "largest", verb="max", what="context", **QUESTION)
     page = visiting().open("fits")
     panel(page)
+    page.get_by_role("button", name="Open largest").click()
     expect(item(page, "largest")).to_contain_text("tonnage max context llama-3.1-8b")
     expect(page.get_by_role("button", name="Open largest")).to_have_count(0)
+
+
+def test_the_list_comes_in_pages_without_questions_and_a_plan_is_read_when_it_is_opened(visiting, server):
+    for name in ("paged a", "paged b", "paged c"):
+        put(server, name)
+    page = visiting().open("empty")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/v1/saved" in request.url else None)
+
+    def two_at_a_time(route):
+        route.continue_(url=route.request.url.replace("limit=100", "limit=2"))
+
+    page.route("**/v1/saved?limit=100", two_at_a_time)
+    page.route("**/v1/saved?limit=100&after=*", two_at_a_time)
+    panel(page)
+    names = page.locator(".saved > li h3")
+    before = names.count()
+    assert before == 2
+    while (more := page.locator("#saved-list > button", has_text="More")).count():
+        count = names.count()
+        more.click()
+        expect(names).not_to_have_count(count)
+    assert names.all_inner_texts() == sorted(names.all_inner_texts()) and names.count() > before
+    assert not [url for url in asked if "limit=" not in url], "no plan is read for the list"
+    page.get_by_role("button", name="Open paged c").click()
+    expect(page.locator("#v-line")).to_contain_text("Fits")
+    assert next(url for url in asked if "limit=" not in url).endswith("/v1/saved/paged%20c?version=1")
+
+
+def test_figures_that_follow_a_save_come_by_themselves(visiting, server):
+    put(server, "follows")
+    page = visiting().open("fits")
+
+    def without_figures(route):
+        answer = route.fetch()
+        document = answer.json()
+        for plan in document["plans"]:
+            plan.update(status=None, answer=None, needed_bytes=None, usable_bytes=None, usd=None, usd_of=None)
+        route.fulfill(response=answer, json=document)
+
+    page.route("**/v1/saved?limit=100", without_figures)
+    panel(page)
+    expect(item(page, "follows")).to_contain_text("Its figures are being computed.")
+    expect(item(page, "follows")).to_contain_text("GiB")
+
+
+def test_a_saved_question_without_an_answer_says_why(visiting, server):
+    put(server, "no answer")
+    page = visiting().open("fits")
+    reason = "tensor_parallel_size must divide 32. Got 7."
+
+    def refused(route):
+        answer = route.fetch()
+        document = answer.json()
+        for plan in document["plans"]:
+            plan.update(status=64, answer=reason, needed_bytes=None, usable_bytes=None, usd=None, usd_of=None)
+        route.fulfill(response=answer, json=document)
+
+    page.route("**/v1/saved?limit=100", refused)
+    panel(page)
+    expect(item(page, "no answer")).to_contain_text("Got 7.")
 
 
 def test_what_cannot_be_saved_is_said(visiting):

@@ -6,10 +6,11 @@ import os
 import signal
 from pathlib import Path
 
+from tonnage.errors import InvalidInput
 from tonnage.search.sweep.progress import Progress
 from tonnage.search.sweep.spec import parse
 from tonnage.search.sweep.tasks import Tasks
-from tonnage.search.sweep.work import Report
+from tonnage.search.sweep.work import Report, attempt
 
 # Every plan is one that can be: the number of rows is the product of the axes.
 FIELDS = {"models": ["gpt2", "llama-3.1-8b"], "on": ["h100", "8xh100"], "options": {"recompute": "full"},
@@ -87,3 +88,42 @@ def dies_of_three(job, number):
 
 def never_lives(job, number):
     os._exit(7)
+
+
+def writes_and_dies_of_three(job, number):
+    """The worker of chunk 3 writes its part and is killed before it reports."""
+    found = attempt(job, number)
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+
+
+# ---- what the process of Ray's driver can be told to do ----
+
+
+def drives_alone(job, address, workers, numbers):
+    for number in numbers:
+        yield attempt(job, number)
+
+
+def is_killed_after_three(job, address, workers, numbers):
+    """As Ray's library ends the process when the agent of its node has died."""
+    for count, number in enumerate(numbers):
+        if count == 3:
+            os._exit(1)
+        yield attempt(job, number)
+
+
+def cannot_join(job, address, workers, numbers):
+    raise InvalidInput(f"--ray {address}: nothing answers there.")
+    yield
+
+
+def loses_the_cluster(job, address, workers, numbers):
+    yield attempt(job, next(iter(numbers)))
+    raise ConnectionError("failed to connect to GCS")
+
+
+def waits_for_ever(job, address, workers, numbers):
+    yield attempt(job, next(iter(numbers)))
+    signal.pause()

@@ -47,12 +47,6 @@ def every_plan(space):
                         )
 
 
-def interleaves(said):
-    """The constraint of the search that the scalar path leaves to the user: whole rounds of micro-batches (Narayanan2021)."""
-    p, v = said["pipeline_parallel_size"], said["virtual_pipeline_size"]
-    return v > 1 and said["runtime"] == "megatron" and p
-
-
 def brute_force(space, usable):
     """Seconds of a token of the best plan of each machine, one by one."""
     best = [np.inf] * len(space.machines)
@@ -61,10 +55,6 @@ def brute_force(space, usable):
         if found is None:
             continue
         high, seconds, tokens = found
-        if p := interleaves(said):
-            d = machine.size // (said["tensor_parallel_size"] * said["context_parallel_size"] * p)
-            if (said["global_batch_size"] // (said["micro_batch_size"] * d)) % p:
-                continue
         at = [each.name for each in space.machines].index(machine.name)
         if high <= usable:
             best[at] = min(best[at], seconds / tokens)
@@ -74,6 +64,8 @@ def brute_force(space, usable):
 def small_space(name, on, **options):
     """Few sizes, so that brute force is possible."""
     vary = {"micro_batch_size": (1, 4), "context_parallel_size": (1, 2)}
+    if options.get("runtime") == "megatron":  # whose layers are dealt out in several ways for each number of chunks
+        vary["virtual_pipeline_size"] = (1, 2)
     vary = {key: values for key, values in vary.items() if key not in options}
     given = TrainingOptions(**({"sequence_length": 2048, "global_batch_size": 32} | options))
     return Space(MODELS[name], [cluster(each) for each in on], given, vary)

@@ -29,6 +29,11 @@ def _value(document, name):
     return None if entry is None else entry["value"]
 
 
+def provider_of(row):
+    """The provider whose prices a table took, as an option: a single answer takes the cheapest of all."""
+    return {"provider": row["price"].split()[0]} if row["price"] else {}
+
+
 @pytest.mark.parametrize(
     ("model", "on", "options"),
     [
@@ -46,7 +51,7 @@ def test_every_cell_says_what_serve_says(model, on, options):
     assert len(made.rows) == len(cells)
     for (where, *said), row in zip(cells, made.rows, strict=True):
         given_ = {name: value for name, value in zip(names, said, strict=True) if value is not None}
-        answer = tonnage.serve(model, where, **given_)
+        answer = tonnage.serve(model, where, **provider_of(row), **given_)
         document = answer.summary()
         assert (row["needed_bytes"], row["usable_bytes"], row["on"]) == (answer.needed_bytes, answer.usable_bytes, document["question"]["on"]["value"])  # fmt: skip
         assert {name: row[name] for name in OF_SERVING} == {name: _value(document.get("serving", {}), key) for name, key in OF_SERVING.items()}  # fmt: skip
@@ -70,7 +75,7 @@ def test_every_cell_says_what_train_says(model, on, options):
     cells = list(product(on, *(options[name] for name in names)))
     assert len(made.rows) == len(cells)
     for (where, *said), row in zip(cells, made.rows, strict=True):
-        answer = tonnage.train(model, where, **dict(zip(names, said, strict=True)))
+        answer = tonnage.train(model, where, **provider_of(row), **dict(zip(names, said, strict=True)))
         document = answer.summary()
         run = document.get("run", {})
         assert (row["needed_bytes"], row["usable_bytes"]) == (answer.needed_bytes, answer.usable_bytes)
@@ -103,7 +108,10 @@ def test_the_fewest_hold_the_model_and_half_as_many_do_not(weights, context):
     assert row["verdict"] == "fits"
     assert tonnage.serve("llama-3.1-70b", row["on"], **said).needed_bytes == row["needed_bytes"]
     if row["accelerators"] > 1:
-        assert tonnage.serve("llama-3.1-70b", f"{row['accelerators'] // 2}xh100", **said).status == 3
+        assert tonnage.serve("llama-3.1-70b", f"{row['accelerators'] // 2}xh100", **said).status in (
+            2,
+            3,
+        )  # tight is not held
 
 
 def test_machines_that_do_not_hold_a_model_alone_each_take_a_part_of_its_layers():

@@ -24,7 +24,7 @@ def run(capsys):
         ("context llama-3.1-8b --on rtx-4090", 0, "llama-3.1-8b on RTX-4090 serves a context of at most", "tokens do not fit\n\nbound by memory: "),
         ("context gpt2 --on rtx-4090", 0, "gpt2 on RTX-4090 serves a context of at most 1,024 tokens for 1 request", "bound by the model, not memory: gpt2 was made for 1,024 tokens"),
         ("context llama-3.1-70b --on rtx-4090", 3, "does not fit: llama-3.1-70b on RTX-4090 needs", "what would let it, each searched again:"),
-        ("users llama-3.1-8b --on 8xh100 --context 500", 0, "llama-3.1-8b on 8xH100-SXM-80GB serves at most 1,024 requests of 500 tokens", "--max-num-seqs 7099"),
+        ("users llama-3.1-8b --on 8xh100 --context 500", 0, "llama-3.1-8b on 8xH100-SXM-80GB serves at most 1,024 requests of 500 tokens", "--max-num-seqs 6885"),
         ("users llama-3.1-8b --on h100 --input 500 --output 100 --ttft 1ms", 3, "not served: ", "bound by the service level: the time to the first token would be past --ttft 1ms"),
         ("input llama-3.1-8b --on h100 --context 8k --output 100", 0, "llama-3.1-8b on H100-SXM-80GB serves prompts of at most 8,092 tokens with answers of 100 tokens", "bound by another option"),
         ("layers llama-3.1-70b --on rtx-4090 --weights q4_k_m --context 8k", 0, "llama-3.1-70b on RTX-4090 holds at most 44 layers", "say it with --layers-on-accelerator 44"),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage.errors import TonnageError
-from tonnage.search.maximum.largest import largest
+from tonnage.estimate._largest import largest
 from tonnage.search.maximum.whats import NAMES, WHATS, is_what, what_of
 
 

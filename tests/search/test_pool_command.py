@@ -102,7 +102,7 @@ def test_a_file_that_is_none_is_refused(tmp_path, name, text):
 
 
 def test_a_file_that_is_not_there_is_refused():
-    with pytest.raises(InvalidInput, match="cannot read the inventory"):
+    with pytest.raises(InvalidInput, match="cannot read nowhere"):
         read_inventory("nowhere.yaml")
 
 
@@ -136,6 +136,8 @@ def test_the_command_has_the_status_of_its_answer_and_a_document_of_the_schema(w
         document, json_schema() | {"anyOf": [{"$ref": "#/$defs/PoolDocument"}, {"$ref": "#/$defs/ErrorDocument"}]}
     )
     assert ("error" in document) == (status == 64)
+    if verdict := document.get("verdict"):
+        assert verdict["optimal"] == ("proven optimal" in verdict["text"]) == (document["search"]["gap"] == 0)
 
 
 def test_the_first_line_is_the_verdict_with_its_proof(capsys):
@@ -158,8 +160,10 @@ def test_forty_accelerators_of_three_types_are_placed_with_a_proven_gap():
 
 def test_without_the_solver_the_extra_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "highspy", None)
+    program = Program()
+    program.column(1.0)
     with pytest.raises(MissingDatum, match=r"pip install 'tonnage\[placement\]'"):
-        Effort()
+        program.solve(Effort())
     assert main(["plan", "--inventory", str(EXAMPLE)]) == 4
     assert "tonnage[placement]" in capsys.readouterr().err
 

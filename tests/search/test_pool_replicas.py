@@ -108,7 +108,7 @@ def test_the_replicas_of_a_demand_answer_it_within_the_service_level():
 
 def test_more_than_the_pool_answers_says_the_most_and_what_would_do():
     found = tonnage.place(POOL, "llama-3.1-8b", request_rate=5000.0, **SERVED).document
-    assert not found.verdict.placed and "at most" in found.verdict.text
+    assert not found.verdict.placed and "proven optimal" in found.verdict.text
     assert "would do" in found.nearest_miss and "accelerators of the pool" in found.binding
 
 

@@ -17,6 +17,7 @@ from tonnage.search.sweep import dataset, manifest
 from tonnage.search.sweep.drive import sweep
 from tonnage.search.sweep.keep import best
 from tonnage.search.sweep.progress import Progress
+from tonnage.search.sweep.spec import parse
 from tonnage.search.sweep.summary import summarise
 from tonnage.search.sweep.tasks import Tasks
 
@@ -203,6 +204,25 @@ def test_a_dataset_without_a_row_has_its_columns(tmp_path):
         pq.read_table(tmp_path / "out" / "plans").column_names
         == pq.read_table(tmp_path / "out" / "best.parquet").column_names
     )
+
+
+NONE_FITS = {"models": ["mixtral-8x7b-v0.1"], "on": ["8xH100-SXM-80GB"], "options": {"runtime": "megatron"},
+             "vary": {"sequence_length": [4096], "zero_stage": [0, 1]}}  # fmt: skip
+
+
+@pytest.mark.parametrize("keep", ["fitting", {"best": 10}])
+def test_a_chunk_of_which_no_row_is_kept_is_written_with_its_columns(keep, tmp_path):
+    """Every plan of this sweep is valid and needs more memory than there is."""
+    done = sweep(parse(NONE_FITS | {"keep": keep}), tmp_path / "out", workers=1)
+    assert not done.failed and done.summary.considered == 2 and done.summary.rows == 0 and done.summary.valid == 2
+    assert pq.read_table(tmp_path / "out" / "plans").num_rows == 0
+
+
+def test_a_chunk_of_serving_of_which_no_row_is_kept_is_written_too(tmp_path):
+    fields = {"kind": "serve", "models": ["llama-3.1-405b"], "on": ["h100"], "vary": {"context": [4096, 8192]}}
+    for number, keep in enumerate(("all", "pareto", {"best": 1})):
+        done = sweep(parse(fields | {"keep": keep}), tmp_path / str(number), workers=1)
+        assert not done.failed and done.summary.rows == 0
 
 
 def test_summaries_count_what_is_missing(made):

@@ -117,6 +117,20 @@ def test_a_chunk_that_its_workers_die_of_is_named_and_the_others_are_made():
     assert not multiprocessing.active_children()
 
 
+def test_a_chunk_whose_part_is_on_disk_is_made_whatever_became_of_its_workers(undisturbed, tmp_path, monkeypatch):
+    monkeypatch.setattr(local.reports, "__defaults__", (_sweeps.writes_and_dies_of_three,))
+    done = sweep(small(), tmp_path / "out", workers=2)
+    assert not done.failed and done.made == done.chunks == 32 and done.plans_made == ROWS == done.summary.rows
+    assert digests(tmp_path / "out") == digests(undisturbed[0])
+
+
+def test_a_part_that_is_damaged_whenever_it_is_written_is_reported_as_failed(tmp_path, monkeypatch):
+    rows_of = dataset.rows_of
+    monkeypatch.setattr(dataset, "rows_of", lambda path: None if path.name == dataset.part_name(5) else rows_of(path))
+    done = sweep(small(), tmp_path / "out", workers=2)
+    assert done.failed == {5: "its part was damaged on disk after it was written"}
+
+
 def test_workers_that_never_live_end_the_sweep_instead_of_failing_chunk_by_chunk():
     job = Job(spec=small(), folder="", digest="", estimator="")
     with pytest.raises(MissingDatum, match="no worker stays alive: 8 died one after the other, the last with status 7"):

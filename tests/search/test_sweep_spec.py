@@ -45,6 +45,10 @@ BAD = [
     ({"money": {"provider": "AVS"}}, "AVS"),
     ({"money": {"price": 3}}, "no field of money is called 'price'"),
     ({"chunk_plans": 0}, "chunk_plans must be a whole number from 1 to 4,194,304. Got 0."),
+    ({"kind": "serve", "vary": {"weights": ["fp8", "q4_k_m", "exl9", "fp99"]}}, "no precision or GGUF file type is called 'exl9'"),
+    ({"kind": "serve", "options": {"weights": "fp99"}, "vary": {}}, "no precision or GGUF file type is called 'fp99'"),
+    ({"kind": "serve", "options": {"kv_cache": "fp9"}, "vary": {}}, "no kv_cache is called 'fp9'"),
+    ({"kind": "serve", "options": {"engine": "vlllm"}, "vary": {}}, "'vlllm'"),
     ({"kind": "serve", "vary": {"micro_batch_size": [1]}}, "no option of a sweep of kind serve (vary) is called 'micro_batch_size'"),
 ]  # fmt: skip
 

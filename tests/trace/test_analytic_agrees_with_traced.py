@@ -28,6 +28,10 @@ WAYS = [
     (A100, {"sequence_length": 512, "recompute": "full", "micro_batch_size": 2}),
     (H100, {"sequence_length": 1024, "lora_rank": 16}),
     (A100, {"sequence_length": 2048, "lora_rank": 16, "recompute": "full"}),
+    (A100, {"sequence_length": 1024, "lora_rank": 16, "base": "nf4", "precision": "fp16", "recompute": "full"}),
+    (A100, {"sequence_length": 512, "lora_rank": 16, "base": "nf4-double", "attention": "eager"}),
+    (A100, {"sequence_length": 512, "lora_rank": 16, "precision": "fp16", "recompute": "full", "attention": "eager"}),
+    (A100, {"sequence_length": 512, "lora_rank": 16, "base": "nf4", "upcast_base": False}),
 ]
 MIXTURES = ("qwen3-30b-a3b", "deepseek-v2-lite")  # peft cannot wrap their experts on tensors without data
 GRID = [
@@ -35,7 +39,9 @@ GRID = [
     for name, way in product(FAMILIES, range(len(WAYS)))
     if name not in MIXTURES or "lora_rank" not in WAYS[way][1]
 ]
-FAST = [(name, (3 * number) % len(WAYS)) for number, name in enumerate(FAMILIES)] + [("llama-3.2-1b", 6), ("gpt2", 0)]
+FAST = [(name, (3 * number) % 8) for number, name in enumerate(FAMILIES)] + [
+    ("llama-3.2-1b", 6), ("gpt2", 0), *(("llama-3.2-1b", way) for way in range(8, len(WAYS))), ("qwen2.5-1.5b", 8),
+]  # fmt: skip
 # Without reentrance a layer is computed again when the first saved tensor is asked for; behind adapters two operations of its backward have
 # run by then, and the estimate computes it again before them: 60 MB of 818 here, and another moment is taken for the peak.
 KNOWN = {("mistral-7b-v0.1", 7)}

@@ -22,6 +22,7 @@ from gpu.training import build
 from tonnage.cli import main
 from tonnage.document import json_schema
 from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.measure import attention
 from tonnage.measure._device import Cuda, Figures, Host, is_out_of_memory, open_device
 from tonnage.measure._meter import Meter
 from tonnage.measure._run import Timing, measure
@@ -421,3 +422,9 @@ def test_a_meter_without_stages_says_that_memory_ran_out_at_the_start():
     meter = Meter(Counters())
     meter.failed()
     assert [stage.name for stage in meter.stages] == ["Out of memory after the start"]
+
+
+def test_an_attention_that_this_pytorch_cannot_choose_is_an_error_that_names_it(monkeypatch):
+    monkeypatch.setitem(attention.BACKENDS, "cudnn", "NOT_YET")
+    with pytest.raises(InvalidInput, match="cannot choose cudnn"), attention.only("cudnn"):
+        pass

@@ -1,5 +1,6 @@
 """Pages of other sites reach nothing, and what is served can do little."""
 
+import json
 import re
 from urllib.parse import unquote
 
@@ -163,6 +164,37 @@ def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):
         ):
             answer = made.post("/v1/train", json={"model": name, "on": "h100"})
             assert answer.status_code == 400, name
+
+
+@pytest.mark.parametrize("linked", ["config.json", "model.safetensors.index.json", "model.safetensors", "model.gguf"])
+def test_a_link_inside_a_model_leads_to_no_file_outside_the_folder_of_models(tmp_path, linked):
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+              "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}  # fmt: skip
+    model = tmp_path / "models" / "team" / "m"
+    model.mkdir(parents=True)
+    (tmp_path / "secret").write_text(
+        json.dumps(config | {"peft_type": "LORA", "metadata": {}, "weight_map": {"a": "b"}})
+    )
+    if linked != "config.json":
+        (model / "config.json").write_text(json.dumps(config))
+    (model / linked).symlink_to(tmp_path / "secret")
+    with TestClient(create_app(Settings(hub=False, models=str(tmp_path / "models"))), base_url=HERE) as made:
+        answer = made.post("/v1/train", json={"model": "team/m", "on": "h100"})
+        assert answer.status_code == 400
+        assert "files outside the folder of models are not read" in answer.json()["error"]["message"]
+        assert str(tmp_path) not in answer.text
+
+
+def test_a_link_to_another_place_inside_the_folder_of_models_is_followed(tmp_path):
+    """As in the cache of the Hugging Face Hub, whose snapshots are links to blobs."""
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+              "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}  # fmt: skip
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "a1").write_text(json.dumps(config))
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").symlink_to("../blobs/a1")
+    with TestClient(create_app(Settings(hub=False, models=str(tmp_path))), base_url=HERE) as made:
+        assert made.post("/v1/train", json={"model": "m", "on": "h100"}).status_code == 200
 
 
 def test_the_counts_say_their_form_once(client: Client):

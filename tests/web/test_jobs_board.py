@@ -1,6 +1,10 @@
 """What is kept of jobs, and for how long; and what the process of a job writes down."""
 
 import os
+import shutil
+import signal
+import subprocess
+import sys
 from errno import ENOMEM
 
 import msgspec
@@ -10,6 +14,7 @@ from tonnage.web.jobs import work as process
 from tonnage.web.jobs.board import Board, FullError
 from tonnage.web.jobs.folder import PREFIX, hold, is_held, shared_folder
 from tonnage.web.jobs.limits import JobLimits
+from tonnage.web.jobs.taken_over import end_lost_jobs
 from tonnage.web.jobs.work import Task, Teller
 
 LIMITS = JobLimits()
@@ -110,7 +115,7 @@ def test_what_breaks_a_search_is_said_without_its_insides(board, monkeypatch, er
     assert "secret" not in found.message
 
 
-def test_the_folder_of_a_server_is_private_and_goes_with_it_and_what_a_killed_one_left_goes_with_the_next(
+def test_the_folder_of_a_server_is_private_and_goes_with_it_and_what_one_left_that_was_killed_long_ago_goes_with_the_next(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -118,6 +123,9 @@ def test_the_folder_of_a_server_is_private_and_goes_with_it_and_what_a_killed_on
     for folder in (left, foreign):
         folder.mkdir()
     (left / "server.lock").touch()
+    for folder in (left, foreign):
+        folder.chmod(0o700)
+    os.utime(left / "server.lock", (0, 0))
     with shared_folder() as one, shared_folder() as other:
         assert one.stat().st_mode & 0o077 == 0
         assert one.exists() and other.exists() and not left.exists()
@@ -132,3 +140,74 @@ def test_a_lock_is_held_until_its_number_is_closed(tmp_path):
     assert is_held(path)
     os.close(number)
     assert not is_held(path)
+
+
+# ---- a server that was killed, and the next at its address ----
+
+
+@pytest.fixture
+def abandoned(tmp_path, monkeypatch):
+    """The shared folder of a server at "here" that was killed, with three jobs."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with shared_folder("here") as folder:
+        board = Board(folder)
+        names = {state: board.add("plan", b"{}", LIMITS) for state in ("done", "running", "queued")}
+        assert board.take(JobLimits()).id == names["done"]
+        board.answer(names["done"], 0, "tonnage plan", b"{}")
+        os.close(board.take(JobLimits()).lock)
+        board.close()
+        shutil.copytree(folder, tmp_path / f"{PREFIX}left")
+    (tmp_path / f"{PREFIX}left").chmod(0o700)
+    return tmp_path / f"{PREFIX}left", names
+
+
+def test_the_next_server_at_the_address_calls_running_jobs_lost_and_goes_on_with_the_others(abandoned):
+    left, names = abandoned
+    with shared_folder("here") as folder:
+        assert folder == left and is_held(folder / "server.lock")
+        end_lost_jobs(folder, LIMITS)
+        board = Board(folder)
+        states = {state: board.job(name) for state, name in names.items()}
+        assert {state: job.state for state, job in states.items()} == {"done": "done", "running": "failed", "queued": "queued"}  # fmt: skip
+        assert states["running"].kind == "Lost"
+        board.close()
+    assert not left.exists()
+
+
+def test_a_server_at_another_address_or_of_another_version_leaves_them_alone(abandoned, monkeypatch):
+    left, _ = abandoned
+    with shared_folder("elsewhere") as folder:
+        assert folder != left and left.exists()
+    monkeypatch.setattr("tonnage.web.jobs.folder.__version__", "0.0.1")
+    with shared_folder("here") as folder:
+        assert folder != left and left.exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_taken_over(abandoned):
+    left, _ = abandoned
+    left.chmod(0o777)
+    with shared_folder("here") as folder:
+        assert folder != left
+
+
+def test_the_process_of_a_job_that_outlived_its_server_is_ended(abandoned):
+    left, names = abandoned
+    board = Board(left)
+    lock = hold(board.lock_of(names["running"]))
+    with subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"], pass_fds=[lock], start_new_session=True) as alive:  # fmt: skip
+        board.name_process(names["running"], alive.pid)
+        os.close(lock)
+        end_lost_jobs(left, LIMITS)
+        assert alive.wait(30) == -signal.SIGKILL
+    assert board.job(names["running"]).kind == "Lost"
+    board.close()
+
+
+def test_a_file_of_jobs_that_is_damaged_is_begun_anew(abandoned):
+    left, _ = abandoned
+    for path in left.glob("jobs.db*"):
+        path.write_bytes(b"no data base" * 1000)
+    end_lost_jobs(left, LIMITS)
+    board = Board(left)
+    assert sum(board.states().values()) == 0
+    board.close()

@@ -1,14 +1,18 @@
 """Saved plans over HTTP, in this process and in one that is killed."""
 
+import json
 from pathlib import Path
+from threading import Event
 from urllib.parse import quote
 
 import pytest
 from litestar.testing import TestClient
+from msgspec.structs import replace
 
 from tonnage.ask import ask
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
+from tonnage.web.store.digest import unanswered
 from tonnage.web.store.opened import Opened, default_url
 from web.servers import workers
 
@@ -108,11 +112,122 @@ def test_a_deleted_plan_keeps_its_history_unless_that_is_to_go(saving):
     assert saving.get(path + "/history").status_code == 404
 
 
-def test_plans_are_listed_by_name(saving):
-    for name in ("listed b", "listed a"):
+def test_plans_are_listed_by_name_and_page(saving):
+    for name in ("listed b", "listed a", "listed c"):
         save(saving, name)
-    plans = saving.get("/v1/saved", params={"after": "listed", "limit": 2}).json()["plans"]
-    assert [plan["name"] for plan in plans] == ["listed a", "listed b"]
+    page = saving.get("/v1/saved", params={"after": "listed", "limit": 2}).json()
+    assert [plan["name"] for plan in page["plans"]] == ["listed a", "listed b"] and page["more"]
+    page = saving.get("/v1/saved", params={"after": "listed b", "limit": 1}).json()
+    assert [plan["name"] for plan in page["plans"]] == ["listed c"]
+    assert not saving.get("/v1/saved", params={"after": "\U0010ffff"}).json()["more"]
+
+
+def test_a_list_has_no_questions_and_each_plan_is_read_by_itself(tmp_path):
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+              "intermediate_size": 128, "vocab_size": 100, "unused": "x" * 900_000}  # fmt: skip
+    question = QUESTION | {"model": config}
+    with TestClient(create_app(Settings(store=f"sqlite:///{tmp_path}/plans.db", store_limit=4_000_000)), base_url=HERE) as client:  # fmt: skip
+        for name in "abcd":
+            assert save(client, name, question=question).status_code == 201
+        refused = save(client, "e", question=question)
+        assert refused.status_code == 400 and "--store-limit" in refused.json()["error"]["message"]
+        for path in ("/v1/saved", "/v1/saved/a/history"):
+            assert len(client.get(path).content) < 3000
+        assert client.get("/v1/saved/a").json()["plan"]["question"] == question
+        listed = client.get("/v1/saved").json()["plans"][0]
+        assert (listed["model"], listed["machine"], listed["answer"]) == ("config.json", QUESTION["on"], "fits")
+        assert 900_000 < listed["bytes"] < 901_000
+        client.delete("/v1/saved/a?history=true")
+        assert save(client, "e", question=question).status_code == 201
+
+
+def test_an_older_version_is_read_whole(saving):
+    save(saving, "aged")
+    save(saving, "aged", question=QUESTION | {"micro_batch_size": 4}, version=1)
+    assert saving.get("/v1/saved/aged?version=1").json()["plan"]["question"] == QUESTION
+    assert saving.get("/v1/saved/aged?version=2").json() == saving.get("/v1/saved/aged").json()
+    refused = saving.get("/v1/saved/aged?version=3")
+    assert refused.status_code == 404 and "'aged' has no version 3" in refused.json()["error"]["message"]
+
+
+# ---- while all processes that answer are busy ----
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """A server at which every place for a question is taken until `release` is called."""
+    settings = Settings(hub=False, store=f"sqlite:///{tmp_path}/plans.db")
+    with TestClient(create_app(settings), base_url=HERE) as made:
+        running = made.app.state.running
+        places, running.limits = running.limits, replace(running.limits, at_once=0)
+
+        def release():
+            running.limits = places
+
+        yield made, release
+        release()
+
+
+def figures(client, name):
+    """The plan, when its figures are there."""
+    for _ in range(600):
+        plan = client.get(f"/v1/saved/{name}").json()["plan"]
+        if plan["status"] is not None:
+            return plan
+        Event().wait(0.05)
+    raise AssertionError("no figures came")
+
+
+def test_a_plan_is_saved_while_the_server_is_busy_and_its_figures_follow(busy):
+    client, release = busy
+    assert client.post("/v1/train", json=QUESTION).status_code == 503
+    made = save(client, "now")
+    assert made.status_code == 201 and made.headers["ETag"] == '"1"'
+    plan = made.json()["plan"]
+    assert (plan["status"], plan["answer"], plan["needed_bytes"]) == (None, None, None)
+    assert (plan["question"], plan["command"]) == (QUESTION, "tonnage train llama-3.1-8b --on 8xH100-SXM-80GB")
+    assert client.get("/v1/saved").json()["plans"][0]["status"] is None
+    release()
+    plan = figures(client, "now")
+    assert (plan["version"], plan["answer"], plan["question"]) == (1, "fits", QUESTION)
+    assert plan["needed_bytes"] == ask("train", QUESTION).document["verdict"]["needed_bytes"]
+
+
+@pytest.mark.parametrize("verb", ["plan", "max", "compare", "serve"])
+def test_every_verb_is_saved_while_the_server_is_busy(busy, verb):
+    client, _ = busy
+    question = QUESTION | {"plan": {"train": True}, "max": {"what": "context"}}.get(verb, {})
+    assert save(client, verb, verb=verb, question=question).status_code == 201
+
+
+def test_what_is_wrong_by_the_question_alone_is_refused_while_the_server_is_busy(busy):
+    client, _ = busy
+    for question, words in (
+        ({"model": "lama-3.1-8b"}, "llama-3.1-8b"),
+        ({"sequence_length": "x"}, "sequence_length"),
+        ({"nonsense": 1}, "nonsense"),
+    ):
+        refused = save(client, "wrong", question=QUESTION | question)
+        assert refused.status_code == 400 and words in refused.json()["error"]["message"]
+    assert client.get("/v1/saved").json()["plans"] == []
+
+
+def test_a_question_that_turns_out_to_have_no_answer_says_why_in_its_place(busy):
+    client, release = busy
+    assert save(client, "odd", question=QUESTION | {"tensor_parallel_size": 7}).status_code == 201
+    release()
+    plan = figures(client, "odd")
+    assert plan["status"] == 64 and "7" in plan["answer"]
+
+
+def test_figures_that_a_server_did_not_come_to_are_computed_by_the_next_that_is_asked(tmp_path):
+    url = f"sqlite:///{tmp_path}/plans.db"
+    opened = Opened(url, own=True)
+    opened.for_saving().save("left", "train", json.dumps(QUESTION), unanswered("tonnage train"))
+    opened.close()
+    with TestClient(create_app(Settings(hub=False, store=url)), base_url=HERE) as client:
+        assert client.get("/v1/saved").json()["plans"][0]["status"] is None
+        assert figures(client, "left")["answer"] == "fits"
 
 
 @pytest.mark.parametrize(

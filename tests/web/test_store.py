@@ -1,6 +1,5 @@
 """Saved plans, in SQLite and in PostgreSQL alike."""
 
-import sqlite3
 from threading import Barrier, Thread
 
 import pytest
@@ -9,6 +8,7 @@ from sqlalchemy import text
 
 from tonnage.errors import InvalidInput, TonnageError
 from tonnage.web.store.conflict import ConflictError, StoreError
+from tonnage.web.store.digest import unanswered
 from tonnage.web.store.engine import VERSION, store_url
 from tonnage.web.store.opened import Opened
 from web.saves import digest
@@ -183,15 +183,58 @@ def test_a_file_that_is_no_data_base_is_refused_and_stays_as_it_is(tmp_path):
     assert path.read_text() == "no data base" * 100
 
 
-def test_other_tables_of_the_same_data_base_are_left_alone(tmp_path):
-    path = tmp_path / "others.db"
-    with sqlite3.connect(path) as base:
-        base.execute("CREATE TABLE plans (id INTEGER)")
-        base.execute("INSERT INTO plans VALUES (7)")
-    base.close()
-    made = Opened(f"sqlite:///{path}", own=True).for_saving()
-    save(made)
-    made.close()
-    with sqlite3.connect(path) as base:
-        assert base.execute("SELECT id FROM plans").fetchall() == [(7,)]
-    base.close()
+def test_other_tables_of_a_postgresql_data_base_are_left_alone(postgresql):
+    """Programs share such a data base; a file of SQLite is one program's."""
+    import psycopg
+
+    with psycopg.connect(postgresql.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE others (id INTEGER)")
+        connection.execute("INSERT INTO others VALUES (7)")
+        made = Opened(postgresql.url, own=True).for_saving()
+        save(made, "beside others")
+        made.delete("beside others", history=True)
+        made.close()
+        assert connection.execute("SELECT id FROM others").fetchall() == [(7,)]
+        connection.execute("DROP TABLE others")
+
+
+# ---- lists, and how much is kept ----
+
+
+def test_lists_have_no_questions_and_one_plan_has(store):
+    store.save("run", "train", '{"model": "' + "x" * 300_000 + '", "on": "h100"}', digest(1))
+    (listed,), (version,) = store.every(), store.history("run")
+    assert len(encode(listed)) < 600 and listed == version
+    assert not hasattr(listed, "question")
+    assert (listed.model, listed.machine) == (None, "h100"), "a long text is no name"
+    assert len(bytes(store.latest("run").question)) > 300_000
+    assert store.version("run", 1) == store.latest("run") and store.version("run", 2) is None
+
+
+def test_all_versions_together_have_a_limit_of_bytes(store):
+    store.most_bytes = 3000
+    save(store, "a"), save(store, "b")
+    with pytest.raises(InvalidInput, match="--store-limit"):
+        store.save("c", "train", '{"x": "' + "y" * 3000 + '"}', digest(1))
+    assert [each.name for each in store.every()] == ["a", "b"], "nothing of it is there"
+    for version in range(1, 100):
+        try:
+            save(store, "a", expected=version)
+        except InvalidInput:
+            break
+    held = sum(each.bytes for name in ("a", "b") for each in store.history(name))
+    assert held <= 3000 < held + store.latest("a").bytes
+    store.delete("a", history=True)
+    assert save(store, "c").version == 1, "deleting with the history makes room"
+
+
+def test_figures_can_follow_a_save_and_are_filled_in_once(store):
+    made = store.save("run", "train", "{}", unanswered("tonnage train"))
+    assert (made.status, made.answer) == (None, None)
+    assert store.latest("run").status is None and store.every()[0].answer is None
+    store.fill("run", 1, digest(5))
+    plan = store.latest("run")
+    assert (plan.status, plan.answer, plan.needed_bytes, plan.command) == (0, "fits", 5, "tonnage train")
+    store.fill("run", 1, digest(6))
+    assert store.latest("run").needed_bytes == 5
+    store.fill("gone", 1, digest(6))

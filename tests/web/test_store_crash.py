@@ -46,8 +46,9 @@ def check(url, name, known):
     assert [each.version for each in history] == list(range(len(history), 0, -1))
     assert known <= len(history) <= known + 1
     for each in history:
-        assert bytes(each.question).decode() == saves.question(each.version)
-        assert each.needed_bytes == each.version and each.command == f"tonnage train {each.version}"
+        whole = store.version(name, each.version)
+        assert bytes(whole.question).decode() == saves.question(each.version)
+        assert each.needed_bytes == each.version and whole.command == f"tonnage train {each.version}"
     assert history == [] or store.latest(name).version == history[0].version
     store.close()
     return len(history)
@@ -124,6 +125,6 @@ def test_a_disk_that_is_full_refuses_the_save_and_keeps_what_was(tmp_path):
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="does not answer"):
-        store.save("run", "train", "x" * 100_000, saves.digest(2), 1)
+        store.save("run", "train", saves.question(100_000), saves.digest(2), 1)
     assert [each.version for each in store.history("run")] == [1]
     store.close()

@@ -17,6 +17,7 @@ from tonnage.architectures._model import Branch as Branch
 from tonnage.architectures._model import Model as Model
 from tonnage.architectures._model import TensorGroup as TensorGroup
 from tonnage.architectures._model import TensorSummary as TensorSummary
+from tonnage.architectures._numbers import check_numbers
 from tonnage.architectures._registry import ARCHITECTURES as ARCHITECTURES
 from tonnage.architectures._registry import MODEL_TYPES as MODEL_TYPES
 from tonnage.architectures._registry import TOWERS as TOWERS
@@ -24,7 +25,6 @@ from tonnage.architectures._registry import architecture as architecture
 from tonnage.architectures._registry import families as families
 from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
-from tonnage.architectures._rotary import check_rotary
 from tonnage.architectures._style import style_of as style_of
 from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
 
@@ -45,8 +45,7 @@ def build(fields: Mapping[str, Any], name: str, where: str = "config.json", give
         made = dressed(made, config)
     dtype = config.text("dtype", "torch_dtype", default=None) or _inner_dtype(config)
     quantization = _quantization(config)
-    for part in _language_parts(config):
-        check_rotary(part)
+    check_numbers(config, list(_language_parts(config)))
     refuse_unread(config, made.family, given)
     return replace(made, name=name, architecture=class_name(config), dtype=_known_dtype(dtype, where),
                    quantization=quantization, config=fields, assumed=dict(config.assumed))  # fmt: skip

@@ -3,7 +3,6 @@
 A name is found without opening the other files: by its file's name, else by a scan for the quoted alias.
 """
 
-import tomllib
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -14,9 +13,10 @@ import msgspec
 from tonnage.errors import InvalidInput, shown
 from tonnage.reach import called, is_file, why
 from tonnage.registry import unknown
+from tonnage.user_files import read_text
+from tonnage.user_files.toml_text import LARGEST, load, parse
 
 HERE = Path(__file__).parent
-LARGEST = 10_000_000  # bytes of a file
 T = TypeVar("T")
 
 
@@ -66,11 +66,11 @@ def _aliases(kind: str) -> dict[str, Path]:
 def _listed(path: Path) -> list[str]:
     """The aliases of a file, from a scan for the one line that holds them: ten times faster than parsing all files."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, LARGEST)
         start = text.find("\naliases = [")
         line = text[start + 1 : text.index("]", start) + 1] if start >= 0 else "aliases = []"
-        return [key(alias) for alias in tomllib.loads(line)["aliases"]]
-    except (OSError, ValueError, AttributeError, TypeError):
+        return [key(alias) for alias in parse(line, str(path))["aliases"]]
+    except (ValueError, AttributeError, TypeError):
         return []  # a broken file is reported when it is read by its own name
 
 
@@ -105,16 +105,7 @@ def _read(path: Path, changed: int, form: Any) -> Any:
 
 def toml(path: Path) -> dict[str, Any]:
     """The keys and tables of a file, unchecked."""
-    try:
-        if path.stat().st_size > LARGEST:
-            raise InvalidInput(f"{called(path)} is larger than {LARGEST // 10**6} MB, so it is no file of a catalogue.")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {called(path)}: {why(error)}.") from None
-    except InvalidInput:
-        raise
-    except (ValueError, RecursionError) as error:  # no TOML, or a whole number of more digits than Python reads
-        raise InvalidInput(f"{called(path)} is not TOML: {error}") from None
+    return load(path)
 
 
 def convert(fields: Any, form: type[T], where: str) -> T:

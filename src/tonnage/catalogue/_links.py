@@ -1,5 +1,7 @@
 """A link as the files of accelerators and nodes write it."""
 
+from typing import Literal
+
 from msgspec import Struct
 
 from tonnage.catalogue import _checks
@@ -7,14 +9,18 @@ from tonnage.errors import InvalidInput, shown
 from tonnage.spec import Link
 from tonnage.units import GB
 
+Mesh = Literal["", "full", "cube"]
+
 
 class LinkForm(Struct, forbid_unknown_fields=True):
-    """`gb_per_s` is in one direction and per accelerator, all links of that kind together."""
+    """`gb_per_s` is in one direction and per accelerator, all links of that kind together; `mesh`, `mesh_links`: see spec.Link."""
 
     name: str
     gb_per_s: float
     topology: str = ""
     joins: int = 0
+    mesh: Mesh = ""
+    mesh_links: int = 0
 
 
 def check(form: LinkForm | None, where: str) -> None:
@@ -23,10 +29,21 @@ def check(form: LinkForm | None, where: str) -> None:
         _checks.within(form.gb_per_s, "gb_per_s", f"{where}.gb_per_s")
         if form.joins < 0 or form.joins == 1:
             raise InvalidInput(f"{where}.joins must be at least 2, or 0 for all of a node. Got {shown(form.joins)}.")
+        if form.mesh_links < 0 or bool(form.mesh) != bool(form.mesh_links):
+            raise InvalidInput(
+                f"{where}.mesh_links must be at least 1 where mesh is said, and 0 where it is not. Got {shown(form.mesh_links)}."
+            )
 
 
 def link(form: LinkForm | None) -> Link | None:
     """The link in bytes per second."""
     if form is None:
         return None
-    return Link(name=form.name, bytes_per_second=form.gb_per_s * GB, topology=form.topology, joins=form.joins)
+    return Link(
+        name=form.name,
+        bytes_per_second=form.gb_per_s * GB,
+        topology=form.topology,
+        joins=form.joins,
+        mesh=form.mesh,
+        mesh_links=form.mesh_links,
+    )

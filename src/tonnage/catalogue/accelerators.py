@@ -21,13 +21,14 @@ KINDS = ("gpu", "tpu", "npu", "cpu", "apple")
 
 class _Memory(Struct, forbid_unknown_fields=True):
     """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `runtime_mib` the total that the runtime gives programs,
-    `system_gib` what a shared memory's system keeps."""
+    `context_mib` what a process of PyTorch holds outside of its allocator, `system_gib` what a shared memory's system keeps."""
 
     nominal_gib: float
     kind: str
     bandwidth_gb_per_s: float | None = None
     reported_mib: float | None = None
     runtime_mib: float | None = None
+    context_mib: float | None = None
     unified: bool = False
     system_gib: float = 0
 
@@ -69,6 +70,8 @@ class AcceleratorFile(Struct, forbid_unknown_fields=True):
 
 def accelerator(name: str) -> Accelerator:
     """The accelerator of this name or alias; `NAME:VARIANT` for a MIG or vGPU slice, or ECC switched."""
+    if not isinstance(name, str):
+        raise InvalidInput(f"accelerator takes a name such as H100-SXM-80GB. Got {shown(name)}.")
     chip, _, variant = name.partition(":")
     path = _files.find("accelerators", chip)
     if path is None:
@@ -86,6 +89,11 @@ def load(path: Path, variant: str = "") -> Accelerator:
 def accelerator_names() -> list[str]:
     """Names of all accelerators, shipped and the user's own."""
     return _files.names("accelerators")
+
+
+def accelerator_aliases() -> dict[str, str]:
+    """Other names of accelerators -> their names in the catalogue."""
+    return {alias: accelerator(name).name for alias, name in _files.aliases("accelerators").items()}
 
 
 def _accelerator(form: AcceleratorFile, variant: str) -> Accelerator:
@@ -120,6 +128,7 @@ def _in_variant(memory: _Memory, chosen: _Variant) -> _Memory:
         bandwidth_gb_per_s=chosen.bandwidth_gb_per_s or memory.bandwidth_gb_per_s,
         reported_mib=chosen.reported_mib if resized else memory.reported_mib,
         runtime_mib=chosen.runtime_mib if resized or chosen.runtime_mib else memory.runtime_mib,
+        context_mib=memory.context_mib,
         unified=memory.unified,
         system_gib=memory.system_gib if chosen.system_gib is None else chosen.system_gib,
     )
@@ -134,6 +143,7 @@ def _memory(memory: _Memory) -> Memory:
     return Memory(
         nominal_bytes=round(memory.nominal_gib * GIB), reported_bytes=round(reported * MIB) if reported else None,
         runtime_bytes=round(runtime * MIB) if runtime else None,
+        context_bytes=round(memory.context_mib * MIB) if memory.context_mib else None,
         system_bytes=round(memory.system_gib * GIB), kind=memory.kind, unified=memory.unified,
         bytes_per_second=bandwidth * GB if bandwidth else None,
     )  # fmt: skip
@@ -160,6 +170,10 @@ def _check_memory(memory: _Memory, where: str) -> None:
         raise InvalidInput(
             f"{where}.runtime_mib ({memory.runtime_mib}) exceeds reported_mib ({memory.reported_mib}): "
             "a program never gets more than the driver shows."
+        )
+    if memory.context_mib is not None and not 0 < memory.context_mib < memory.nominal_gib * 1024 / 2:
+        raise InvalidInput(
+            f"{where}.context_mib must be above 0 and below half of nominal_gib ({memory.nominal_gib}). Got {memory.context_mib}."
         )
     if not 0 <= memory.system_gib < memory.nominal_gib:
         raise InvalidInput(f"{where}.system_gib must be at least 0 and below nominal_gib. Got {memory.system_gib}.")

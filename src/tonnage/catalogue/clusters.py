@@ -28,6 +28,8 @@ LONGEST = 4096  # characters of a cluster's name, which may be a path
 
 def cluster(text: str) -> Cluster:
     """The cluster that `text` names; sizes are nodes x accelerators x name."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"a cluster is given by a name such as 8xH100-SXM-80GB. Got {shown(text)}.")
     if len(text) > LONGEST:
         raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
     counts, name = _counts(text)

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from tonnage.catalogue import _files
 from tonnage.errors import InvalidInput
+from tonnage.user_files import read_bytes
 
 LARGEST = 64_000_000  # bytes
 Usd = Annotated[float, Meta(gt=0, le=100_000_000)]
@@ -72,16 +73,12 @@ def path() -> Path:
 def load(at: Path) -> Refreshed:
     """The file, checked; empty where there is none."""
     try:
-        if at.stat().st_size > LARGEST:
-            raise InvalidInput(
-                f"{at} is larger than {LARGEST // 10**6} MB, so `tonnage prices refresh` did not write it."
-            )
-        made = msgspec.json.decode(at.read_bytes(), type=Refreshed)
+        if not at.exists():
+            return Refreshed()
+        made = msgspec.json.decode(read_bytes(at, LARGEST), type=Refreshed)
         for day in {row.as_of for cloud in made.clouds for row in cloud.price}:
             date.fromisoformat(day)
         return made
-    except FileNotFoundError:
-        return Refreshed()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise

@@ -8,6 +8,7 @@ from types import ModuleType
 from tonnage.cli._language import FLAG, otherwise, spoken
 from tonnage.cli._language import HELP as LANG_HELP
 from tonnage.cli._options import Parser
+from tonnage.cli._outputs import check_outputs
 from tonnage.cli._print import Unwritable, forgive_encodings, in_error, write
 from tonnage.errors import TonnageError
 from tonnage.language import say, sentence, speaking
@@ -50,10 +51,10 @@ CANNOT_WRITE, INTERRUPTED = 74, 130  # sysexits.h: EX_IOERR; a shell's 128 + SIG
 STATUSES = {
     0: "it fits; verbs without a verdict: done",
     2: "tight: what is usable lies inside the error band of the estimate",
-    3: "it does not fit; of serve also: a service level is not met, or more requests come than are answered",
+    3: "it does not fit; of serve also: a service level is not met, or more requests come than are answered; of train also: the deadline or the budget is missed",
     4: "not enough is known",
     64: "wrong usage or bad input",
-    CANNOT_WRITE: "the answer cannot be written: the disk is full",
+    CANNOT_WRITE: "the answer cannot be written: the disk is full, or standard output is closed",
     INTERRUPTED: "interrupted",
 }
 NO_VERDICT = frozenset({"rules", "explain", "models", "accelerators", "prices", "validate"})
@@ -119,6 +120,7 @@ def _run_verb(verb: str, rest: list[str]) -> int:
         parsed = parser.parse_args(rest)
     except SystemExit as leave:  # --help
         return int(leave.code or 0)
+    check_outputs(verb, parsed)
     parsed.words = (verb, *rest)  # of reports, which say what asks them again
     return int(module.run(parsed))
 

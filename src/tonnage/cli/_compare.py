@@ -97,10 +97,6 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
 
     table = o.values(arguments, TABLE_OPTIONS[1:])
     show = [each.strip() for each in table.get("show", "").split(",") if each.strip()]
-    if table.get("parquet"):
-        from tonnage.render.compare_files import check_extra
-
-        check_extra()
     models, changes = _models(arguments), axes(arguments, o.MODEL_OPTIONS)
     places = axes(arguments, o.COMMON)
     if not places or places[0].name != "on":
@@ -113,6 +109,10 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
         raise InvalidInput(
             "--markdown prints, as --json and --csv do: give it a file that ends in .md, or leave one of them out."
         )
+    if table.get("parquet"):
+        from tonnage.render.compare_files import check_extra
+
+        check_extra()
     with _shows_progress():
         made = compare(verb, every, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show)  # fmt: skip
     if table.get("parquet"):

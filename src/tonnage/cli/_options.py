@@ -1,6 +1,7 @@
 """Options of the command line: one table a verb, from which the parser, the help and the reading of values come."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
@@ -18,6 +19,7 @@ from tonnage.units import parse_bytes, parse_length, parse_size
 Reader = Callable[[str, str], Any]
 LONGEST = 200  # characters of a wrong word that are shown
 LAST_PORT = 65535
+NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
 
 
 class Option(Struct, frozen=True):
@@ -108,11 +110,29 @@ class Parser(argparse.ArgumentParser):
         typed = self._typed(given, words)
         # two positional words, with options between them
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
-        found, extra = parse(words, namespace)
+        found, extra = parse(self._with_negatives(words), namespace)
         if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
         found.typed = typed
         return found
+
+    def _with_negatives(self, words: list[str]) -> list[str]:
+        """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's own check refuses it."""
+        joined: list[str] = []
+        left = iter(words)
+        for word in left:
+            action = self._option_string_actions.get(word)
+            takes_value = action is not None and action.nargs is None and not isinstance(action, argparse._HelpAction)
+            value = next(left, None) if takes_value else None
+            if value is None:
+                joined.append(word)
+            elif NEGATIVE.match(value) and value not in self._option_string_actions and word.startswith("--"):
+                joined.append(f"{word}={value}")
+            else:
+                joined += [word, value]
+            if word == "--":
+                return joined + list(left)
+        return joined
 
     def _typed(self, given: list[str], words: list[str]) -> dict[str, str]:
         """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused here."""

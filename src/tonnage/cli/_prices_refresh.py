@@ -17,6 +17,7 @@ from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
 from tonnage.language import say, sentence
 from tonnage.reach import is_file, is_folder
+from tonnage.user_files import read_bytes
 
 HELP = "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the only part that asks the network"
 URL = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8"
@@ -128,13 +129,8 @@ def _only(folder: str, asked: tuple[str, ...] | None, place: str) -> str:
 
 def _file(path: Path, cloud: str) -> Source:
     def read() -> tuple[bytes, date]:
-        try:
-            about = path.stat()
-            if about.st_size > skypilot.LARGEST:
-                raise InvalidInput(f"{path} is larger than {skypilot.LARGEST // 10**6} MB, so it is no list of machines.")  # fmt: skip
-            return path.read_bytes(), datetime.fromtimestamp(about.st_mtime).date()  # noqa: DTZ006 - prices have a day, no zone
-        except OSError as error:
-            raise InvalidInput(f"cannot read {path}: {error.strerror or error}.") from None
+        data = read_bytes(path, skypilot.LARGEST)
+        return data, datetime.fromtimestamp(path.stat().st_mtime).date()  # noqa: DTZ006 - prices have a day, no zone
 
     return Source(cloud, str(path), read)
 

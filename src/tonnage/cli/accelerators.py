@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from tonnage import catalogue
+from tonnage.catalogue.accelerators import accelerator_aliases
 from tonnage.catalogue.nodes import find as find_node
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
@@ -53,7 +54,12 @@ def _list(as_json: bool) -> int:
     machines = [catalogue.node(name) for name in catalogue.node_names()]
     if as_json:
         print_json(
-            {"schema": SCHEMA, "accelerators": msgspec.to_builtins(chips), "nodes": msgspec.to_builtins(machines)}
+            {
+                "schema": SCHEMA,
+                "accelerators": msgspec.to_builtins(chips),
+                "nodes": msgspec.to_builtins(machines),
+                "aliases": accelerator_aliases(),
+            }
         )
         return 0
     from tonnage.render.text import table_lines

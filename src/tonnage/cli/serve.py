@@ -96,10 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     money = BillOptions(**o.values(arguments, MONEY_OPTIONS))
     asked = o.values(arguments, FRONTIER_OPTIONS)
     many.check(asked, arguments)
-    ready_to_plot(arguments.plot)
     if asked.get("for_my_machine"):
+        ready_to_plot(arguments.plot)
         return many.my_machine(arguments, options, load, asked)
     model, machine, reserve = o.model_and_machine(arguments)
+    ready_to_plot(arguments.plot)
     if asked.get("frontier"):
         return many.frontier(arguments, model, machine, replace(options, reserve_bytes=reserve), load, money, asked)
     advise = o.values(arguments, o.ADVICE).get("advice", True)

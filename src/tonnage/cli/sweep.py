@@ -99,6 +99,10 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
         else f"{counted(workers or processors(), 'processes')} of this machine"
     )
     warnings = [f"no such cluster is known: {', '.join(spec.left_out)}."] if spec.left_out else []
+    warnings += [
+        f"{name} does not apply to {plans:,} of the {found.valid:,} that are valid: they were estimated without it."
+        for name, plans in sorted(found.without.items())
+    ]
     return {
         "schema": SCHEMA, "kind": spec.kind, "directory": out, "sweep": spec.digest(), "plans": tasks.plans, "chunks": tasks.count,
         "chunks_before": done.lay, "chunks_made": done.made, "failed": [{"chunk": number, "why": why} for number, why in sorted(done.failed.items())],

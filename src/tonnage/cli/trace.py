@@ -7,7 +7,8 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
 from tonnage.cli._progress import Bar
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.reach import is_file
 from tonnage.units import parse_bytes, parse_length
 
 HELP = "what PyTorch would allocate, without a GPU: a program, a model, or a recording"
@@ -60,6 +61,7 @@ MODEL = (
     Option("num_layers", "fewer layers than the model's", whole, unit="layers", default="the model's"),
     Option("lora_rank", "trains adapters of this rank only", whole, unit="rank"),
     Option("base", "what LoRA's base is quantised to: nf4, nf4-double, fp4, int8", word, unit="name", default="not quantised"),
+    Option("upcast_base", "norms, embedding and head of a quantised base in fp32, as peft's prepare_model_for_kbit_training leaves them", default="on"),
     Option("runtime", "single, fsdp2 or ddp", word, unit="name", default="single; fsdp2 with several ranks"),
     Option("world_size", "ranks", whole, unit="ranks", default="1"),
     Option("rank", "the rank that is traced", whole, unit="rank", default="0"),
@@ -80,6 +82,8 @@ OUT = (
     Option("plot", "write the timeline as SVG", word, unit="file"),
 )
 OPTIONS = (*HOW, *MODEL, *OUT)
+
+PYTHON = ".py"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,6 +150,7 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
     profile = how.get("profile", "h100")
     front_end = _front_end(how)
     steps = how.get("steps", 2)
+    _check_target(arguments)
     _need_torch()
     bar = Bar(steps * (2 * asked.get("num_microbatches", 1) + 1))
     try:
@@ -176,14 +181,31 @@ def _traced(
     return record_model(model, options, profile_of(profile), front_end, bar), model, options
 
 
+def _check_target(arguments: argparse.Namespace) -> None:
+    """Bad input is said before what is not installed: a program whose file is missing, a model that nobody has."""
+    target = arguments.target
+    file, is_program, name = target.partition(".py:")
+    path = Path(file + PYTHON if is_program else target)
+    if is_program or path.suffix == PYTHON:
+        if not is_file(path):
+            raise InvalidInput(f"{path}: no such Python file.")
+        if not name:
+            raise InvalidInput(f"{shown(str(path))} must be followed by the callable: FILE.py:callable.")
+        return
+    from tonnage.models import read
+
+    read(target, revision=arguments.revision, offline=arguments.offline)
+
+
 def _is_recording(target: str) -> bool:
     """Whether it is a file that --save wrote."""
     from tonnage.trace.events import SCHEMA
+    from tonnage.user_files import open_regular, read_part
 
     try:
-        with Path(target).open("rb") as file:
-            return SCHEMA.encode() in file.read(200)
-    except (OSError, ValueError):
+        with open_regular(Path(target)) as file:
+            return SCHEMA.encode() in read_part(file, Path(target), 0, 200)
+    except InvalidInput:
         return False
 
 

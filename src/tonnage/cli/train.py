@@ -25,7 +25,7 @@ OPTIONS = (
     Option("data_parallel_size", "replicas that see different sequences", size, ("--dp",), "ranks", "the rest of the cluster"),
     Option("zero_stage", "what data-parallel ranks shard: 0 nothing, 1 optimizer, 2 and gradients, 3 and weights", ranged(whole, "from 0 to 3"), ("--zero",), "stage", "the runtime's own"),
     Option("recompute", "activations: none, selective (attention's core), selective-op (torchtitan's, by operation) or full are recomputed", word, unit="policy", default="none"),
-    Option("attention", "kernel: flash, sdpa or eager", word, unit="kernel", default="the runtime's own"),
+    Option("attention", "kernel: flash, sdpa (as PyTorch chooses), efficient (its memory-efficient kernel alone, with repeated keys and values) or eager", word, unit="kernel", default="the runtime's own"),
     Option("dropout", "dropout after attention and feed-forward layers, and inside attention", default="as the model's config says"),
     Option("recompute_modules", "with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts", word, unit="names", default="core_attn"),
     Option("context_parallel_method", "how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
@@ -52,6 +52,7 @@ OPTIONS = (
     Option("lora_targets", "linear layers with adapters, such as q_proj,v_proj", word, unit="names", default="all-linear"),
     Option("lora_dropout", "dropout before the adapters", default="none"),
     Option("base_weights", "a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8", word, unit="precision", default="nf4-double with qlora, else 16 bit"),
+    Option("upcast_base", "norms, embedding and head of a quantised base in fp32, as peft's prepare_model_for_kbit_training leaves them (transformers, ddp)", default="on"),
     Option("trainable_layers", "layers that train with method freeze, from the last", size, unit="layers", default="2"),
     Option("first_stage_layers", "layers of the first pipeline stage", size, unit="layers", default="as even as can be"),
     Option("last_stage_layers", "layers of the last pipeline stage", size, unit="layers", default="as even as can be"),
@@ -89,6 +90,7 @@ OPTIONS = (
     Option("expandable_segments", "PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth)", default="as the runtime has it"),
     Option("liger", "Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp)", default="off"),
     Option("packing", "sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune)", default="off"),
+    Option("keep_outputs", "the training loop holds the logits until the next step, as `outputs = model(...)` does in a plain loop; the Trainer does not (transformers, ddp)", default="off"),
     Option("runtime", "fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt", word, unit="name", default="fsdp2; transformers on one accelerator"),
 )  # fmt: skip
 
@@ -111,8 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import plotted, print_answer, ready_to_plot
     from tonnage.cli._report import prints_report, reported
 
-    ready_to_plot(arguments.plot)
     made = answer(arguments)
+    ready_to_plot(arguments.plot)  # after what is wrong with the question
     if not prints_report(arguments, made):
         print_answer(made, as_json=arguments.json, formulas=arguments.formulas)
     return reported(arguments, made, plotted(made, arguments.plot))

@@ -26,6 +26,7 @@ REACH = (
     Option("hub", "models may be read from Hugging Face and ModelScope", default="on at 127.0.0.1, else off"),
     Option("models", "a folder whose models may be named; no other file is read", word, unit="folder", default="none"),
     Option("store", "data base of saved plans: postgresql://..., sqlite:///FILE", word, unit="URL", default="a file of the user's own"),
+    Option("store_limit", "what all saved plans may take together", parse_bytes, unit="bytes", default="256 MB"),
     Option("kept", "memory for answers that are asked for again within five minutes; 0: none are kept", parse_bytes, unit="bytes", default="64 MB"),
 )  # fmt: skip
 

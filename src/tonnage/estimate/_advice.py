@@ -17,7 +17,9 @@ from tonnage.estimate._larger import Machines, doublings, elsewhere
 from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, bare, best_moves, ordered, paid
 from tonnage.estimate._offload_options import ABLE
 from tonnage.estimate._question import Question
+from tonnage.estimate._schedule import schedule_takes_microbatches
 from tonnage.estimate.bands import highest
+from tonnage.estimate.bill import Rent
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing, timing_of
 from tonnage.estimate.training import Step, TrainingMemory
@@ -43,11 +45,11 @@ NARROWER = {
 }
 
 
-Rent = Callable[[Cluster], float | None]  # USD that a cluster costs an hour; None where no price is known
+RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None where no price is known
 
 
 def training_advice(
-    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, made: TrainingMemory, usable: int, rent: Rent
+    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, made: TrainingMemory, usable: int, rent: RentOf
 ) -> Found:  # fmt: skip
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
     now = Planned({}, cluster, plan, made.fullest.stage.step)
@@ -102,7 +104,9 @@ class Planned(Struct, frozen=True, eq=False, dict=True):
 class Run:
     """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the machine has; 0: it is not."""
 
-    def __init__(self, model: Model, cluster: Cluster, options: TrainingOptions, now: Planned, widest: int, rent: Rent):
+    def __init__(
+        self, model: Model, cluster: Cluster, options: TrainingOptions, now: Planned, widest: int, rent: RentOf
+    ):
         self.model, self.cluster, self.options, self.now, self.widest, self.rent = model, cluster, options, now, widest, rent  # fmt: skip
         self.plan = now.plan
         self.machines = Machines(cluster)
@@ -182,11 +186,13 @@ class Run:
         if "num_microbatches" in change:
             return plan
         count, rest = divmod(self.plan.global_batch_size, plan.micro_batch_size * plan.data_parallel_size)
-        if rest == 0:
-            return replace(plan, num_microbatches=count)
-        if self.options.global_batch_size is not None:
+        if rest and self.options.global_batch_size is not None:
             return None
-        return replace(plan, num_microbatches=self.plan.num_microbatches)
+        held = replace(plan, num_microbatches=self.plan.num_microbatches if rest else count)
+        if schedule_takes_microbatches(held):
+            return held
+        # the schedule takes another number: the one of the runtime's own batch, unless the user gave the batch
+        return plan if self.options.global_batch_size is None and self.options.num_microbatches is None else None
 
 
 def _ladders(run: Run, times: int) -> Iterator[Ladder]:

@@ -13,7 +13,7 @@ from tonnage.estimate._host import HostMemory
 from tonnage.estimate.bill import Bill
 from tonnage.estimate.disks import Disks
 from tonnage.estimate.pipeline_boxes import StepSeconds
-from tonnage.estimate.unserved import unserved
+from tonnage.estimate.unserved import missed_limits, unserved
 from tonnage.units import human
 
 
@@ -30,7 +30,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     memory: Term
     ranks: tuple[Term, ...]
     phases: tuple[Term, ...] = ()
-    slopes: Mapping[str, float]
+    slopes: Mapping[str, float] = {}  # empty where they were not estimated
     flops: Term | None = None
     step_time: Term | None = None
     pieces: StepSeconds | None = None
@@ -63,15 +63,16 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> int:
-        """0 it fits, 2 tight, 3 it does not fit, or fits and does not answer the load as asked, 4 not enough is known."""
+        """0 it fits, 2 tight, 3 it does not fit, or fits and does not answer the load as asked or misses its deadline or budget, 4 not
+        enough is known."""
         if self.tight:
             return 2
         return 3 if self.fits and self.unserved else {True: 0, False: 3, None: 4}[self.fits]
 
     @property
     def unserved(self) -> str:
-        """Why a model that fits does not answer the load as asked; nothing where it does."""
-        return unserved(self.serving, self.question)
+        """Why what fits does not do what was asked: answer the load, or end within its deadline and budget; nothing where it does."""
+        return unserved(self.serving, self.question) or missed_limits(self.run, self.question)
 
     def __repr__(self) -> str:
         verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
@@ -120,14 +121,16 @@ class Answer(Struct, frozen=True, kw_only=True):
             "needed_bytes": self.needed_bytes,
             "usable_bytes": self.usable_bytes,
             "band": list(self.band) if self.band else None,
+            "missed": self.unserved or None,
         }
         document = {
             "schema": SCHEMA,
             "question": dict(self.question),
             "verdict": verdict,
             **trees,
-            "slopes": dict(self.slopes),
         }
+        if self.slopes:
+            document["slopes"] = dict(self.slopes)
         for key in ("flops", "step_time", "traffic", "checkpoint"):
             if (term := getattr(self, key)) is not None:
                 document[key] = figure(term)

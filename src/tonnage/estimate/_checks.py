@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, NotApplicable
 from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.ops import Attention, Embedding, LatentAttention, MoE
 from tonnage.units import counted
@@ -56,14 +56,19 @@ def _unshared(model: Model, t: int) -> tuple[int, int] | None:
     return None
 
 
+def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
+    """Sizes of expert parallelism above 1 are of models with experts, whatever the runtime and the accelerators."""
+    for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
+        if (size or 1) > 1 and not expert_counts(model):
+            raise NotApplicable(f"{model.name} has no experts, so {name} must be 1. Got {size}.", name, ("model",))
+
+
 def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
     """Expert parallelism must divide the experts, and fit among the ranks that share a layer."""
     if e == 1 and q == 1:
         return
+    check_has_experts(model, e, q)
     counts = expert_counts(model)
-    for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
-        if size > 1 and not counts:
-            raise InvalidPlan(f"{model.name} has no experts, so {name} must be 1. Got {size}.")
 
     def holds(e: int, q: int) -> bool:
         return ranks % (e * q) == 0 and not any(count % e for count in counts)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate._larger import Machines
 from tonnage.estimate._nearest import divisors
+from tonnage.estimate._schedule import schedule_takes_microbatches
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted, human
 
@@ -16,8 +16,8 @@ StepTimeAt = Callable[[int], Term]
 
 def smallest_for_deadline(
     deadline: float, said: str, plan: TrainingPlan, cluster: Cluster, seconds_at: Callable[[TrainingPlan], float], fits_at: Callable[[int], bool] | None = None,
-) -> TrainingPlan:  # fmt: skip
-    """The plan with the smallest data_parallel_size that makes the deadline [seconds].
+) -> TrainingPlan | str:  # fmt: skip
+    """The plan with the smallest data_parallel_size that makes the deadline [seconds], or why no number of accelerators does.
 
     Every size is tried, not halved towards: a larger cluster fails more often, so more accelerators may take longer.
     """
@@ -31,13 +31,13 @@ def smallest_for_deadline(
         if fastest is None or seconds < fastest[0]:
             fastest = (seconds, chosen)
     if fastest is None:
-        raise InvalidPlan(
+        return (
             f"no number of accelerators holds this plan: tensor x pipeline x context = {_model_ranks(plan)} ranks a replica, "
             f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, whole nodes of {Machines(cluster).node_size}."
         )
     seconds, best = fastest
-    raise InvalidInput(
-        f"deadline cannot be met by any number of accelerators. Got {said or human(deadline, 'seconds')!r}. The fastest that global_batch_size "
+    return (
+        f"no number of accelerators makes the deadline of {said or human(deadline, 'seconds')}. The fastest that global_batch_size "
         f"{best.global_batch_size:,} and micro_batch_size {best.micro_batch_size} allow is data_parallel_size {best.data_parallel_size:,} "
         f"({counted(best.world_size, 'accelerators')}), which takes {human(seconds, 'seconds')}: fewer tokens or a larger global batch go faster."
     )
@@ -50,24 +50,18 @@ def usable_plans(plan: TrainingPlan, cluster: Cluster) -> Iterator[TrainingPlan]
     node = Machines(cluster).node_size
     for size in divisors(total):
         chosen = replace(plan, data_parallel_size=size, num_microbatches=total // size)
-        if (chosen.world_size <= node or chosen.world_size % node == 0) and _allowed(chosen, plan):
+        if (chosen.world_size <= node or chosen.world_size % node == 0) and _allowed(chosen):
             yield chosen
 
 
-def _allowed(chosen: TrainingPlan, asked: TrainingPlan) -> bool:
+def _allowed(chosen: TrainingPlan) -> bool:
     """Groups that lie inside the data-parallel ranks must still divide them."""
     ranks = chosen.tensor_parallel_size * chosen.context_parallel_size * chosen.data_parallel_size
     experts = chosen.expert_parallel_size * chosen.expert_tensor_parallel_size
     whole = chosen.data_parallel_size % chosen.replicate_size == 0 and (
         chosen.context_parallel_size * chosen.data_parallel_size % chosen.zero_hpz_partition_size == 0
     )
-    # Narayanan2021, sec. 2.2.2: interleaving needs a multiple of the stages; a plan that does without may go on doing so.
-    interleaved = chosen.virtual_pipeline_size > 1 and asked.num_microbatches % asked.pipeline_parallel_size == 0
-    return bool(
-        whole
-        and (experts == 1 or ranks % experts == 0)
-        and not (interleaved and chosen.num_microbatches % chosen.pipeline_parallel_size)
-    )
+    return bool(whole and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
 
 
 def _model_ranks(plan: TrainingPlan) -> int:

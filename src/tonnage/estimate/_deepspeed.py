@@ -37,6 +37,11 @@ QUANTISED_GRADIENT = 0.5 + 0.5
 class DeepSpeed(Framework):
     """A run under DeepSpeed's engine."""
 
+    @property
+    def adapter_width(self) -> float:
+        """The engine turns the whole module to 16 bits, adapters too (runtime/engine.py: _configure_distributed_model)."""
+        return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
+
     def __init__(self, step: "Step"):
         super().__init__(step)
         said = self.plan.overlap_comm

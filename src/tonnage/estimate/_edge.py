@@ -18,7 +18,7 @@ from tonnage.units import human
 # What is trained, and how; how it was spread over the cluster means nothing on one device.
 KEPT = (
     "sequence_length", "micro_batch_size", "recompute", "attention", "dropout", "precision", "optimizer", "objective", "method", "lora_rank",
-    "lora_targets", "lora_dropout", "base_weights", "trainable_layers", "offload_activations",
+    "lora_targets", "lora_dropout", "base_weights", "upcast_base", "keep_outputs", "trainable_layers", "offload_activations",
 )  # fmt: skip
 
 

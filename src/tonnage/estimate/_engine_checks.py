@@ -1,13 +1,12 @@
 """What an engine refuses, in its own words: sizes, formats, contexts, settings that it does not have."""
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan, TonnageError
+from tonnage.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.estimate._checks import shares_heads
 from tonnage.estimate._nearest import divisors, near
-from tonnage.estimate._storage import storage
+from tonnage.estimate._storage import is_gguf_type, storage
 from tonnage.ops import Attention, LatentAttention
 from tonnage.precisions import PRECISIONS
-from tonnage.quantization import FILE_TYPES
 from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator
 
@@ -17,10 +16,11 @@ HEADS = {
     "sglang": "SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
     "tensorrt-llm": "TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
 }
-FLOATS = ("bf16", "f16", "f32", "fp16", "fp32")  # types of files too, and nothing tells them from a checkpoint
 NOT_ON_METAL = ("awq",)
 METAL = "transformers, docs/source/en/quantization/overview.md"
+# vLLM, pull request 46963: its configuration is refused on SM90 and SM12x, whose kernels read no nvfp4
 FP4_CACHE = "vLLM, vllm/v1/attention/backends/flashinfer.py, supports_kv_cache_dtype and supports_combination"
+SGLANG_FP4_CACHE = "SGLang, pull requests 21601 (SM120) and 36340 (SM100); 23354 (SM80, SM90) is open"
 UNREAD_HEAD = 64
 OFFLOADS = ("vllm", "sglang")  # --cpu-offload-gb
 ADAPTERS = ("vllm", "sglang", "tensorrt-llm", "generic", "llama.cpp", "ollama")
@@ -47,9 +47,10 @@ def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> Non
 
 def stored_format(model: Model, weights: str | None) -> str:
     """What the weights are stored in, by a name that engines are asked about; nothing where it is a mixture without one."""
-    name = storage(model, weights).name
-    if name in FILE_TYPES and name not in FLOATS:
+    stored = storage(model, weights)
+    if is_gguf_type(stored):
         return "gguf"
+    name = stored.name
     return name if name in PRECISIONS else ""
 
 
@@ -67,17 +68,33 @@ def loads(engine: ServingRuntime, found: str) -> bool:
     return engine.formats is None or not found or found.startswith(engine.formats)
 
 
-def check_format(model: Model, weights: str | None, engine: ServingRuntime, accelerator: Accelerator) -> None:
-    """An accelerator that the engine does not run on; a format that it does not load, or not there."""
+def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
+    """Whether the engine has a backend for the accelerator, as far as is known."""
     if engine.vendors and accelerator.vendor not in engine.vendors:
-        others = [
-            name for name in SERVING if accelerator.vendor in (serving_runtime(name).vendors or (accelerator.vendor,))
-        ]
+        return False
+    return accelerator.vendor in engine.backends.get(accelerator.kind, (accelerator.vendor,))
+
+
+def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
+    if runs_on(engine, accelerator):
+        return
+    others = [name for name in SERVING if runs_on(serving_runtime(name), accelerator)]
+    nearest = [name for name in others if loads(serving_runtime(name), found)] or others
+    if engine.vendors:
         raise InvalidPlan(
             f"engine: {engine.version} runs on accelerators of {', '.join(engine.vendors)}. Got {accelerator.name} of {accelerator.vendor}. "
-            f"Nearest: {', '.join(others)}."
+            f"Nearest: {', '.join(nearest)}."
         )
+    raise InvalidPlan(
+        f"engine: {engine.version} has no backend for a {accelerator.kind} of {accelerator.vendor} ({engine.backends_source}). "
+        f"Got {accelerator.name}. Nearest: {', '.join(nearest)}."
+    )
+
+
+def check_format(model: Model, weights: str | None, engine: ServingRuntime, accelerator: Accelerator) -> None:
+    """An accelerator that the engine does not run on; a format that it does not load, or not there."""
     found = stored_format(model, weights)
+    _check_machine(found, engine, accelerator)
     if not loads(engine, found):
         others = [name for name in SERVING if name != engine.name and loads(serving_runtime(name), found)]
         known = ", ".join(engine.formats or ())
@@ -105,14 +122,26 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
 
 
 def check_cache(model: Model, kind: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
-    """vLLM reads a cache in nvfp4 by FlashInfer's kernels alone: those before Blackwell have not every shape of head."""
-    if kind != "nvfp4" or engine.name != "vllm" or "fp4" in accelerator.dense_flops:
+    """vLLM reads a cache in nvfp4 by FlashInfer's kernels alone: those before Blackwell have not every shape of head. SGLang reads it on
+    Blackwell alone."""
+    if (
+        kind == "nvfp4"
+        and engine.name == "sglang"
+        and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA")
+    ):
+        raise InvalidPlan(
+            f"kv_cache: {engine.version} holds nvfp4 on NVIDIA's Blackwell alone ({SGLANG_FP4_CACHE}). Got {accelerator.name}. Nearest: fp8."
+        )
+    is_wide = "fp4" in accelerator.dense_flops and accelerator.scale_up is not None  # SM100, and not the cards of SM120
+    if kind != "nvfp4" or engine.name != "vllm" or is_wide:
         return
-    why = ""
+    why = "vLLM's kernels for nvfp4 are those of B200 and its like" if "fp4" in accelerator.dense_flops else ""
     if accelerator.vendor != "NVIDIA" or ("fp16" in accelerator.dense_flops and "bf16" not in accelerator.dense_flops):
         why = f"{accelerator.name} is none of NVIDIA's from Ampere on"
+    if accelerator.generation == "Hopper":
+        why = "FlashInfer's kernels of Hopper read no nvfp4"
     heads = [op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention)]
-    if any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
+    if not why and any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
         why = f"before Blackwell it reads neither heads of {UNREAD_HEAD} nor sinks, and {model.name} has them"
     if why:
         raise InvalidPlan(
@@ -137,4 +166,7 @@ def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
     }  # fmt: skip
     for name, engines in own.items():
         if said.get(name) and engine.name not in engines:
-            raise InvalidPlan(f"{name} is a setting of {', '.join(engines)}. Got engine {engine.name}.")
+            text = f"{name} is a setting of {', '.join(engines)}. Got engine {engine.name}."
+            if name == "lora_adapters":  # what users ask for, and no setting that another engine can do without
+                raise InvalidPlan(text)
+            raise NotApplicable(text, name, ("engine",))

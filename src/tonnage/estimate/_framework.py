@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from tonnage.estimate.training import Step
 
 
+WIDE = 4  # bytes of an fp32 number
+SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention
+
+
 class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
 
@@ -38,6 +42,11 @@ class Framework:
         """That of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
         return "fp32"
 
+    @property
+    def adapter_width(self) -> float:
+        """Bytes of a number of the adapters as layers see them: what peft casts their inputs to (tuners/lora/layer.py: _cast_input_dtype)."""
+        return TRAINING_RECIPES[self.adapter_precision].update_bytes
+
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
     def __init__(self, step: "Step"):
@@ -46,12 +55,17 @@ class Framework:
     def setting(self) -> Setting:
         """How the layers of this run are written and cast."""
         plan, runtime, recipe = self.plan, self.runtime, self.recipe
-        adapters = adapters_of(plan, recipe, TRAINING_RECIPES[self.adapter_precision].update_bytes)
+        adapters = adapters_of(plan, recipe, self.adapter_width)
         autocast = runtime.casts and bool(recipe.master_bytes)
         parameter = recipe.update_bytes if autocast and adapters is None else bare_base_bytes(runtime, recipe)
+        compute = recipe.activation_bytes
+        if (
+            plan.upcast_base
+        ):  # the hidden states take the type of the embedding, and without autocast all but the quantised products does
+            parameter, compute = WIDE, compute if autocast else WIDE
         attention = plan.attention or runtime.kernels.attention
         kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
-        return Setting(code=self._code(), types=Types(parameter, recipe.activation_bytes, autocast),
+        return Setting(code=self._code(), types=Types(parameter, compute, autocast, recipe.compute == "fp16"),
                        style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
                        attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster), packed=plan.packing)  # fmt: skip
 
@@ -173,11 +187,11 @@ class Framework:
         setting, pairs = self.step.setting, Extent("pair", "gathered")
         if setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone:
             return [self.step.sizes.term("mask of attention, in numbers", 1, setting.types.compute, pairs)]
-        if setting.attention == "sdpa" and self.plan.packing:
+        if setting.attention in SDPA and self.plan.packing:
             # one for layers that see all of their sequence, one for those that slide
             kinds = len({tapes.window_of(block) is None for block in self.step.masked})
             return [self.step.sizes.term("masks of packed sequences", kinds, 1, pairs)]
-        if setting.attention == "sdpa" and any(self.step.masked.values()):
+        if setting.attention in SDPA and any(self.step.masked.values()):
             return [self.step.sizes.term("mask of a window", 1, 1, pairs)]
         return []
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, NotApplicable
 from tonnage.estimate._nearest import near_divisors
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
@@ -11,6 +11,12 @@ from tonnage.registry import unknown
 from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
 
 PACKS = ("transformers", "torchtune")
+# Switch -> the options that decide whether a run can have it.
+OWNERS: dict[str, tuple[str, ...]] = {
+    "compile": ("runtime", "model_code"), "float8_all_gather": ("runtime", "float8"), "liger": ("runtime",),
+    "async_tensor_parallel": ("runtime", "model_code", "compile", "tensor_parallel_size"), "optimizer_in_backward": ("runtime",),
+    "keep_outputs": ("runtime",),
+}  # fmt: skip
 
 
 def framework_options(
@@ -33,6 +39,9 @@ def framework_options(
                                             "an optimizer that steps in backward", "steps_in_backward", runtime, q)  # fmt: skip
     made["liger"] = _liger(model, runtime, o, q)
     made["packing"] = _packing(runtime, sizes, model_code, o, q)
+    if o.keep_outputs is not None:  # not noted, as with Liger
+        made["keep_outputs"] = _switch("keep_outputs", runtime.keeps_outputs, o.keep_outputs, "a training loop of your own",
+                                       "keeps_outputs", runtime, q)  # fmt: skip
     made["replicate_size"] = _replicas(runtime, sizes, o, q)
     made["expandable_segments"] = _expandable(runtime, o, q)
     return made
@@ -46,8 +55,10 @@ def _switch(
         if said:
             others = [each for each in TRAINING if ability and getattr(training_runtime(each), ability)]
             hint = f" Runtimes that have it: {', '.join(others)}." if others and runtime.name not in others else ""
-            raise InvalidPlan(
-                f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}"
+            raise NotApplicable(
+                f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}",
+                name,
+                OWNERS[name],
             )
         return False
     return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
@@ -58,8 +69,10 @@ def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Questi
         return False
     kind = str(model.config.get("model_type", ""))
     if o.liger and runtime.liger and kind not in runtime.liger:
-        raise InvalidPlan(
-            f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}."
+        raise NotApplicable(
+            f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}.",
+            "liger",
+            ("model", "runtime"),
         )
     return _switch("liger", kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
 
@@ -70,12 +83,16 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
         return False
     if o.packing and model_code not in PACKS:
         able = [each for each in TRAINING if set(training_runtime(each).model_codes) & set(PACKS)]
-        raise InvalidPlan(
+        raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
             f"packing is known of the code of {' and '.join(PACKS)}, on runtimes {', '.join(able)}: it must be off with that of {model_code} "
             f"on {runtime.name}."
         )
     if o.packing and o.objective not in (None, "sft"):
-        raise InvalidPlan(f"packing is of objective sft, the next token of texts. Got it with {o.objective}.")
+        raise NotApplicable(
+            f"packing is of objective sft, the next token of texts. Got it with {o.objective}.",
+            "packing",
+            ("objective",),
+        )
     if o.packing and sizes["context_parallel_size"] > 1:  # TRL, sft_trainer.py: the mask would be dropped
         raise InvalidPlan(f"packing needs context_parallel_size 1. Got {sizes['context_parallel_size']}.")
     return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
@@ -85,8 +102,10 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if len(runtime.float8) == 1:
         if o.float8 not in (None, "none"):
             others = [each for each in TRAINING if len(training_runtime(each).float8) > 1]
-            raise InvalidPlan(
-                f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}."
+            raise NotApplicable(
+                f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}.",
+                "float8",
+                ("runtime",),
             )
         return "none"
     chosen: str = q.take("float8", o.float8, "none", "default", "products in 16 bit")
@@ -98,8 +117,10 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
 def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question) -> int:
     if not runtime.replicates:
         if o.replicate_size not in (None, 1):
-            raise InvalidPlan(
-                f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}."
+            raise NotApplicable(
+                f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}.",
+                "replicate_size",
+                ("runtime",),
             )
         return 1
     ranks = sizes["data_parallel_size"]
@@ -117,8 +138,10 @@ def _expandable(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bo
         return bool(q.take("expandable_segments", o.expandable_segments, False, "runtime", why))
     if not runtime.shards_units:
         if o.expandable_segments is not None:
-            raise InvalidPlan(
-                f"expandable_segments: what the allocator keeps is not known for runtime {runtime.name}. Leave it out."
+            raise NotApplicable(
+                f"expandable_segments: what the allocator keeps is not known for runtime {runtime.name}. Leave it out.",
+                "expandable_segments",
+                ("runtime",),
             )
         return True
     return bool(

@@ -40,6 +40,11 @@ class Compiled(Framework):
 class Fsdp2(Compiled):
     """A run on FSDP2."""
 
+    @property
+    def adapter_width(self) -> float:
+        """Gathered parameters are in param_dtype, adapters too (torch, distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_param)."""
+        return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
+
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
 
     def __init__(self, step: "Step"):

@@ -21,7 +21,9 @@ def check_update(plan: TrainingPlan) -> None:
 
 
 def update_on_host(plan: TrainingPlan, cluster: Cluster, updated: Number, bytes_each: float) -> Term:
-    """Seconds in which a node's processors update the parameters of all its ranks, `updated` on each, of which so many bytes move."""
+    """Seconds in which a node's processors update the parameters of all its ranks, `updated` on each, of which so many bytes move.
+    MissingDatum where nobody said how fast."""
+    check_update(plan)
     return Term.of(
         "update on the host", host_update_seconds, source="given: host_update_bandwidth", N=updated * offloaded(plan, "optimizer"),
         w=bytes_each, ranks=cluster.accelerators_per_node, W=plan.host_update_bandwidth,

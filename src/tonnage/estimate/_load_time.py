@@ -24,14 +24,27 @@ def load_figures(
     each = max((as_stored(rank.memory.child("weights")) for rank in made.ranks), key=lambda term: term.value)
     on_node = Term.of("ranks of a replica on a node", g.ranks_of_replica, n=min(ranks, cluster.accelerators_per_node))
     read = Term.product("weights of a node", "bytes", on_node, each)
-    parts = [Term.ratio("from disk", "seconds", read, rate)]
+    parts = [Term.ratio("from disk", "seconds", _with_host_layers(read, made), rate)]
     link = cluster.accelerator.host_link
     if link is not None and not cluster.accelerator.memory.unified:
         source = f"{cluster.accelerator.name}: {link.name}"
         parts.append(
-            Term.of("to the accelerator", t.transfer_seconds, source=source, M=each.value, W=link.bytes_per_second)
-        )
+            Term.of("to the accelerator", t.transfer_seconds, source=source, M=_placed(each, plan).value, W=link.bytes_per_second)
+        )  # fmt: skip
     return {"load_seconds": Term.max("time to load, at best", *parts)}
+
+
+def _with_host_layers(read: Term, made: ServingMemory) -> Term:
+    """What is read from disk, with the layers and experts that go to host memory and to no rank."""
+    layers = [term for term in made.host.children if term.name == "weights"] if made.host is not None else []
+    return Term.sum("weights of a node", read.named("of its accelerators"), *layers) if layers else read
+
+
+def _placed(read: Term, plan: ServingPlan) -> Term:
+    """What of a rank's weights crosses the host's link."""
+    if not plan.weights_on_host_bytes:
+        return read
+    return Term.of("weights on the accelerator", g.placed_bytes, M=read.value, U=plan.weights_on_host_bytes)
 
 
 def _reading(cluster: Cluster, bandwidth: float | None) -> Term | None:

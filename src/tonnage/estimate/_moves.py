@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tonnage.errors import TonnageError
 from tonnage.estimate._larger import doublings
+from tonnage.estimate.bill import Rent
 from tonnage.formulas import service as h
 
 # What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches, requests), so the
@@ -56,7 +57,7 @@ class Settled(Struct, frozen=True, eq=False):
     seconds: Callable[[], float | None] | None = None
     sequences: int = 1
     pace: Callable[[], float | None] | None = None
-    rent: Callable[[], float | None] | None = None
+    rent: Callable[[], Rent | None] | None = None
     times: Callable[[], dict[str, float]] | None = None
     serves: Callable[[], bool | None] | None = None
 
@@ -71,17 +72,20 @@ class Settled(Struct, frozen=True, eq=False):
 
 
 class Paid(Struct, frozen=True):
-    """Tokens a second of all machines, and USD of a million; None where nobody knows."""
+    """Tokens a second of all machines, and USD of a million; None where nobody knows. `provider`: whose prices, where they are not those of the
+    machine that was asked about."""
 
     pace: float | None = None
     usd: float | None = None
+    provider: str = ""
 
 
-def paid(pace: float | None, rent: Callable[[], float | None] | None) -> Paid:
+def paid(pace: float | None, rent: Callable[[], Rent | None] | None) -> Paid:
     """Of so many tokens a second on machines that cost so many USD an hour."""
     an_hour = rent() if pace and rent else None
-    million = None if an_hour is None else float(h.usd_per_million_tokens.evaluate(USD_all=an_hour, tps=pace))
-    return Paid(pace or None, million)
+    if an_hour is None:
+        return Paid(pace or None)
+    return Paid(pace or None, float(h.usd_per_million_tokens.evaluate(USD_all=an_hour.usd, tps=pace)), an_hour.provider)
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -137,12 +141,13 @@ def move_of(
     return made if settled.pace is None else {**made, **changed(cost or settled.paid, now or Paid())}
 
 
-def changed(then: Paid, now: Paid) -> dict[str, float | None]:
+def changed(then: Paid, now: Paid) -> dict[str, Any]:
     """The money of a move, and how much more or less than now it and the time of a token are, as a part of what they are now."""
     return {
         "usd_per_million_tokens": then.usd,
         "time_change": _relative(now.pace, then.pace),
         "usd_change": _relative(then.usd, now.usd),
+        **({"provider": then.provider} if then.provider else {}),
     }
 
 

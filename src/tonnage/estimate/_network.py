@@ -49,9 +49,8 @@ class Inside(NamedTuple):
 class Spread:
     """How a group of ranks lies on nodes: `here` in each, on `nodes`; `spans` is 1 where these are several, else 0. `inside`: of a node."""
 
-    def __init__(self, group: Number, stride: Number, per_node: int, inside: Inside):
-        self.group, self.inside = group, inside
-        self.here = minimum(maximum(per_node / stride, 1), group)
+    def __init__(self, group: Number, here: Number, inside: Inside):
+        self.group, self.here, self.inside = group, here, inside
         self.nodes = group / self.here
         self.spans = (self.nodes > 1) * 1.0
 
@@ -91,16 +90,23 @@ class Network:
         """1 where ranks that reach so far have a bridge between them all, else 0."""
         return (reach <= self.bridge.link.joins) * 1.0 if self.bridge and self.bridge.link else 0.0
 
-    def _inside(self, reach: Number) -> Inside:
+    def rate_inside(self, ranks: Number) -> Number:
+        """Bytes a second that each of so many ranks of a node, side by side, sends to the others in large messages."""
+        return self._inside(ranks, ranks).ring
+
+    def _inside(self, reach: Number, ranks: Number) -> Inside:
+        """The level inside of a node to `ranks` ranks, the last of which is `reach` places from the first."""
         near, level = self.bridge, self.inside
-        plain = Inside(level.ring, level.direct, level.plain, level.step)
+        part, pair = _mesh_share(level.link, ranks), _mesh_share(level.link, 2)
+        plain = Inside(level.ring * part, level.direct * pair, level.plain, level.step)
         if near is None:
             return plain
         share, bridged = self.bridges(reach), Inside(near.ring, near.direct, near.plain, near.step)
         return Inside(*(share * a + (1 - share) * b for a, b in zip(bridged, plain, strict=True)))
 
     def _spread(self, group: Number, stride: Number) -> Spread:
-        return Spread(group, stride, self.per_node, self._inside(group * stride))
+        here = minimum(maximum(self.per_node / stride, 1), group)
+        return Spread(group, here, self._inside(group * stride, here))
 
     def collective(
         self,
@@ -201,11 +207,23 @@ class Network:
     def send(self, size: Number, stride: Number) -> Number:
         """From one rank to another that is `stride` ranks away."""
         away = (stride >= self.per_node) * 1.0
-        inside = self._inside(stride + 1)
+        inside = self._inside(stride + 1, 2)
         rate = away * self.outside.direct + (1 - away) * inside.direct
         step = away * self.outside.step + (1 - away) * inside.step
         wire = transfer_seconds.evaluate(M=size, W=rate)
         return self._pipelined(step, wire) + self.waits[0]
+
+
+def _mesh_share(link: Link | None, ranks: Number) -> Number:
+    """The share of its links that a rank uses in a group of `ranks`: in a mesh without a switch each link leads to one neighbour.
+
+    1 for one rank: it has no neighbour, and the links inside of a node do not slow what it sends to other nodes.
+    """
+    if link is None or not link.mesh_links:
+        return 1.0
+    formula = f.cube_mesh_share if link.mesh == "cube" else f.full_mesh_share
+    alone = (ranks <= 1) * 1.0
+    return alone + (1 - alone) * formula.evaluate(n=maximum(ranks, 2), k=link.mesh_links)
 
 
 def distinct(places: Number, chosen: int) -> Number:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidPlan, TonnageError
+from tonnage.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.estimate._communication import copies
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
@@ -58,13 +58,20 @@ def objective_of(
     if name != "sft" and runtime.name not in RUNTIMES:
         raise InvalidPlan(f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those that do more: {', '.join(RUNTIMES)}.")  # fmt: skip
     if o.teacher is not None and "teacher" not in chosen.beside:
-        raise InvalidPlan(f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.")
+        raise NotApplicable(
+            f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.",
+            "teacher",
+            ("objective",),
+        )
     if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
-        raise InvalidPlan(f"engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.")
+        raise NotApplicable(
+            f"engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.",
+            "engine_memory_share",
+            ("objective",),
+        )
     if name != "sft" and (lacks := _cannot_speak(model)):
         raise InvalidPlan(f"objective {name} trains a language model, which gives each next token a probability. Got {model.name}, {lacks}.")  # fmt: skip
     made: dict[str, Any] = {"objective": name}
-    own = model.num_parameters()
     listed = []
     for each in chosen.beside:
         if each == "reference model" and method in ("lora", "dora"):
@@ -72,7 +79,7 @@ def objective_of(
         if each == "teacher":
             teacher = _teacher(model, o, q)
             made["teacher_hidden_size"] = teacher.hidden_size
-        listed.append((each, teacher.num_parameters() if each == "teacher" else own))
+        listed.append((each, (teacher if each == "teacher" else model).num_parameters()))
     if listed:
         made["models_beside"] = tuple(listed)
         q.put("models_beside", ", ".join(f"{each} of {count:,} parameters" for each, count in listed), "default", "as the objective needs them")  # fmt: skip

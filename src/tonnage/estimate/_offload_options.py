@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, NotApplicable
 from tonnage.estimate._offload import UNITS
 from tonnage.estimate._question import Question
 from tonnage.estimate.run_options import rate
@@ -87,8 +87,9 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
     said = o.optimizer_offload_fraction
     able = runtime.name == "megatron" or (runtime.name == "deepspeed" and stage == 3)
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
-        raise InvalidPlan("optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed and ZeRO stage 3. "
-                          f"Got {said} with runtime {runtime.name}.")  # fmt: skip
+        raise NotApplicable("optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed and ZeRO stage 3. "
+                            f"Got {said} with runtime {runtime.name}.",
+                            "optimizer_offload_fraction", ("offload_optimizer", "runtime", "zero_stage"))  # fmt: skip
     if said is not None and not 0 <= said <= 1:
         raise InvalidPlan(f"optimizer_offload_fraction must be from 0 to 1. Got {said}.")
     if made["offload_optimizer"] != "cpu" or not able:
@@ -102,15 +103,21 @@ def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> 
     if said is None:
         return None
     if made["offload_optimizer"] == "none":
-        raise InvalidPlan(f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.")
+        raise NotApplicable(
+            f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.",
+            "host_update_bandwidth",
+            ("offload_optimizer",),
+        )
     return float(q.put("host_update_bandwidth", said, "given"))
 
 
 def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if runtime.name != "megatron" or made["offload_activations"] == "none":
         if o.offload_modules is not None:
-            raise InvalidPlan(
-                f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} with runtime {runtime.name}."
+            raise NotApplicable(
+                f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} with runtime {runtime.name}.",
+                "offload_modules",
+                ("offload_activations", "runtime"),
             )
         return ""
     said = str(

@@ -37,6 +37,17 @@ def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
     return [Term.of("cuBLAS workspaces", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=WORKSPACE_THREADS)]
 
 
+def cuda_context(cluster: Cluster | None) -> Term:
+    """What the process holds outside of PyTorch's allocator: as the catalogue has it of this accelerator, else that of an H100."""
+    accelerator = cluster.accelerator if cluster is not None else None
+    own = accelerator.memory.context_bytes if accelerator is not None else None
+    source = CONTEXT_SOURCE
+    if accelerator is not None and own is not None:
+        fact = accelerator.sources.get("memory.context_mib") or accelerator.sources.get("memory")
+        source = fact.source if fact is not None else source
+    return Term.of("accelerator context", f.fixed_bytes, basis="measured", source=source, M=own or CONTEXT)
+
+
 def training_overhead(
     tensors: Number,
     plan: TrainingPlan,
@@ -56,7 +67,7 @@ def training_overhead(
     )
     parts = [*parts, *workspaces]
     if cluster is None or cluster.accelerator.vendor in MEASURED_VENDORS:
-        parts.append(Term.of("accelerator context", f.fixed_bytes, basis="measured", source=CONTEXT_SOURCE, M=CONTEXT))
+        parts.append(cuda_context(cluster))
         parts.append(
             Term.of(
                 "communicators",

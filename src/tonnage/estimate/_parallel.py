@@ -5,8 +5,14 @@ from math import prod
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._checks import check_experts, check_tensor_parallel, expert_counts, shares_heads
+from tonnage.errors import InvalidPlan, NotApplicable
+from tonnage.estimate._checks import (
+    check_experts,
+    check_has_experts,
+    check_tensor_parallel,
+    expert_counts,
+    shares_heads,
+)
 from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.estimate._pipeline_layout import takes_unequal_chunks
 from tonnage.estimate._question import Question
@@ -24,6 +30,7 @@ def parallel_sizes(
 ) -> dict[str, Any]:
     """The sizes of all groups; together they use the whole cluster. `length`: tokens of a sequence, which context ranks share."""
     world = cluster.size
+    check_has_experts(model, o.expert_parallel_size, o.expert_tensor_parallel_size)
     if world > 1:  # of one accelerator the number is what is wrong, not its usual runtime
         _check_abilities(runtime, o)
     sizes: dict[str, Any] = {}
@@ -124,7 +131,11 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     rest, others = model.num_layers - sum(given.values()), p - len(given)
     for name, size in given.items():
         if p == 1:
-            raise InvalidPlan(f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.")
+            raise NotApplicable(
+                f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+                name,
+                ("pipeline_parallel_size",),
+            )
         if rest < others or (others == 0 and rest):
             most = max(size + rest - others, 1)
             raise InvalidPlan(

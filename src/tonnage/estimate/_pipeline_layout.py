@@ -1,7 +1,7 @@
 """Layers of the chunks of a pipeline: those that are said, and those of the runtime's own split."""
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan, shown
+from tonnage.errors import InvalidPlan, NotApplicable, shown
 from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.estimate._rank import split_layers
 from tonnage.estimate.training_options import TrainingOptions
@@ -30,9 +30,18 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     said = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
     if said and runtime.name != "megatron":
         name, value = next(iter(said.items()))
-        raise InvalidPlan(f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {shown(value)}.")
+        raise NotApplicable(
+            f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {shown(value)}.",
+            name,
+            ("runtime",),
+        )
     if said and p == 1:
-        raise InvalidPlan(f"{next(iter(said))} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.")
+        name = next(iter(said))
+        raise NotApplicable(
+            f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+            name,
+            ("pipeline_parallel_size",),
+        )
     if o.pipeline_layout:
         return _of_layout(model, p, v, o)
     if said or (v > 1 and runtime.split == "even" and _says_ends(o)):

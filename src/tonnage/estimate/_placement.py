@@ -6,10 +6,12 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan
 from tonnage.estimate._rank import Stage, stages
 from tonnage.ops import Embedding, Head
 from tonnage.runtimes import ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
+from tonnage.units import counted
 
 
 def has_host(engine: ServingRuntime, accelerator: Accelerator | None) -> bool:
@@ -44,6 +46,10 @@ def drafting(name: str) -> Model | None:
 def _stages(
     model: Model, ranks: int, split: str, host: bool, on_accelerator: int | None, chunks: tuple[int, ...]
 ) -> tuple[Stage, ...]:
+    if ranks > model.num_layers:
+        raise InvalidPlan(
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {ranks}."
+        )
     if host:
         return _with_host(model, ranks, on_accelerator, chunks)
     if chunks:

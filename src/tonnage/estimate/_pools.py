@@ -30,6 +30,8 @@ class PooledCache(RequestCache):
         if not tokens:
             return Term.sum(name, state)
         u = self.pools.state_share
+        if not u:
+            return Term.sum(name, state, held)
         return Term.max(
             name,
             Term.of("states, as a part of all pools", e.split_pool_bytes, M=state.value, u=u),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, NotApplicable
 from tonnage.estimate._checks import LARGEST
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
@@ -28,8 +28,10 @@ def runtime_options(
     made: dict[str, Any] = {"runtime_version": o.runtime_version or ""}
     for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor", "mtp_layers", *TIMING):
         if getattr(o, name) is not None and runtime.name != "megatron":
-            raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {getattr(o, name)}."
+            raise NotApplicable(
+                f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {getattr(o, name)}.",
+                name,
+                ("runtime",),
             )
     if runtime.name != "megatron":
         return made
@@ -67,7 +69,9 @@ def _timing(sizes: dict[str, Any], o: TrainingOptions, q: Question) -> dict[str,
     ):
         if (value := getattr(o, name)) is not None:
             if value and sizes[size] == 1:
-                raise InvalidPlan(f"{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.")
+                raise NotApplicable(
+                    f"{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.", name, (size,)
+                )
             made[name] = q.take(name, value, False)
     return made
 
@@ -96,5 +100,9 @@ def _modules(text: str, o: TrainingOptions) -> str:
         if name not in MODULES:
             raise unknown("module to recompute", name, MODULES)
     if o.recompute not in (None, "selective"):
-        raise InvalidPlan(f"recompute_modules belong to recompute selective. Got {text} with recompute {o.recompute}.")
+        raise NotApplicable(
+            f"recompute_modules belong to recompute selective. Got {text} with recompute {o.recompute}.",
+            "recompute_modules",
+            ("recompute",),
+        )
     return ",".join(named)

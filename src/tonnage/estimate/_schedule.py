@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.errors import InvalidPlan, MissingDatum, NotApplicable
+from tonnage.estimate._microbatches import check_microbatches, microbatch_rule, microbatches_per_round
 from tonnage.estimate._question import Question
 from tonnage.estimate.pipeline_orders import PERIODIC, enough, periodic_seconds
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.formula import Number, maximum, minimum
+from tonnage.formula import Number, is_any, maximum, minimum
 from tonnage.formulas import memory as g
 from tonnage.formulas import pipeline as f
 from tonnage.registry import unknown
@@ -59,10 +60,15 @@ def schedule_named(text: str) -> Schedule:
     raise unknown("pipeline schedule", text, SCHEDULES)
 
 
+def schedule_with_chunks(name: str | None, v: int) -> Schedule:
+    """The schedule that `name` says, of v chunks on a rank: 1F1B, which is also the default, with several chunks is interleaved."""
+    chosen = schedule_named(name) if name else SCHEDULES["1f1b"]
+    return SCHEDULES["interleaved-1f1b"] if chosen.name == "1f1b" and v > 1 else chosen
+
+
 def schedule_of(plan: TrainingPlan) -> Schedule:
-    """That of a plan; 1F1B with several chunks on a rank is interleaved."""
-    name = plan.pipeline_schedule
-    return SCHEDULES["interleaved-1f1b" if name == "1f1b" and plan.virtual_pipeline_size > 1 else name]
+    """The schedule of a plan."""
+    return schedule_with_chunks(plan.pipeline_schedule, plan.virtual_pipeline_size)
 
 
 def default_chunks(o: TrainingOptions) -> int:
@@ -73,7 +79,11 @@ def default_chunks(o: TrainingOptions) -> int:
 def check_stages(p: int, o: TrainingOptions) -> None:
     """A schedule other than the usual one is of several stages: said before its chunks are blamed."""
     if p == 1 and o.pipeline_schedule and schedule_named(o.pipeline_schedule).name != "1f1b":
-        raise InvalidPlan(f"pipeline_schedule {o.pipeline_schedule} needs pipeline_parallel_size above 1. Got 1.")
+        raise NotApplicable(
+            f"pipeline_schedule {o.pipeline_schedule} needs pipeline_parallel_size above 1. Got 1.",
+            "pipeline_schedule",
+            ("pipeline_parallel_size",),
+        )
 
 
 def pipeline_schedule(
@@ -83,10 +93,7 @@ def pipeline_schedule(
     p, v, said = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"], o.pipeline_schedule
     if p == 1:
         return "1f1b"
-    usual = "interleaved-1f1b" if v > 1 else "1f1b"
-    chosen = schedule_named(said) if said else SCHEDULES[usual]
-    if chosen.name == "1f1b":
-        chosen = SCHEDULES[usual]
+    chosen = schedule_with_chunks(said, v)
     if chosen.name not in runtime.schedules:
         able = [name for name in TRAINING if chosen.name in training_runtime(name).schedules]
         hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime here has it."
@@ -95,18 +102,24 @@ def pipeline_schedule(
     if not least <= v <= most:
         right = f"{least}" if least == most else f"at least {least}"
         raise InvalidPlan(f"virtual_pipeline_size must be {right} with pipeline_schedule {chosen.name}. Got {v}.")
-    _check_torch(chosen, runtime, p, microbatches, o)
+    check_microbatches(runtime, chosen.name, p, microbatches)
+    _check_torch(chosen, runtime, o)
     q.put("pipeline_schedule", chosen.name, "given" if said else "runtime", "" if said else f"{runtime.name}'s own")
     return chosen.name
 
 
-def _check_torch(chosen: Schedule, runtime: TrainingRuntime, p: int, microbatches: int, o: TrainingOptions) -> None:
+def schedule_takes_microbatches(plan: TrainingPlan) -> bool:
+    """Whether the schedule of a plan takes its number of micro-batches."""
+    rule = microbatch_rule(training_runtime(plan.runtime, plan.runtime_version), schedule_of(plan).name)
+    return (
+        plan.pipeline_parallel_size == 1
+        or rule is None
+        or rule.holds(plan.num_microbatches, plan.pipeline_parallel_size)
+    )
+
+
+def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions) -> None:
     """What torch/distributed/pipelining/schedules.py refuses, and what nobody knows."""
-    if chosen.name == "dualpipev" and microbatches < 2 * p:
-        raise InvalidPlan(f"pipeline_schedule dualpipev needs a micro-batch for each of its {2 * p} stages: num_microbatches must be at least {2 * p}. Got {microbatches}.")  # fmt: skip
-    rounds = max(1, microbatches // p)
-    if chosen.name == "interleaved-zero-bubble" and microbatches % rounds:
-        raise InvalidPlan(f"pipeline_schedule {chosen.name} needs num_microbatches that {rounds} rounds of {p} stages divide. Got {microbatches}. Nearest: {rounds * p} or {(rounds + 1) * p}.")  # fmt: skip
     if chosen.splits and o.compile:
         raise InvalidPlan(f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: compile must be off.")  # fmt: skip
     if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
@@ -135,7 +148,9 @@ def in_flight(plan: TrainingPlan, rank: int) -> Term:
     if schedule.splits:
         return Term.of(name, f.zero_bubble_microbatches_in_flight, p=p, m=m)
     if v > 1:
-        return Term.of(name, g.interleaved_microbatches_in_flight, p=p, i=rank, m=m, v=v)
+        return Term.of(
+            name, g.interleaved_microbatches_in_flight, p=p, i=rank, m=m, v=v, n_turn=microbatches_per_round(m, p)
+        )
     return Term.of(name, g.microbatches_in_flight, p=p, i=rank, m=m)
 
 
@@ -189,7 +204,10 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
         return _closed_if_alike(closed, Term.of(name, f.pipeline_wait_seconds, tau=tau, tau_step=slowest, m=m))
     even = Term.of(name, f.bubble_seconds, tau=through, tau_step=slowest, v=plan.virtual_pipeline_size)
     if schedule.name == "interleaved-1f1b":
-        return even
+        if not is_any(m % len(stages) > 0):
+            return even
+        tau = interleaved_seconds(plan.virtual_pipeline_size, stages, m, even.value + m * slowest)
+        return Term.of(name, f.pipeline_wait_seconds, tau=tau, tau_step=slowest, m=m)
     uneven = Term.of(name, f.pipeline_wait_seconds, tau=one_forward_one_backward(stages, m), tau_step=slowest, m=m)
     return _closed_if_alike(even, uneven)
 
@@ -198,6 +216,21 @@ def _closed_if_alike(closed: Term, exact: Term) -> Term:
     """The closed form, which tells more, where it says what the order does."""
     alike = not hasattr(exact.value, "ndim") and abs(exact.value - closed.value) <= 1e-9 * closed.value
     return closed if alike else exact
+
+
+def interleaved_seconds(chunks: int, stages: Sequence[Times], m: Number, whole_rounds: Number) -> Number:
+    """Seconds of m micro-batches under interleaved 1F1B: `whole_rounds` where the stages divide m, else its order played out."""
+    if not hasattr(m, "ndim"):
+        return in_its_order("interleaved-1f1b", chunks, stages, m)
+    import numpy as np
+
+    times = [(each.forward, each.inputs, each.weights) for each in stages]
+    shape = np.broadcast_shapes(m.shape, *(np.shape(each) for parts in times for each in parts))
+    found = np.array(np.broadcast_to(whole_rounds, shape))
+    rows = np.broadcast_to(m % len(stages) > 0, shape)
+    of = [Times(*(np.broadcast_to(each, shape)[rows] for each in parts)) for parts in times]
+    found[rows] = in_its_order("interleaved-1f1b", chunks, of, np.broadcast_to(m, shape)[rows])
+    return found
 
 
 def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> Number:

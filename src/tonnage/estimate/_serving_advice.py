@@ -16,7 +16,10 @@ from tonnage.estimate._larger import Machines, doublings, elsewhere
 from tonnage.estimate._moves import Changes, Found, Ladder, Settled, Values, bare, best_moves, ordered, paid
 from tonnage.estimate._placement import has_host
 from tonnage.estimate._question import Question
-from tonnage.estimate._serving_pace import Pace, pace_of
+from tonnage.estimate._serving_pace import Pace, keep_context, pace_of
+from tonnage.estimate._weight_formats import narrower_weights
+from tonnage.estimate.bands import serving_highest
+from tonnage.estimate.bill import Rent
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
@@ -31,23 +34,24 @@ BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it
 MANY = 8  # times the machine: no larger one is proposed
 
 
-Rent = Callable[[Cluster], float | None]  # USD that a cluster costs an hour; None where no price is known
+RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None where no price is known
 
 
 class Unfit(Struct, frozen=True, kw_only=True, eq=False):
     """What was asked of replicas that do not fit. `reserve`: bytes that are left free; `least_context`: tokens of the requests that were asked
-    about; `now`: tokens a second of all machines, None where none are answered."""
+    about; `high`: the high end of the error band; `now`: tokens a second of all machines, None where none are answered."""
 
     model: Model
     cluster: Cluster
     options: ServingOptions
     plan: ServingPlan
     needed: int
+    high: int
     usable: int
     least_context: int
     load: LoadOptions
     wanted: Asked
-    rent: Rent
+    rent: RentOf
     now: float | None
 
 
@@ -55,7 +59,7 @@ def serving_advice(case: Unfit) -> Found:
     """Changes with which it would fit."""
     replicas = _Replicas(case)
     now = paid(case.now, lambda: case.rent(case.cluster))
-    found = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, now=now)
+    found = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, case.high, now)
     if found.moves or found.nearest is None:
         return found
     reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
@@ -93,10 +97,11 @@ class _Replicas:
             return None
         options = replace(self.options, **said)
         said = bare(said, self.plan, lambda rest: self._plan(cluster, rest))
+        said = keep_context(self.model, cluster, self.case.options, self.case.load, plan, said)
         said |= {} if on is None else {"on": cluster.name}
         pace = cache(lambda: self._pace(cluster, options, plan, made))
         return Settled(
-            ordered(said, ServingOptions), ceil(made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
+            ordered(said, ServingOptions), ceil(made.memory.value), high=serving_highest(plan.engine, cluster.accelerator, made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
             rent=lambda: self.case.rent(cluster), times=lambda: found.figures if (found := pace()) else {},
             serves=cache(lambda: found.serves if (found := pace()) else None),
         )  # fmt: skip
@@ -119,7 +124,10 @@ class _Replicas:
             needed = serving_memory(self.model, plan, machine.accelerator).memory.value
         except TonnageError:
             return False
-        return ceil(needed) <= machine.accelerator.memory.usable_bytes - reserve
+        return (
+            serving_highest(plan.engine, machine.accelerator, needed)
+            <= machine.accelerator.memory.usable_bytes - reserve
+        )
 
 
 def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
@@ -147,7 +155,8 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
     yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
     narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
-    yield _ladder("weights", FILES if engine.gguf else narrower, "numerics")
+    choices = FILES if engine.gguf else narrower
+    yield _ladder("weights", narrower_weights(model, plan.weights, engine, cluster.accelerator, choices), "numerics")
 
 
 def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:

@@ -13,12 +13,16 @@ from tonnage.errors import TonnageError
 from tonnage.estimate._larger import Machines, doublings
 from tonnage.estimate._moves import ORDER, Changes, Settled, bare, move_of, ordered, paid
 from tonnage.estimate._question import Question
-from tonnage.estimate._serving_pace import Pace, pace_of
+from tonnage.estimate._serving_pace import Pace, keep_context, pace_of
+from tonnage.estimate._weight_formats import narrower_weights
+from tonnage.estimate.bands import serving_highest
+from tonnage.estimate.bill import Rent
 from tonnage.estimate.load_options import Asked, LoadOptions
 from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.serving_speed import Speed
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 NUMERICS = ("weights", "kv_cache")
@@ -42,9 +46,14 @@ class Case(Struct, frozen=True, kw_only=True, eq=False):
     wanted: Asked
     speed: Speed
     an_hour: float | None
-    rent: Callable[[Cluster], float | None]
+    rent: Callable[[Cluster], Rent | None]
     is_late: bool
     accelerators_needed: int
+
+    @property
+    def own_rent(self) -> Rent | None:
+        """Of the machines that were asked about."""
+        return None if self.an_hour is None else Rent(self.an_hour)
 
     @property
     def ranks(self) -> int:
@@ -88,7 +97,9 @@ def _changes(case: Case) -> Iterator[dict[str, Any]]:
         yield {"tensor_parallel_size": t // 2}
     if plan.enforce_eager:
         yield {"enforce_eager": False}
-    for weights in ("fp8", "awq") if engine != "llama.cpp" else ("q8_0", "q4_k_m"):
+    choices = ("fp8", "awq") if engine != "llama.cpp" else ("q8_0", "q4_k_m")
+    runtime = serving_runtime(engine, plan.engine_version)
+    for weights in narrower_weights(case.model, plan.weights, runtime, case.cluster.accelerator, choices):
         yield {"weights": weights}
     if engine in ("vllm", "sglang", "tensorrt-llm") and not (plan.kv_cache or "").startswith("fp8"):
         yield {"kv_cache": "fp8"}
@@ -140,7 +151,7 @@ def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
             said["concurrency"] = _requests(case.plan)  # the default follows the replicas: another workload
             plan = planned(said)
         made = serving_memory(case.model, plan, cluster.accelerator)
-        if made.memory.value > case.usable:
+        if serving_highest(plan.engine, cluster.accelerator, made.memory.value) > case.usable:
             return None
         options = replace(case.options, **{"context": int(case.plan.context), **said})
         pace = pace_of(case.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
@@ -150,6 +161,7 @@ def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
         return None
     if on is not None:
         said = {**bare(said, case.plan, planned), "on": cluster.name}
+    said = keep_context(case.model, cluster, case.options, case.load, plan, said)
     return _Changed(ordered(said, ServingOptions), cluster, made, pace)
 
 
@@ -168,10 +180,10 @@ def _move(case: Case, changed: _Changed | None) -> dict[str, Any] | None:
     is_here = "on" not in changed.change
     settled = Settled(
         changed.change, ceil(changed.made.memory.value), pace=lambda: pace.everything,
-        rent=lambda: case.an_hour if is_here else case.rent(cluster), serves=lambda: serves,
+        rent=lambda: case.own_rent if is_here else case.rent(cluster), serves=lambda: serves,
     )  # fmt: skip
     kind: Changes = "nothing" if is_here else "machine"
     kind = "numerics" if any(name in NUMERICS for name in changed.change) else kind
-    asked_about = paid(case.speed.all_tokens_per_second, lambda: case.an_hour)
+    asked_about = paid(case.speed.all_tokens_per_second, lambda: case.own_rent)
     move = move_of(settled, kind, ceil(case.made.memory.value), case.usable, now=asked_about)
     return move | pace.figures

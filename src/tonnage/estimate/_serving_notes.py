@@ -3,10 +3,9 @@
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate._engine_checks import FLOATS
 from tonnage.estimate._question import Question
+from tonnage.estimate._storage import is_gguf_type, storage
 from tonnage.estimate.serving import ServingMemory, serving_memory
-from tonnage.quantization import FILE_TYPES
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 from tonnage.units import counted, human
@@ -24,16 +23,27 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
         )
 
 
-def warn_of_gguf(plan: ServingPlan, made: ServingMemory, question: Question) -> None:
+def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
     """GGUF files under an engine that does not keep them as they are."""
     engine = serving_runtime(plan.engine, plan.engine_version)
-    if made.stored.name not in FILE_TYPES or made.stored.name in FLOATS or engine.gguf:
+    if engine.gguf or not is_gguf_type(storage(model, plan.weights)):
         return
-    if plan.engine == "transformers":
-        question.warn("transformers turns GGUF weights into 16 bits when it loads them; they are counted as stored. --engine llama.cpp keeps them.")  # fmt: skip
+    if engine.dequantizes_gguf:
+        question.warn(
+            f"{plan.engine} dequantises GGUF weights when it loads them: they are counted in {made.stored.name}. --engine llama.cpp keeps them as stored."
+        )
     else:
         question.warn(
             f"GGUF is judged as {plan.engine} would run it; --engine llama.cpp is what most people run it with."
+        )
+
+
+def warn_of_emulation(plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question) -> None:
+    """Formats that vLLM reads without kernels for them, which costs time that no term counts."""
+    if plan.engine == "vllm" and cluster.accelerator.vendor == "AMD" and made.stored.name.startswith("nvfp4"):
+        question.warn(
+            f"vLLM emulates nvfp4 on {cluster.accelerator.name}: it turns every matrix into 16 bits in each pass (pull request 35733). The bytes hold; "
+            "the times are those of kernels that read nvfp4, and it is slower. --weights fp8 needs no emulation."
         )
 
 

@@ -1,5 +1,7 @@
 """What a changed serving plan answers under the load that was asked about: its times, and tokens of all machines."""
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -9,9 +11,11 @@ from tonnage.estimate.inference.times import ServingTimes, times
 from tonnage.estimate.load_options import Asked, LoadOptions, asked, lengths
 from tonnage.estimate.service_level import bound_by, replicas_within
 from tonnage.estimate.serving import ServingMemory
+from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.serving_speed import Replica, replica_of
 from tonnage.formulas import service as h
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
 
@@ -88,3 +92,22 @@ def pace_of(
     if replica.pool is not None and replica.pool < this.load.input_tokens + this.load.output_tokens:
         return None
     return Pace(times(replica.clock, replica.policy, this.load), replica, this)
+
+
+def keep_context(
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions,
+    load: LoadOptions,
+    plan: ServingPlan,
+    change: dict[str, Any],
+) -> dict[str, Any]:
+    """The change, with the context that it was estimated with where the command line alone would have another: Ollama's default follows the
+    memory of all accelerators. `options`: as the user gave them."""
+    steps = serving_runtime(plan.engine, plan.engine_version).context_steps
+    if not steps or options.context is not None or "context" in change:
+        return change
+    said = {name: value for name, value in change.items() if name != "on"}
+    options = replace(options, **said)
+    context = lengths(model, options, load).context or serving_plan(model, cluster, options, Question()).context
+    return change if context == plan.context else {**change, "context": int(plan.context)}

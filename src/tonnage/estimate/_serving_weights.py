@@ -57,6 +57,7 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
     return made
 
 
+ALL_WEIGHTS = "all of them"  # the child that has every weight where some stay in host memory
 BESIDE = (
     "rounded up by the allocator",
     "copies that attention absorbs",
@@ -67,9 +68,11 @@ BESIDE = (
 
 
 def as_stored(weights: Term) -> Term:
-    """The weights of a rank without what holding them takes beyond their bytes: what is read to load them."""
-    more = sum(term.value for _, term in weights.walk() if term.name in BESIDE)
-    return Term.of("weights as stored", g.read_bytes, M=weights.value, U=more) if is_any(more > 0) else weights
+    """The weights of a rank without what holding them takes beyond their bytes: what is read to load them, also of those that stay in host
+    memory."""
+    whole = next((term for term in weights.children if term.name == ALL_WEIGHTS), weights)
+    more = sum(term.value for _, term in whole.walk() if term.name in BESIDE)
+    return Term.of("weights as stored", g.read_bytes, M=whole.value, U=more) if is_any(more > 0) else whole
 
 
 def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Shares) -> list[Term]:
@@ -122,7 +125,7 @@ def rotary_tables(model: Model) -> list[tuple[int, int]]:
     text = model.config.get("text_config")
     config: Mapping[str, Any] = text if isinstance(text, Mapping) else model.config
     longest = config.get("max_position_embeddings")
-    if not isinstance(longest, int) or not _rotates(model, config):
+    if not isinstance(longest, int) or longest <= 0 or not _rotates(model, config):
         return []
     said = config.get("rope_parameters") or config.get("rope_scaling") or {}
     nested = [each for each in said.values() if isinstance(each, Mapping)] if isinstance(said, Mapping) else []

@@ -14,8 +14,10 @@ from tonnage.estimate._request import asked_for, is_meant
 from tonnage.estimate._stored import Place, Storage, branch_bytes
 from tonnage.ops import Op, Weight
 from tonnage.precisions import Precision, precision
+from tonnage.quantization import FILE_TYPES, FileType, Layout, Module, file_type, layout
 from tonnage.quantization import SOURCE as GGUF
-from tonnage.quantization import FileType, Layout, Module, file_type, layout
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import ServingPlan
 
 _DTYPE = {
     "float32": "fp32",
@@ -27,9 +29,25 @@ _DTYPE = {
 }
 
 
+FLOATS = ("bf16", "f16", "f32", "fp16", "fp32")  # types of files too, and nothing tells them from a checkpoint
+
+
 def storage(model: Model, requested: str | None) -> Storage:
     """What the user asked for, else what the headers say, else what the config says."""
     return _storage(model, requested)
+
+
+def is_gguf_type(stored: Storage) -> bool:
+    """Whether the weights are in a GGUF file of quantised tensors."""
+    return stored.name in FILE_TYPES and stored.name not in FLOATS
+
+
+def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
+    """How the engine holds the weights: as they are stored, or in the model's own type where it dequantises GGUF files when it loads them."""
+    stored = storage(model, plan.weights)
+    if not is_gguf_type(stored) or not serving_runtime(plan.engine, plan.engine_version).dequantizes_gguf:
+        return stored
+    return storage(model, {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16"))
 
 
 @lru_cache(maxsize=64)
@@ -243,3 +261,25 @@ def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
         names = dict.fromkeys((name.replace("experts.", "experts.0.", 1), name, bare))
         return tuple(Module(each, place.layer) for each in names)
     return (Module(name, place.layer),)
+
+
+@lru_cache(maxsize=256)
+def block_sizes(model: Model, requested: str | None) -> Mapping[str, int]:
+    """Weights of the language model's layers that share a scale by blocks of rows and columns: name -> rows of a block."""
+    if requested:
+        chosen = asked_for(requested)
+        if isinstance(chosen, FileType):
+            return {}
+    config = _quantization(model)
+    kept = not requested or _is_stored_so(model, requested)
+    if kept and (not config or model.tensors is not None or _own_file_type(model)):
+        return {}
+    found = _layout(model, config) if kept and config else Layout(matrices=asked_for(requested or ""))  # type: ignore[arg-type]
+    sizes: dict[str, int] = {}
+    for block, places in _block_places(model).items():
+        for weight in block.weights():
+            used = _used(found, weight, places[0], model.num_layers) if places else None
+            rows = max((scale.rows for scale in used.scales if scale.columns), default=0) if used else 0
+            if rows > 1:
+                sizes[weight.name] = rows
+    return sizes

@@ -55,8 +55,8 @@ def timed(
         figures |= whole.terms
         if best := best_models(model, plan, whole.tokens):
             figures["best_models"] = best
-        if whole.deadline_met is not None:
-            figures["deadline_met"] = whole.deadline_met
+        met = {"deadline_met": whole.deadline_met, "budget_met": whole.budget_met}
+        figures |= {name: value for name, value in met.items() if value is not None}
     return timing, figures
 
 

@@ -29,16 +29,20 @@ class Recipe(Compiled):
     def adapter_precision(self) -> str:
         return "bf16"
 
+    @property
+    def adapter_width(self) -> float:
+        """torchtune makes adapters in the model's own type (modules/peft/lora.py)."""
+        return self.recipe.compute_bytes
+
     def __init__(self, step: "Step"):
         super().__init__(step)
         self.keeps_gradients = not self.plan.optimizer_in_backward
 
     def setting(self) -> Setting:
         made = super().setting()
-        adapters = replace(made.adapters, width=self.recipe.compute_bytes) if made.adapters is not None else None
         # flex attention, which keeps what flash keeps (attention_utils.py, from compute capability 7.5 on)
         attention = "flash" if self.plan.packing else made.attention
-        return replace(made, adapters=adapters, attention=attention)
+        return replace(made, attention=attention)
 
     def outside(self, rank: "StageMemory") -> list[Term]:
         """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round, whole and in part, and the

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, NotApplicable
 from tonnage.estimate._method import bare_base_bytes
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
@@ -40,6 +40,7 @@ def training_method(
                 "lora_targets": o.lora_targets,
                 "lora_dropout": o.lora_dropout,
                 "base_weights": o.base_weights,
+                "upcast_base": o.upcast_base,
             },
         )
     if chosen != "freeze":
@@ -60,7 +61,27 @@ def training_method(
         "method": "dora" if chosen == "dora" else "lora", "base_weights": base, "lora_targets": _targets(model, targets),
         "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
         "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
+        "upcast_base": _upcast(runtime, base, o, q),
     }  # fmt: skip
+
+
+def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question) -> bool:
+    """Whether what bitsandbytes does not quantise is turned to fp32. Where the runtime or the base leaves no choice, nothing is noted."""
+    if not base and o.upcast_base is not None:
+        raise InvalidPlan(
+            f"upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of {', '.join(BASES)}. "
+            f"Got {o.upcast_base} with base_weights {o.base_weights or '16 bit'}."
+        )
+    if base and o.upcast_base and not runtime.upcasts_base:
+        able = [name for name in TRAINING if training_runtime(name).upcasts_base]
+        raise InvalidPlan(
+            f"runtime {runtime.name} keeps a quantised base in its own types: upcast_base must be off. Runtimes that have it: {', '.join(able)}."
+        )
+    if not base or not runtime.upcasts_base:
+        return False
+    return bool(
+        q.take("upcast_base", o.upcast_base, True, "default", "PEFT, utils/other.py: prepare_model_for_kbit_training")
+    )
 
 
 def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, str]:
@@ -71,8 +92,13 @@ def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, 
     return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else f"{runtime.name}'s own"
 
 
-def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str) -> None:
-    """Some runtimes quantise a base only where nothing is cast."""
+WHOLE_BASE = "bitsandbytes, docs/source/fsdp_qlora.md, and torchao, dtypes/nf4tensor.py: shards of FSDP are known, tensor parallelism is not"
+
+
+def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int) -> None:
+    """A quantised base is cut by no tensor ranks; and some runtimes quantise one only where nothing is cast."""
+    if base and tensor > 1:
+        raise InvalidPlan(f"tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({WHOLE_BASE}.)")  # fmt: skip
     if runtime.plain_base and base and recipe.master_bytes:
         raise InvalidPlan(f"{runtime.name} quantises no base under mixed precision: precision must be {runtime.plain_base}, fp16 or fp32. Got {recipe.name}.")  # fmt: skip
 
@@ -81,7 +107,9 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None:
             owner = "freeze" if name == "trainable_layers" else "lora, dora or qlora"
-            raise InvalidPlan(f"{name} belongs to method {owner}. Got {value} with method {method}.")
+            raise NotApplicable(
+                f"{name} belongs to method {owner}. Got {value} with method {method}.", name, ("method",)
+            )
 
 
 def _layers(model: Model, o: TrainingOptions, q: Question) -> int:

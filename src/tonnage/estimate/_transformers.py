@@ -13,6 +13,7 @@ from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import Framework
+from tonnage.estimate._losses import UPCAST_IN_MODEL
 from tonnage.estimate._overhead import RESERVE, RESERVE_SOURCE
 from tonnage.estimate._points import Point, by_extent
 from tonnage.estimate._rank import Stage, first_of
@@ -73,6 +74,23 @@ class Transformers(Framework):
     def tokens(self) -> int:
         """Of a micro-batch; of several plans in an array the first one's."""
         return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """In a loop that holds the model's outputs, their logits; in the forward pass and its loss they are on the tape."""
+        return [] if point.phase == "forward" else self._outputs(rank)
+
+    def left_over(self, rank: "StageMemory") -> list[Term]:
+        return [*super().left_over(rank), *self._outputs(rank)]
+
+    def _outputs(self, rank: "StageMemory") -> list[Term]:
+        """The logits as the model gives them: a loss that takes them part by part gives none."""
+        if not self.plan.keep_outputs or self.plan.liger or self.plan.loss == "tiled" or not rank.stage.after:
+            return []
+        in_model = self.loss_kind()[0] in UPCAST_IN_MODEL
+        width = 4 if in_model else self.step.setting.types.compute
+        return [
+            self.step.sizes.term("logits of this step, which the loop holds", self.step.model.vocab_size, width, LOGITS)
+        ]
 
     def setting(self) -> Setting:
         made = super().setting()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
+from tonnage.errors import InvalidPlan, NotApplicable
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._question import Question
 from tonnage.estimate.training_options import TrainingOptions
@@ -22,10 +22,14 @@ def uneven_ranks(
 def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOptions, q: Question) -> dict[str, float]:
     """Tokens of the fullest expert rank over the mean: from balanced to all of them."""
     said = o.expert_imbalance
-    if runtime.name != "megatron" or not expert_counts(model) or ranks == 1 or o.expert_capacity_factor is not None:
+    lacks = {"runtime": runtime.name != "megatron", "model": not expert_counts(model), "expert_parallel_size": ranks == 1,
+             "expert_capacity_factor": o.expert_capacity_factor is not None}  # fmt: skip
+    if any(lacks.values()):
         if said not in (None, 1):
-            raise InvalidPlan(
-                f"expert_imbalance needs experts that several ranks of megatron share, without expert_capacity_factor: it must be 1. Got {said:g}."
+            raise NotApplicable(
+                f"expert_imbalance needs experts that several ranks of megatron share, without expert_capacity_factor: it must be 1. Got {said:g}.",
+                "expert_imbalance",
+                tuple(name for name, is_lacking in lacks.items() if is_lacking)[:1],
             )
         return {}
     if said is not None and not 1 <= said <= ranks:
@@ -40,7 +44,11 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
     slow, share = o.straggler_slowdown, o.straggler_share
     if slow is None:
         if share is not None:
-            raise InvalidPlan(f"straggler_share belongs to straggler_slowdown, which is not said. Got {share:g}.")
+            raise NotApplicable(
+                f"straggler_share belongs to straggler_slowdown, which is not said. Got {share:g}.",
+                "straggler_share",
+                ("straggler_slowdown",),
+            )
         return {}
     if not 1 <= slow <= SLOWEST:
         raise InvalidPlan(

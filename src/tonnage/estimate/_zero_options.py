@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan, OutOfRange
+from tonnage.errors import InvalidPlan, NotApplicable, OutOfRange
 from tonnage.estimate._checks import LARGEST
 from tonnage.estimate._nearest import near_divisors
 from tonnage.estimate._question import Question
@@ -40,8 +40,10 @@ def zero_options(
     if runtime.name != "deepspeed":
         for name in names:
             if getattr(o, name) is not None:
-                raise InvalidPlan(
-                    f"{name} is a setting of deepspeed: leave it out with runtime {runtime.name}. Got {getattr(o, name)}."
+                raise NotApplicable(
+                    f"{name} is a setting of deepspeed: leave it out with runtime {runtime.name}. Got {getattr(o, name)}.",
+                    name,
+                    ("runtime",),
                 )
         return {}
     made: dict[str, Any] = {}
@@ -64,8 +66,10 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
         return True
     if getattr(o, name) is not None:
         known = ", ".join(map(str, stages))
-        raise InvalidPlan(
-            f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with stage {stage}."
+        raise NotApplicable(
+            f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with stage {stage}.",
+            name,
+            ("zero_stage",),
         )
     return False
 
@@ -107,8 +111,10 @@ def _check(
             "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns it on itself."
         )
     if made.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
-        raise InvalidPlan(
-            "zero_quantized_nontrainable_weights needs weights that do not train: method must be lora, dora or freeze."
+        raise NotApplicable(
+            "zero_quantized_nontrainable_weights needs weights that do not train: method must be lora, dora or freeze.",
+            "zero_quantized_nontrainable_weights",
+            ("method",),
         )
     if o.allgather_bucket_size is not None:
         q.warn(

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.errors import InvalidInput, InvalidPlan, NotApplicable
 from tonnage.estimate._advice import training_advice
 from tonnage.estimate._answer import Answer
 from tonnage.estimate._edge import edge_seconds
@@ -18,17 +18,18 @@ from tonnage.estimate._notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate._question import Question
 from tonnage.estimate._serving_advice import Unfit, serving_advice
 from tonnage.estimate._serving_moves import Case, speed_moves
-from tonnage.estimate._serving_notes import warn_of_blocks, warn_of_gguf, warn_of_host
+from tonnage.estimate._serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
+from tonnage.estimate._storage import storage
 from tonnage.estimate._timed import timed, today
-from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import BillOptions, bill, rent
+from tonnage.estimate.bands import serving_band, training_band
+from tonnage.estimate.bill import BillOptions, bill, rent_of_moves
 from tonnage.estimate.checkpoint import checkpoint_bytes, saved_bytes
 from tonnage.estimate.disks import disks
 from tonnage.estimate.load_options import LoadOptions, asked, lengths
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions, rate
 from tonnage.estimate.served import served
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_answer import (
     serving_figures,
     serving_plan,
@@ -39,7 +40,7 @@ from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.estimate.unserved import unserved
 from tonnage.formulas.serving import weights_share_bytes
-from tonnage.spec import Cluster, TrainingPlan
+from tonnage.spec import Cluster, ServingPlan, TrainingPlan
 from tonnage.units import human
 
 # What `usable_bytes` starts from, and the fact that has its source.
@@ -69,10 +70,7 @@ def train(
     """
     if model.family == "tensors":
         raise needs_family(model, "the memory of training")
-    if run.stray:
-        raise InvalidInput(
-            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, max_steps, or a budget."
-        )
+    _check_run(run)
     question = _about(model, cluster, advise)
     plan = training_plan(model, cluster, options, question)
     usable = _usable(cluster, reserve_bytes, question)
@@ -88,7 +86,7 @@ def train(
     price = run.price_per_accelerator_hour
     advice = Found(moves=[])
     if advise:
-        advice = training_advice(model, cluster, options, plan, made, usable, rent(money, price))
+        advice = training_advice(model, cluster, options, plan, made, usable, rent_of_moves(cluster, money, price))
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not advice.moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
@@ -113,6 +111,16 @@ def train(
         advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
     )  # fmt: skip
+
+
+def _check_run(run: RunOptions) -> None:
+    """What is said of a whole run needs its length."""
+    if run.stray:
+        raise NotApplicable(
+            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, max_steps, or a budget.",
+            run.stray,
+            ("tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"),
+        )
 
 
 def serve(
@@ -142,22 +150,20 @@ def serve(
     wanted = asked(plan, options, load, said, question)
     usable = _usable(cluster, reserve_bytes, question)
     made = serving_memory(model, plan, cluster.accelerator)
-    question.put(
-        "weights",
-        made.stored.name,
-        "given" if plan.weights else made.stored.origin,
-        "" if plan.weights else made.stored.source,
-    )
+    _note_weights(model, plan, made, question)
     warn_of_blocks(plan.engine, made, question)
     _warn_of_towers(model, question)
-    warn_of_gguf(plan, made, question)
+    warn_of_gguf(model, plan, made, question)
+    warn_of_emulation(plan, cluster, made, question)
     warn_of_host(cluster, made, question)
+    band = _band_of_served(plan, cluster, made, question)
+    high = band[1] if band else ceil(made.memory.value)
     stages, advice = len(made.ranks), Found(moves=[])
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
-    if advise and ceil(made.memory.value) > usable:
+    if advise and high > usable:
         advice = serving_advice(Unfit(
-            model=model, cluster=cluster, options=options, plan=plan, needed=ceil(made.memory.value), usable=usable, load=load, wanted=wanted,
-            least_context=(load.input_tokens or 0) + (load.output_tokens or 0), rent=rent(money, load.price_per_accelerator_hour),
+            model=model, cluster=cluster, options=options, plan=plan, needed=ceil(made.memory.value), high=high, usable=usable, load=load, wanted=wanted,
+            least_context=(load.input_tokens or 0) + (load.output_tokens or 0), rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
             now=found.speed.all_tokens_per_second if found.speed else None,
         ))  # fmt: skip
     elif advise and found.speed is not None:
@@ -165,7 +171,7 @@ def serve(
         needed = found.figures.get("accelerators_needed")
         advice = Found(moves=speed_moves(Case(
             model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted, speed=found.speed,
-            an_hour=an_hour, rent=rent(money, load.price_per_accelerator_hour), is_late=bool(unserved(found.figures, question.to_dict())),
+            an_hour=an_hour, rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour), is_late=bool(unserved(found.figures, question.to_dict())),
             accelerators_needed=int(needed.value) if needed else 0,
         )))  # fmt: skip
     return Answer(
@@ -173,9 +179,31 @@ def serve(
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
         slopes=serving_slopes(made), bill=found.bill,
-        serving={**serving_figures(model, made, plan, usable), **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)), **found.figures},
+        serving={**serving_figures(model, made, plan, cluster, usable), **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)), **found.figures},
         advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
+        band=band,
     )  # fmt: skip
+
+
+def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
+    """The precision of the weights as they are stored, and who chose it."""
+    stored = storage(model, plan.weights)
+    if plan.weights:
+        held = "" if made.stored.name == stored.name else f"{plan.engine} holds them in {made.stored.name}"
+        question.put("weights", stored.name, "given", held)
+    else:
+        question.put("weights", stored.name, stored.origin, stored.source)
+
+
+def _band_of_served(
+    plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question
+) -> tuple[int, int] | None:
+    """The error band in bytes, which the question names; None where no measurements are of this engine and hardware family."""
+    band = serving_band(plan.engine, cluster.accelerator)
+    if band is None:
+        return None
+    question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
+    return band.around(made.memory.value)
 
 
 def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, reserve_bytes: int) -> Answer:
@@ -195,7 +223,7 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     question.warn(unknown)
     return Answer(
         verb="serve", question=question.to_dict(), needed_bytes=ceil(memory.value), usable_bytes=_usable(cluster, reserve_bytes, question),
-        memory=memory, ranks=(memory,), slopes={"bytes_per_sequence": 0, "bytes_per_token": 0}, warnings=tuple(question.warnings), unknown=unknown,
+        memory=memory, ranks=(memory,), warnings=tuple(question.warnings), unknown=unknown,
     )  # fmt: skip
 
 

@@ -1,66 +1,104 @@
-"""Error bands of estimates: how far published measurements lie from them, by kind of run.
+"""Error bands of memory: how far published measurements lie from estimates of runs of the same kind.
 
-The figures are in `_bands.py`, which `scripts/fit_bands.py` writes from the corpus of measurements; a band is a pair of factors of
-the estimate. What no measurement is near to has none.
+The figures are in `_bands.py`, which `scripts/fit_bands.py` writes from the measurements in validation/; a band is a pair of factors of
+the estimate. A band is of rows of the same runtime, method and objective (training), or of the same engine and hardware family (serving).
+Other runs have none.
 """
 
+from collections.abc import Mapping
 from math import ceil, floor
 
 from msgspec import Struct
 
-from tonnage.spec import Cluster, TrainingPlan
-
-ALL = "all runtimes"
+from tonnage.spec import Accelerator, Cluster, TrainingPlan
 
 
 class Band(Struct, frozen=True, kw_only=True):
     """Low and high as factors of an estimate, between which eight of ten measurements lie, each judged by those of other sources.
 
-    `kind`: the runs it is about; `rows`, `sources`: how many measurements made it, from how many sources.
+    `runtime`: runtime or engine of the runs it is about; `kind`: their method and objective, or the hardware family; `rows`, `sources`: how many measurements made it, from how many publishers; `only`: the publisher, where
+    there is one. `held`: the share of measurements inside a band that their own publisher had no part in; None where there is one publisher.
     """
 
+    runtime: str
     kind: str
     low: float
     high: float
     rows: int
     sources: int
+    only: str = ""
+    held: float | None = None
 
     @property
     def what(self) -> str:
         """Whose measurements these are."""
-        sources = f"{self.sources} sources" if self.sources > 1 else "one source"
-        return f"of {self.rows} published runs with {self.kind}, from {sources}, eight in ten lie inside"
+        sources = (
+            f"{self.sources} sources"
+            if self.sources > 1
+            else f"one source ({self.only})"
+            if self.only
+            else "one source"
+        )
+        return f"of {self.rows} published runs with {self.runtime} and {self.kind}, from {sources}, eight in ten lie inside"
 
     def around(self, needed: float) -> tuple[int, int]:
         """The band in bytes."""
         return floor(needed * self.low), ceil(needed * self.high)
 
 
-def band_of(runtime: str, vendor: str = "NVIDIA", method: str = "full") -> Band | None:
-    """The band of the measurements nearest in kind: of this runtime, else of all; None for machines or methods that none is about."""
-    from tonnage.estimate import _bands
-
-    table = _bands.TRAIN_MEMORY
-    if vendor not in table.vendors or method not in table.methods:
-        return None
-    return table.runtimes.get(runtime) or table.all
-
-
 class Table(Struct, frozen=True, kw_only=True):
-    """All bands of one quantity, and the machines and methods that its measurements are about."""
+    """All bands of one quantity by the two words that tell the kind of run, and the vendors of the machines that were measured."""
 
-    all: Band | None
-    runtimes: dict[str, Band]
+    bands: Mapping[tuple[str, str], Band]
     vendors: tuple[str, ...]
-    methods: tuple[str, ...]
+
+    def find(self, first: str, second: str, vendor: str) -> Band | None:
+        return self.bands.get((first, second)) if vendor in self.vendors else None
+
+
+def method_of(plan: TrainingPlan) -> str:
+    """The method that measurements are told apart by: LoRA on a 4-bit base is QLoRA."""
+    return "qlora" if plan.method == "lora" and plan.base_weights.startswith(("nf4", "fp4")) else plan.method
+
+
+def kind_of(plan: TrainingPlan) -> str:
+    """The method, with the objective where that is another than sft, whose memory is that of pre-training: DPO holds a reference model too,
+    PPO a critic, and GRPO generates."""
+    return method_of(plan) if plan.objective == "sft" else f"{method_of(plan)} {plan.objective}"
 
 
 def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:
-    """The band of a training run's memory."""
-    return band_of(plan.runtime, cluster.accelerator.vendor, getattr(plan, "method", "full"))
+    """The band of a training run's memory: of its runtime, method and objective, or None."""
+    from tonnage.estimate import _bands
+
+    return _bands.TRAIN_MEMORY.find(plan.runtime, kind_of(plan), cluster.accelerator.vendor)
+
+
+def family_of(accelerator: Accelerator) -> str:
+    """The hardware family: the first word of the generation, such as Hopper or Ada."""
+    return accelerator.generation.partition(" ")[0]
+
+
+def serving_band(engine: str, accelerator: Accelerator) -> Band | None:
+    """The band of what a served model takes: of its engine and the accelerator's family, or None."""
+    from tonnage.estimate import _bands
+
+    return _bands.SERVE_MEMORY.find(engine, family_of(accelerator), accelerator.vendor)
 
 
 def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
     """The bytes that must be usable for the run to fit for sure: the band's high end, or what is needed where there is none."""
     band = training_band(plan, cluster)
     return band.around(needed)[1] if band else ceil(needed)
+
+
+def serving_highest(engine: str, accelerator: Accelerator, needed: float) -> int:
+    """The same for a model that is served."""
+    band = serving_band(engine, accelerator)
+    return band.around(needed)[1] if band else ceil(needed)
+
+
+def safe_bytes(engine: str, accelerator: Accelerator, usable: float) -> float:
+    """The largest estimate with which a served model still fits at the band's high end."""
+    band = serving_band(engine, accelerator)
+    return usable / band.high if band else usable

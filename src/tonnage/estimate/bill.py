@@ -174,6 +174,45 @@ def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float
     return of
 
 
+class Rent(Struct, frozen=True):
+    """USD that a cluster costs an hour. `provider`: whose offer it is, where that is not the provider of the machine that was asked about."""
+
+    usd: float
+    provider: str = ""
+
+
+def rent_of_moves(base: Cluster, options: BillOptions, price: float | None) -> Callable[[Cluster], Rent | None]:
+    """What other machines cost beside `base`: at its provider, where that has such machines, so that a move is not compared with another market;
+    else at the cheapest offer, whose provider is named. `price`: USD per accelerator-hour, where the user gave one."""
+    cheapest = rent(options, price)
+    known: dict[str, Rent | None] = {}
+
+    def of(cluster: Cluster) -> Rent | None:
+        if cluster.name not in known:
+            known[cluster.name] = _rent_beside(base, cluster, options) if price is None else None
+        usd = cheapest(cluster)
+        return known[cluster.name] or (None if usd is None else Rent(usd))
+
+    return of
+
+
+def _rent_beside(base: Cluster, cluster: Cluster, options: BillOptions) -> Rent | None:
+    """The rent of a cluster at the provider of `base`, or with the name of another; None where a price is not known."""
+    try:
+        rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+        home, best = _best(base, options, rates).price.provider, _best(cluster, options, rates)
+    except TonnageError:
+        return None
+    try:
+        own = _best(cluster, replace(options, provider=home), rates)
+    except TonnageError:
+        own = None
+    if own is not None and own.whole >= best.whole:
+        return Rent(money.usd_per_accelerator(cluster, own.price, rates) * cluster.size)
+    provider = "" if best.price.provider == home else best.price.provider
+    return Rent(money.usd_per_accelerator(cluster, best.price, rates) * cluster.size, provider)
+
+
 def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:
     """The price that the options leave as the best."""
     kind = options.price_kind or "on-demand"

@@ -10,6 +10,7 @@ from tonnage.architectures import Model
 from tonnage.document import SCHEMA
 from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.estimate._question import Question
+from tonnage.estimate._weight_formats import narrower_weights
 from tonnage.estimate.bill import BillOptions, usd_per_hour
 from tonnage.estimate.inference.times import times
 from tonnage.estimate.load_options import LoadOptions, asked, lengths
@@ -18,6 +19,7 @@ from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.serving_speed import replica_of
 from tonnage.formulas import service as h
+from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
 NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision, where the engine loads them on this accelerator
@@ -82,7 +84,7 @@ def frontier(
     question = Question()
     curves: list[Curve] = []
     refused: list[TonnageError] = []
-    for weights in _precisions(options):
+    for weights in _precisions(model, cluster, options):
         for tensor in _tensor_sizes(cluster, options):
             try:
                 asked_for = replace(options, weights=weights, tensor_parallel_size=tensor)
@@ -106,8 +108,11 @@ def _price(cluster: Cluster, load: LoadOptions, money: BillOptions) -> float | N
     )
 
 
-def _precisions(options: ServingOptions) -> tuple[str | None, ...]:
-    return (options.weights,) if options.weights else (None, *NARROWER)
+def _precisions(model: Model, cluster: Cluster, options: ServingOptions) -> tuple[str | None, ...]:
+    if options.weights:
+        return (options.weights,)
+    engine = serving_runtime(options.engine or "vllm", options.engine_version or "" if options.engine else "")
+    return (None, *narrower_weights(model, None, engine, cluster.accelerator, NARROWER))
 
 
 def _tensor_sizes(cluster: Cluster, options: ServingOptions) -> Sequence[int]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, shown
+from tonnage.errors import InvalidInput, NotApplicable, shown
 from tonnage.estimate._question import Question
 from tonnage.estimate.run_options import duration
 from tonnage.estimate.serving_options import ServingOptions
@@ -176,7 +176,11 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
         if limit is not None:
             q.put(name, limit, "given", f"seconds, {percentile}")
     if load.percentile and not (ttft or tpot):
-        raise InvalidInput(f"percentile is of the limits ttft and tpot, and none is given. Got {percentile}.")
+        raise NotApplicable(
+            f"percentile is of the limits ttft and tpot, and none is given. Got {percentile}.",
+            "percentile",
+            ("ttft", "tpot"),
+        )
     _count("num_requests", load.num_requests, MOST_REQUESTS)
     _count("prefill_replicas", load.prefill_replicas)
     if load.prefill_replicas is not None:
@@ -186,7 +190,11 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     simulate = bool(load.simulate or load.trace or percentile != "mean")
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
-            raise InvalidInput(f"{name} is of a simulation: add simulate. Got {getattr(load, name)}.")
+            raise NotApplicable(
+                f"{name} is of a simulation: add simulate. Got {getattr(load, name)}.",
+                name,
+                ("simulate", "trace", "percentile"),
+            )
     return Asked(load=form, busy=busy, ttft=ttft, tpot=tpot, percentile=percentile, simulate=simulate, num_requests=load.num_requests,
                  seed=load.seed or 0, requests=said.requests, prefill_replicas=load.prefill_replicas)  # fmt: skip
 
@@ -238,8 +246,10 @@ def _arriving(
         return replace(form, requests_per_second=rate / replicas), replicas
     if load.request_rate is None:
         if load.burstiness is not None:
-            raise InvalidInput(
-                f"burstiness is of requests that arrive by themselves: add request_rate. Got {load.burstiness:g}."
+            raise NotApplicable(
+                f"burstiness is of requests that arrive by themselves: add request_rate. Got {load.burstiness:g}.",
+                "burstiness",
+                ("request_rate", "trace"),
             )
         total = options.concurrency or replicas
         busy = min(replicas, total)

@@ -1,7 +1,6 @@
 """Which models of the catalogue run on a machine, in which precisions, how fast: one request at a time, the way one person uses them."""
 
 from collections.abc import Iterable, Iterator
-from math import floor
 from typing import Any
 
 from msgspec import Struct
@@ -13,14 +12,17 @@ from tonnage.document_serving import RunsDocument
 from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate._question import Question
 from tonnage.estimate._storage import stored_bytes
+from tonnage.estimate._weight_formats import has_four_bits
+from tonnage.estimate.bands import serving_highest
+from tonnage.estimate.companions import serving_without_companions
 from tonnage.estimate.inference.times import policy
 from tonnage.estimate.run_options import duration
-from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.serving_limits import longest_context_tokens
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.serving_speed import clock, prompt_pass
 from tonnage.formulas import service as h
-from tonnage.ops import TokenCache
 from tonnage.registry import unknown
 from tonnage.spec import Cluster, ServingPlan
 
@@ -35,7 +37,6 @@ PRECISIONS: dict[str | None, float] = {
     "awq": 4,
 }
 LEAST_BITS = 4
-CLOSE = 0.01  # of a context
 CONTEXT, PROMPT = 8192, 1024  # tokens
 ORDERS = ("parameters", "tokens_per_second", "ttft_seconds", "download_bytes", "longest_context")
 NO_SERVING = ServingOptions()
@@ -126,28 +127,39 @@ def _of_model(
     context = options.context or min(CONTEXT, model.context or CONTEXT)
     if options.context and model.context and options.context > model.context:
         return
-    seen = set()
+    seen, own_runs = set(), False
     room = 8 * usable * cluster.size / model.num_parameters()
     for weights in (options.weights,) if options.weights else PRECISIONS:
         if PRECISIONS.get(weights, 0) > room:
             continue
         try:
-            plan = serving_plan(
-                model, cluster, replace(options, weights=weights, context=context, concurrency=None), Question()
-            )
+            said = replace(options, weights=weights, context=context, concurrency=None)
+            plan = serving_plan(model, cluster, serving_without_companions(model, cluster, said), Question())
             plan = replace(plan, concurrency=1)
             made = serving_memory(model, plan, cluster.accelerator)
         except TonnageError:  # an engine, or a machine, that does not take this precision
             continue
-        if made.memory.value > usable or made.stored.name in seen:
+        highest = serving_highest(plan.engine, cluster.accelerator, made.memory.value)
+        if highest > usable or made.stored.name in seen:
             continue
         seen.add(made.stored.name)
+        if _loses_nothing_by(model, weights, own_runs):
+            continue
+        own_runs = own_runs or weights is None
         speed, first = _alone(model, plan, cluster)
         yield RunsDocument(
             model=name, hub=hub, parameters=model.num_parameters(), active_parameters=model.num_active_parameters(), weights=made.stored.name,
             option=weights or "", engine=plan.engine, needed_bytes=round(made.memory.value), download_bytes=round(stored_bytes(model, weights)),
-            context=context, longest_context=_longest(model, plan, cluster, made, usable), tokens_per_second=speed, ttft_seconds=first,
+            context=context, longest_context=longest_context_tokens(model, plan, cluster, made, usable), tokens_per_second=speed, ttft_seconds=first,
         )  # fmt: skip
+
+
+def _loses_nothing_by(model: Model, weights: str | None, own_runs: bool) -> bool:
+    """Whether the checkpoint's own weights, which run here, are as small as in this precision, or are in 4 bits already: the conversion gains
+    nothing then, and nobody publishes a narrower one."""
+    if weights is None or not own_runs:
+        return False
+    return stored_bytes(model, weights) >= stored_bytes(model, None) or has_four_bits(model)
 
 
 def _alone(model: Model, plan: ServingPlan, cluster: Cluster) -> tuple[float | None, float | None]:
@@ -163,31 +175,6 @@ def _alone(model: Model, plan: ServingPlan, cluster: Cluster) -> tuple[float | N
     except TonnageError:
         return None, None
     return speed, float(passes.engine.arrive + own.seconds)
-
-
-def _longest(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:
-    """Along the straight line of what one more token adds; where windows bend it, halved towards until within CLOSE."""
-    low, most = int(plan.context), model.context or 2**30
-    slope = max(rank.per_token.value for rank in made.ranks)
-    if not slope or low >= most:
-        return most
-    if not _bends(model):
-        return max(min(floor(low + (usable - made.memory.value) / slope), most), low)
-    high = most + 1
-    at = most
-    while high - low > max(CLOSE * low, 1):
-        if serving_memory(model, replace(plan, context=at), cluster.accelerator).memory.value <= usable:
-            low = at
-        else:
-            high = at
-        at = (low + high) // 2
-    return low
-
-
-def _bends(model: Model) -> bool:
-    """Whether some layers keep less than all tokens of a long request."""
-    caches = (cache for block in model.decoder.blocks for op in block.ops for cache in op.caches())
-    return any(isinstance(cache, TokenCache) and cache.window is not None for cache in caches)
 
 
 def _keeps(row: RunsDocument, limits: dict[str, float | None]) -> bool:

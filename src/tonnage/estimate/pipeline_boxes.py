@@ -10,6 +10,8 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tonnage.estimate._microbatches import microbatches_per_round
+
 # Pieces of a micro-batch on one stage, in the order in which it runs them.
 FORWARD, AGAIN, BACKWARD, SENDING = "forward", "run again", "backward", "exposed communication"
 SHOWN = 12  # micro-batches at least that are drawn before the middle is left out
@@ -98,13 +100,13 @@ def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes
     In the middle of a step all stages do the same for each micro-batch, or for each p of them if interleaved: such periods are left out.
     """
     stages, count = len(step.stages), step.num_microbatches
-    odd = stages if step.chunks > 1 and count % stages else 0  # the last group of interleaved micro-batches is larger
-    kept = max(SHOWN if shown is None else shown, (PERIODS + (step.chunks > 1)) * stages + odd)
-    kept = -(-kept // stages) * stages
-    skipped = max(count - kept, 0) // stages * stages
+    period = int(microbatches_per_round(count, stages)) if step.chunks > 1 else stages
+    kept = max(SHOWN if shown is None else shown, (PERIODS + (step.chunks > 1)) * period)
+    kept = -(-kept // period) * period
+    skipped = max(count - kept, 0) // period * period
     passes = _simulated(replace(step, num_microbatches=count - skipped))
     end = max(boxes[-1].end for boxes in passes)
-    cut, gap = ((stages + kept - odd) / 2 * step.slowest, skipped * step.slowest) if skipped else (end, 0.0)
+    cut, gap = ((stages + kept) / 2 * step.slowest, skipped * step.slowest) if skipped else (end, 0.0)
     made = [later(box, skipped, gap) if boxes[0].start >= cut else box for boxes in passes for box in boxes]
     names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
     starts = list(accumulate(lengths, initial=end + gap))
@@ -164,9 +166,14 @@ def _simulated(step: StepSeconds) -> list[list[Box]]:
 
 
 def _order(rank: int, stages: int, chunks: int, count: int) -> Iterator[_Pass]:
-    """Megatron-LM, core/pipeline_parallel/schedules.py: forwards until the first gradient may come, then one of each, then the rest."""
+    """Forward passes until the first gradient may come, then one of each, then the rest.
+
+    Sources: Megatron-LM, core/pipeline_parallel/schedules.py; PyTorch, torch/distributed/pipelining/schedules.py, where stages need not divide
+    the micro-batches.
+    """
     total = count * chunks
-    ahead = stages - rank - 1 if chunks == 1 else 2 * (stages - rank - 1) + (chunks - 1) * min(stages, count)
+    each = microbatches_per_round(count, stages)
+    ahead = stages - rank - 1 if chunks == 1 else 2 * (stages - rank - 1) + (chunks - 1) * each
     ahead = min(ahead, total)
     there = [_Pass(True, *which) for which in _turns(stages, chunks, count)]
     back = [_Pass(False, chunks - 1 - chunk, batch) for chunk, batch in _turns(stages, chunks, count)]
@@ -178,18 +185,14 @@ def _order(rank: int, stages: int, chunks: int, count: int) -> Iterator[_Pass]:
 
 
 def _turns(stages: int, chunks: int, count: int) -> Iterator[tuple[int, int]]:
-    """Chunk and micro-batch of each turn: as many micro-batches as stages through one chunk, then through the next.
-
-    The last group takes those that are left over, so that no group is smaller than the stages.
-    """
+    """Chunk and micro-batch of each turn: a round of micro-batches through one chunk, then through the next."""
     if chunks == 1:
         yield from ((0, batch) for batch in range(count))
         return
-    groups = max(count // stages, 1)
-    for group in range(groups):
-        last = count if group == groups - 1 else (group + 1) * stages
+    each = microbatches_per_round(count, stages)
+    for first in range(0, count, each):
         for chunk in range(chunks):
-            yield from ((chunk, batch) for batch in range(group * stages, last))
+            yield from ((chunk, batch) for batch in range(first, first + each))
 
 
 def _before(rank: int, each: _Pass, stages: int, chunks: int) -> tuple[int, _Pass] | None:

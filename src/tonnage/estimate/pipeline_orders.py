@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from tonnage.estimate._microbatches import microbatches_per_round
 from tonnage.estimate.pipeline_boxes import (
     BACKWARD,
     DRAWN,
@@ -37,9 +38,23 @@ def gpipe(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
     yield from (Pass(BACKWARD, rank, number) for number in range(count))
 
 
+def interleaved_1f1b(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
+    """Forward passes until the first gradient may come, then one of each, then the rest; PyTorch's rounds need no multiple of the stages."""
+    each = microbatches_per_round(count, stages)
+    total = count * chunks
+    ahead = min((chunks - 1) * each + 2 * (stages - 1 - rank), total)
+    there = list(_turns(each, chunks, count))
+    forward = [Pass(FORWARD, chunk * stages + rank, number) for chunk, number in there]
+    back = [Pass(BACKWARD, (chunks - 1 - chunk) * stages + rank, number) for chunk, number in there]
+    yield from forward[:ahead]
+    for turn, one in enumerate(back):
+        yield from forward[ahead + turn : ahead + turn + 1]
+        yield one
+
+
 def interleaved_zero_bubble(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
     """1F1B with the gradients of weights held back by as many passes as there are stages before."""
-    each = count // max(1, count // stages)
+    each = microbatches_per_round(count, stages)
     total = count * chunks
     ahead = min((chunks - 1) * each + stages - 1 - rank, total)
     there = list(_turns(each, chunks, count))
@@ -68,11 +83,11 @@ def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> It
     return ((each,) for each in ALONE[schedule](rank, stages, chunks, count))
 
 
-ALONE = {"gpipe": gpipe, "interleaved-zero-bubble": interleaved_zero_bubble}
+ALONE = {"gpipe": gpipe, "interleaved-1f1b": interleaved_1f1b, "interleaved-zero-bubble": interleaved_zero_bubble}
 IN_A_V = {"zbv": zbv, "dualpipev": dualpipev}
 # Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step, and micro-batches at least.
-PERIODIC = {"interleaved-zero-bubble": (2, 0), "zbv": (4, 32), "dualpipev": (3, 0)}
-ORDERS = (*DRAWN, *ALONE, *IN_A_V)  # schedules that are played out: all that a runtime has
+PERIODIC = {"interleaved-1f1b": (3, 0), "interleaved-zero-bubble": (2, 0), "zbv": (4, 32), "dualpipev": (3, 0)}
+ORDERS = tuple(dict.fromkeys((*DRAWN, *ALONE, *IN_A_V)))  # schedules that are played out: all that a runtime has
 
 
 def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
@@ -107,9 +122,7 @@ def enough(schedule: str, stages: int, count: int) -> int:
 
 
 def _several(schedule: str, stages: int, count: int, rounds: int, least: int) -> int:
-    each = (
-        count // max(1, count // stages) if schedule in ALONE else 1
-    )  # micro-batches that go through a chunk before the next
+    each = microbatches_per_round(count, stages) if schedule in ALONE else 1
     return min(-(-max(least, rounds * max(each, stages)) // each) * each, count)
 
 

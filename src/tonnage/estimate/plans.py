@@ -31,7 +31,7 @@ RECOMPUTE = ("none", "selective", "selective-op", "full")
 MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
 UNDER_DDP = "runtime transformers (its Trainer, under DDP on several accelerators)"
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
-ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "eager": "eager"}
+ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "efficient": "efficient", "eager": "eager"}
 
 
 def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -82,7 +82,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
     method = training_method(model, runtime, recipe, o, q)
-    check_base(runtime, recipe, method.get("base_weights", ""))
+    check_base(runtime, recipe, method.get("base_weights", ""), sizes["tensor_parallel_size"])
     return TrainingPlan(
         sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, pipeline_schedule=schedule, **sizes,
         sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,

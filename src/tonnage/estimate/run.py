@@ -24,8 +24,8 @@ EPOCHS = 4  # Muennighoff2023: up to four passes over the same data are nearly a
 class Run(Struct, frozen=True, kw_only=True):
     """A run. `tokens` are asked for, `steps` whole; `seconds` is the time by the clock, failures and checkpoints in it.
 
-    `accelerators_for_deadline`: the fewest that the plan can use; `accelerators_by_division`: what the rule of thumb says.
-    `tokens_for_budget`: what the budget buys on this cluster; `deadline_met`: by this cluster as it is.
+    `accelerators_for_deadline`: the fewest that the plan can use, None where no number makes it; `accelerators_by_division`: what the rule of thumb says.
+    `tokens_for_budget`: what the budget buys on this cluster; `deadline_met`, `budget_met`: by this cluster as it is.
     """
 
     tokens: Term
@@ -42,6 +42,7 @@ class Run(Struct, frozen=True, kw_only=True):
     checkpoint_interval_by_young: Term
     restart_seconds: Term
     deadline_met: bool | None = None
+    budget_met: bool | None = None
     accelerators_for_deadline: Term | None = None
     accelerators_by_division: Term | None = None
     budget_accelerator_hours: Term | None = None
@@ -75,7 +76,9 @@ def run(
     seconds = Term.ratio("time of the run", "seconds", productive, made.goodput)
     _note_last(made, productive, seconds, question)
     used = Term.of("accelerator-hours", g.accelerator_hours, n=plan.world_size, tau=seconds.value)
-    fewest, divided = _deadline(want, plan, cluster, options, used, seconds, checkpoint, steps, step_time_at, fits_at)
+    fewest, divided = _deadline(
+        want, plan, cluster, options, used, seconds, checkpoint, steps, step_time_at, fits_at, question
+    )
     epochs = _epochs(want, tokens, question)
     _note(want, tokens, seconds, used, hours, question)
     return Run(
@@ -84,6 +87,7 @@ def run(
         failures=Term.of("failures on the way", f.failures_expected, tau=seconds.value, MTBF=made.between_failures.value),
         checkpoint_interval=made.interval, checkpoint_interval_by_young=made.interval_by_young, restart_seconds=made.restart,
         deadline_met=None if want.deadline is None else bool(seconds.value <= want.deadline),
+        budget_met=None if hours is None else _within(used, hours),
         accelerators_for_deadline=fewest, accelerators_by_division=divided, budget_accelerator_hours=hours, tokens_for_budget=buys,
     )  # fmt: skip
 
@@ -132,7 +136,7 @@ def _bought(
         tau_step=step_time.value,
         eta=goodput.value,
     )
-    if steps.value < 1:
+    if steps.value < 1 and want.tokens is None and want.steps is None and want.epochs is None:
         one = g.accelerator_hours(n=plan.world_size, tau=step_time.value / goodput.value)
         cost = f", {human(one * want.price, 'USD')}" if want.budget is not None and want.price is not None else ""
         name = "budget" if want.budget is not None else "budget_accelerator_hours"
@@ -163,7 +167,7 @@ def _per_step(plan: TrainingPlan) -> Term:
 
 def _deadline(
     want: Wanted, plan: TrainingPlan, cluster: Cluster, options: RunOptions, used: Term, seconds: Term, checkpoint: Term, steps: Term,
-    step_time_at: StepTimeAt | None, fits_at: Callable[[int], bool] | None,
+    step_time_at: StepTimeAt | None, fits_at: Callable[[int], bool] | None, question: Question,
 ) -> tuple[Term | None, Term | None]:  # fmt: skip
     """The fewest accelerators that the plan can use and that make the deadline, and what division says."""
     if want.deadline is None:
@@ -183,7 +187,15 @@ def _deadline(
         return float(steps.value * step.value / reliability(step, chosen, options, checkpoint).goodput.value)
 
     fewest = smallest_for_deadline(want.deadline, str(options.deadline or ""), plan, cluster, seconds_at, fits_at)
+    if isinstance(fewest, str):
+        question.warn(fewest)
+        return None, divided
     return accelerators(fewest).named("accelerators for the deadline"), divided
+
+
+def _within(used: Term, bought: Term) -> bool:
+    """Whether a run takes no more accelerator-hours than were bought, but for rounding."""
+    return bool(used.value <= bought.value * (1 + 1e-9))
 
 
 def _epochs(want: Wanted, tokens: Term, question: Question) -> Term | None:
@@ -210,7 +222,7 @@ def _note(want: Wanted, tokens: Term, seconds: Term, used: Term, hours: Term | N
     if want.budget is not None:
         question.put("budget", want.budget, "given")
         question.put("price_per_accelerator_hour", want.price, "given")
-    if hours is not None and used.value > hours.value * (1 + 1e-9):
+    if hours is not None and not _within(used, hours):
         question.warn(
             f"the run takes {human(used.value, 'accelerator-hours')}, and the budget buys {human(hours.value, 'accelerator-hours')}."
         )

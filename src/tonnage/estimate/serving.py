@@ -16,16 +16,16 @@ from tonnage.estimate._rank import Group, Shares, Stage, layer_count, share
 from tonnage.estimate._serving_activations import ForwardPass, workspace_bytes
 from tonnage.estimate._serving_overhead import Overhead
 from tonnage.estimate._serving_parts import adapters, compute_buffer, host_buffers
-from tonnage.estimate._serving_weights import beside_weights
-from tonnage.estimate._storage import storage
+from tonnage.estimate._serving_weights import ALL_WEIGHTS, beside_weights
+from tonnage.estimate._storage import loaded_storage, storage
 from tonnage.estimate._stored import Storage, block_bytes, op_bytes
-from tonnage.formula import Number, ceil_div, minimum
+from tonnage.formula import Number, ceil_div, maximum, minimum
 from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.ops import StateCache, TokenCache
 from tonnage.precisions import precision
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import Pools, serving_runtime
 from tonnage.spec import Accelerator, ServingPlan
 
 
@@ -63,14 +63,14 @@ class ServingMemory(Struct, frozen=True, eq=False):
 
 def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> ServingMemory:
     """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
-    stored = storage(model, plan.weights)
+    stored = loaded_storage(model, plan)
     walk = _Replica(model, plan, accelerator, stored, drafting(plan.draft_model))
     return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
 
 
 def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None, stage: int) -> ServingRank:
     """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike accelerators."""
-    walk = _Replica(model, plan, accelerator, storage(model, plan.weights), drafting(plan.draft_model))
+    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.draft_model))
     return walk.rank(walk.stages[stage])
 
 
@@ -130,7 +130,7 @@ class _Replica:
         engine, s, t = self.engine, self.plan.context, self.shares.t
         alone = self.plan.prefix_caching is False  # a state has no copies at the ends of prefixes
         if engine.pools is not None:
-            return PooledCache(s, t, self._width, replace(engine.pools, state_slots=1) if alone else engine.pools)
+            return PooledCache(s, t, self._width, self._pools(engine.pools, alone))
         if engine.cells is not None:
             return CellCache(s, t, self._width, engine.cells, self.limits.tokens)
         if engine.paging is None:
@@ -139,6 +139,13 @@ class _Replica:
         batches = 1 if paging.one_batch else self.plan.pipeline_parallel_size + paging.spare_batches
         in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
         return PagedCache(s, t, self._width, paging, in_flight)
+
+    def _pools(self, pools: Pools, alone: bool) -> Pools:
+        """The pools of this plan: without a cache of prefixes a request has one state, for each that may run where their number is said."""
+        if alone:
+            return replace(pools, state_slots=1, state_share=0 if self.plan.max_num_seqs else pools.state_share)
+        tracking = pools.tracking_slots if self.model.architecture in pools.tracked else 0
+        return replace(pools, state_slots=pools.state_slots + tracking)
 
     def _of_draft(self, stage: Stage, what: str, name: str) -> list[Term]:
         """The cache of a draft model, which is whole on the last stage."""
@@ -154,7 +161,8 @@ class _Replica:
         if cache.bytes_per_element is not None:
             return cache.bytes_per_element
         if isinstance(cache, StateCache):
-            return self.engine.state_bytes or self.activation_width
+            own = self.engine.recurrent_bytes if cache.name == RECURRENT else None
+            return own or self.engine.state_bytes or self.activation_width
         return self.cache_width
 
     def weights(self, stage: Stage) -> Term:
@@ -167,7 +175,7 @@ class _Replica:
         if not self.plan.weights_on_host_bytes:
             return whole
         left = Term.of("of them in host memory", e.host_weights_bytes, M=whole.value, U=self.plan.weights_on_host_bytes)
-        return Term.sum("weights", whole.named("all of them"), left)
+        return Term.sum("weights", whole.named(ALL_WEIGHTS), left)
 
     def _of_stage(self, stage: Stage, experts_alone: bool = False) -> list[Term]:
         """The weights of a stage; or those of its experts that stay in host memory."""
@@ -233,7 +241,11 @@ class _Replica:
         requests, context = running(plan, self.limits), plan.context
         moments = []
         for name, size, tokens in (
-            ("of the prompts, beyond the cache of the answers", made.value, context - self.limits.tokens / requests),
+            (
+                "of the prompts, beyond the cache of the answers",
+                made.value,
+                maximum(context - self.limits.tokens / requests, 0),
+            ),
             ("second table while loading, beyond the cache", self._loading(), context),
         ):
             cache = RequestCache(tokens, self.shares.t, self._width).kept(stage, "cache")
@@ -255,6 +267,7 @@ class _Replica:
         return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
 
 
+RECURRENT = "recurrent state"  # the name that every recurrence gives its own
 OFFLOAD = "vLLM, vllm/config/offload.py: cpu_offload_gb; SGLang, sglang/srt/server_args.py: --cpu-offload-gb"
 
 

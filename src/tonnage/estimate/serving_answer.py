@@ -1,6 +1,6 @@
 """Serving: from what the user said to a complete plan, and the figures that people ask of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, shown
+from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import (
     check_experts,
@@ -27,6 +27,7 @@ from tonnage.estimate._engine_checks import (
     check_settings,
     is_gguf,
     loads,
+    runs_on,
     stored_format,
 )
 from tonnage.estimate._kept import Kept
@@ -35,12 +36,14 @@ from tonnage.estimate._nearest import divisors, near, near_sizes
 from tonnage.estimate._question import Origin, Question
 from tonnage.estimate._serving_overhead import NO_CONTEXT
 from tonnage.estimate._static_share import static_share
+from tonnage.estimate._weight_blocks import check_blocks, fits_blocks
 from tonnage.estimate.run_options import rate
 from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving_limits import request_figures
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.formulas import serving as g
 from tonnage.precisions import ALIASES
 from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes._versions import number_of
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import counted, human
 
@@ -76,6 +79,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     check_experts(model, expert, 1, tensor * groups)
+    check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     if pipeline > model.num_layers:
         raise InvalidPlan(
             f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}. "
@@ -104,7 +108,11 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         said["layers_on_accelerator"] = q.put("layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more")  # fmt: skip
     if o.expert_layers_on_host is not None:
         if not expert_counts(model):
-            raise InvalidPlan(f"expert_layers_on_host: {model.name} has no experts. Got {o.expert_layers_on_host}.")
+            raise NotApplicable(
+                f"expert_layers_on_host: {model.name} has no experts. Got {o.expert_layers_on_host}.",
+                "expert_layers_on_host",
+                ("model",),
+            )
         said["expert_layers_on_host"] = q.put("expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers")  # fmt: skip
     return said
 
@@ -124,8 +132,10 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
             q.warn(f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts are taken to need no memory, as n-grams do.")  # fmt: skip
     elif o.acceptance is not None:
-        raise InvalidPlan(
-            f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone."
+        raise NotApplicable(
+            f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone.",
+            "acceptance",
+            ("draft_tokens", "draft_model"),
         )
     if o.lora_adapters is not None:
         q.warn(
@@ -134,7 +144,11 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
         said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
     elif o.lora_rank is not None:
-        raise InvalidPlan(f"lora_rank is that of lora_adapters, which are not said. Got {o.lora_rank}.")
+        raise NotApplicable(
+            f"lora_rank is that of lora_adapters, which are not said. Got {o.lora_rank}.",
+            "lora_rank",
+            ("lora_adapters",),
+        )
     return said
 
 
@@ -161,8 +175,7 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
 
 
 def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
-    vllm = serving_runtime("vllm")
-    reason = _cannot_run(vllm, model)
+    reason = _cannot_run(_vllm(o), model, o.engine_version or "")
     usual, origin, why = _usual(model, cluster, o, reason)
     named = serving_runtime(o.engine or usual, o.engine_version or "" if o.engine else "")
     q.take("engine", o.engine and named.name, usual, origin, why)
@@ -176,14 +189,14 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
     if o.engine_version:
         q.warn(
-            "engine_version changes memory, limits and the command: times are those of the releases that were measured."
+            "engine_version changes memory, batch limits, times and the command; the rates of kernels and scheduler are fitted to all measured releases together."
         )
     share = o.gpu_memory_utilization
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
             having = ", ".join(name for name in SERVING if serving_runtime(name).share_of != "nothing")
-            raise InvalidPlan(f"{what} is a setting of {having}. Got engine {engine.name}.")
+            raise NotApplicable(f"{what} is a setting of {having}. Got engine {engine.name}.", what, ("engine",))
         return engine
     if share is not None and not 0 < share <= 1:
         raise InvalidPlan(f"gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.")
@@ -205,7 +218,10 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return "neuron", "cluster", why
     if _is_home(cluster.accelerator):
         return "vllm", "cluster", why
-    fits = loads(serving_runtime("llama.cpp"), stored_format(model, o.weights))
+    native = serving_runtime("llama.cpp")
+    if not runs_on(native, cluster.accelerator):
+        return "transformers", "cluster", "llama.cpp has no backend for this accelerator"
+    fits = loads(native, stored_format(model, o.weights))
     return ("llama.cpp", "cluster", why) if fits else ("transformers", "cluster", "llama.cpp does not load this format")
 
 
@@ -214,12 +230,20 @@ def _is_home(accelerator: Accelerator) -> bool:
     return accelerator.vendor in GPU_VENDORS and accelerator.kind not in ("cpu", "apple")
 
 
-def _cannot_run(engine: ServingRuntime, model: Model) -> str:
-    """Why this engine does not run this model; nothing where nothing is known against it."""
+def _vllm(o: ServingOptions) -> ServingRuntime:
+    """vLLM at the version that is asked for; the newest where the version is another engine's."""
+    try:
+        return serving_runtime("vllm", o.engine_version or "")
+    except UnknownName:
+        return serving_runtime("vllm")
+
+
+def _cannot_run(engine: ServingRuntime, model: Model, version: str) -> str:
+    """Why this engine does not run this model; nothing where nothing is known against it. `version`: as it was asked for, "" for the newest."""
     last = engine.dropped.get(model.architecture)
     if last == "":
         return f"{engine.version} runs no {model.architecture}."
-    if last:
+    if last and (number_of(last) or ()) < (number_of(version) or number_of(engine.version) or ()):
         return f"{engine.version} no longer runs {model.architecture}; the last version that did is {last}."
     kinds = {branch.kind for branch in model.branches}
     if (
@@ -261,7 +285,16 @@ def _sizes(
     spread = min(cluster.accelerators_per_node // (o.tensor_parallel_size or 1), model.num_layers) if by_layers else 1
     pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, max(spread, 1), "runtime" if spread > 1 else "default",
                       f"{engine.name} shares layers among accelerators" if spread > 1 else "")  # fmt: skip
-    default = 1 if by_layers else _largest_tensor(model, cluster, pipeline * groups)
+    default = (
+        1
+        if by_layers
+        else _largest_tensor(
+            model,
+            cluster,
+            pipeline * groups,
+            lambda t: fits_blocks(model, o.weights, engine, t, o.expert_parallel_size or 1, groups),
+        )
+    )
     why = "layers are shared instead" if by_layers else "the node, as far as its heads divide"
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
     each = tensor * pipeline * groups
@@ -288,11 +321,11 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
     return f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
 
 
-def _largest_tensor(model: Model, cluster: Cluster, pipeline: int) -> int:
-    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster."""
+def _largest_tensor(model: Model, cluster: Cluster, pipeline: int, loads_on: Callable[[int], bool]) -> int:
+    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster, and on which the engine loads the weights."""
     for size in range(cluster.accelerators_per_node, 1, -1):
         fits = cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0
-        if fits and shares_heads(model, size):
+        if fits and shares_heads(model, size) and loads_on(size):
             return size
     return 1
 
@@ -332,27 +365,13 @@ def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
     }
 
 
-def serving_figures(model: Model, made: ServingMemory, plan: ServingPlan, usable: int) -> dict[str, Term]:
+def serving_figures(
+    model: Model, made: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
+) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
     alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, attention_data_parallel_size=1,
                     layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
     figures = dict(_unsharded(Kept(model), alone))
     if made.host is not None:
         figures["host_memory"] = made.host
-    held = [rank for rank in made.ranks if rank.per_request.value]
-    if not held:
-        return figures
-    pools = [
-        (Term.of("room for the cache", g.cache_pool_bytes, U=usable, M=rank.besides_cache.value), rank) for rank in held
-    ]
-    pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
-    size = rank.per_request.value
-    groups = plan.data_parallel_size * plan.attention_data_parallel_size
-    replicas = Term.of("replicas", g.replicas, n_copies=groups)
-    most = made.limits.requests if serving_runtime(plan.engine, plan.engine_version).queues else 2**40
-    each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size, R=most)
-    figures["concurrency"] = Term.product("concurrent requests", "requests", replicas, each)
-    if any(rank.per_token.value for rank in made.ranks):
-        tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=pool.value, M=size, s=plan.context)
-        figures["kv_capacity_tokens"] = Term.product("tokens of cache", "tokens", replicas, tokens)
-    return figures
+    return figures | request_figures(model, plan, cluster, made, usable)

@@ -13,22 +13,21 @@ from tonnage.estimate._kept import Kept
 from tonnage.estimate._question import Question
 from tonnage.estimate.inference._drafts import Drafted
 from tonnage.estimate.inference._pass import PassTime, Spent
+from tonnage.estimate.inference._pool import pool_tokens
 from tonnage.estimate.inference.times import ServingTimes, around_seconds, pass_time, policy, times
 from tonnage.estimate.load import Policy
 from tonnage.estimate.load_options import Asked
-from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving import ServingMemory
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
 from tonnage.formulas.time import memory_seconds
-from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
 FITTED = "fitted: scripts/fit_serving.py"
 BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
 MEASURED = ("ttft_seconds", "tpot_seconds")  # under load, by many sources
 NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
-UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
 
 
 class Replica(Struct, frozen=True, kw_only=True, eq=False):
@@ -87,7 +86,7 @@ def replica_of(
     """MissingDatum where the times of this plan, or of this machine, are not known."""
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum(f"{model.name} makes no tokens: there are no times of an answer.")
-    pool = _pool_tokens(model, plan, cluster, made, usable, load)
+    pool = pool_tokens(model, plan, cluster, made, usable, load)
     return Replica(
         clock=clock(model, replace(plan, concurrency=1), cluster),
         policy=policy(plan, cluster.accelerator, pool),
@@ -111,33 +110,14 @@ def _checks(passes: PassTime | Drafted) -> PassTime:
 
 
 def prompt_pass(passes: PassTime | Drafted, rules: Policy, prompt: float, cached: float = 0) -> Spent:
-    """A prompt alone in an idle replica, in as many passes as the engine cuts it into."""
+    """A prompt alone in an idle replica: full passes, and one with the rest, as the engine cuts it and as the steady state counts it."""
     fresh = max(prompt - cached, 1)
-    cuts = -(-fresh // rules.max_num_batched_tokens) if rules.chunked_prefill else 1
-    spent = passes.spent(fresh / cuts, fresh * (prompt - fresh / 2) / cuts, 0, 0)
-    return Spent._make(cuts * each for each in spent)
-
-
-def _pool_tokens(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, load: Load
-) -> int | None:
-    """Tokens of cache of one replica, for requests as long as these: a window takes less of a long one."""
-    if not serving_runtime(plan.engine, plan.engine_version).queues:
-        return None
-    length, ranks = int(plan.context), made.ranks
-    asked = int(load.input_tokens + load.output_tokens)
-    if asked < length and any(_is_uneven(rank.per_request.value, rank.per_token.value * length) for rank in ranks):
-        length, ranks = asked, serving_memory(model, replace(plan, context=asked), cluster.accelerator).ranks
-    pools = [
-        g.pool_tokens.evaluate(U=g.cache_pool_bytes.evaluate(U=usable, M=rank.besides_cache.value), M=held.per_request.value, s=length)
-        for rank, held in zip(made.ranks, ranks, strict=True) if held.per_request.value
-    ]  # fmt: skip
-    return int(min(pools)) * int(plan.attention_data_parallel_size) if pools else None
-
-
-def _is_uneven(held: float, in_proportion: float) -> bool:
-    """Whether a request takes more, or less, than its tokens one by one: it has windows or states."""
-    return not in_proportion or not 1 / UNEVEN < held / in_proportion < UNEVEN
+    full = fresh // rules.max_num_batched_tokens if rules.chunked_prefill else 0
+    rest = fresh - full * rules.max_num_batched_tokens
+    keys = prompt - fresh / 2  # that a token sees on average
+    parts = [(full, rules.max_num_batched_tokens)] * (full > 0) + [(1, rest)] * (rest > 0)
+    each = [(times, passes.spent(tokens, tokens * keys, 0, 0)) for times, tokens in parts]
+    return Spent._make(sum(times * spent[part] for times, spent in each) for part in range(len(Spent._fields)))
 
 
 def _notes(

@@ -21,7 +21,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     - data_parallel_size [ranks]: replicas that see different sequences (default: the rest of the cluster)
     - zero_stage [stage]: 0 shards nothing, 1 the optimizer, 2 and gradients, 3 and weights (default: the runtime's own)
     - recompute [policy]: none, selective, selective-op (torchtitan's) or full (default: none)
-    - attention [kernel]: flash, sdpa or eager (default: the runtime's own)
+    - attention [kernel]: flash, sdpa (as PyTorch chooses), efficient (its memory-efficient kernel alone, with repeated keys and values) or eager (default: the runtime's own)
     - dropout [switch]: after attention and feed-forward layers, and inside attention (default: as the model's config says)
     - recompute_modules [names]: with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts (default: core_attn)
     - context_parallel_method [name]: how megatron's ranks share a sequence: p2p, a2a or allgather (default: p2p)
@@ -48,6 +48,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     - lora_targets [names]: linear layers with adapters, such as q_proj,v_proj (default: all-linear)
     - lora_dropout [switch]: dropout before the adapters (default: none)
     - base_weights [precision]: a base quantised by bitsandbytes: nf4, nf4-double, fp4, fp4-double or int8 (default: nf4-double with qlora, else 16 bit)
+    - upcast_base [switch]: norms, embedding and head of a quantised base in fp32, as peft's prepare_model_for_kbit_training leaves them (transformers, ddp) (default: on)
     - trainable_layers [layers]: layers that train with method freeze, from the last (default: 2)
     - first_stage_layers [layers]: layers of the first pipeline stage (default: as even as can be)
     - last_stage_layers [layers]: layers of the last pipeline stage (default: as even as can be)
@@ -85,6 +86,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     - expandable_segments [switch]: PyTorch's allocator with expandable segments (fsdp2, transformers, ddp, unsloth) (default: as the runtime has it)
     - liger [switch]: Liger's kernels: norms, positions, feed-forward, loss in parts (transformers, ddp) (default: off)
     - packing [switch]: sequences packed into rows of sequence_length, each for itself (code of transformers, torchtune) (default: off)
+    - keep_outputs [switch]: the training loop holds the logits until the next step, as `outputs = model(...)` does in a plain loop; the Trainer does not (transformers, ddp) (default: off)
     - runtime [name]: fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt (default: fsdp2; transformers on one accelerator)
     """
 
@@ -118,6 +120,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     optimizer_in_backward: bool | None = None
     liger: bool | None = None
     packing: bool | None = None
+    keep_outputs: bool | None = None
     expandable_segments: bool | None = None
     model_code: str | None = None
     objective: str | None = None
@@ -128,6 +131,7 @@ class TrainingOptions(Struct, frozen=True, kw_only=True):
     lora_targets: str | None = None
     lora_dropout: bool | None = None
     base_weights: str | None = None
+    upcast_base: bool | None = None
     trainable_layers: int | None = None
     first_stage_layers: int | None = None
     last_stage_layers: int | None = None

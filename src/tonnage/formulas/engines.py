@@ -161,7 +161,7 @@ def host_input_bytes(s, h, T):
     return (s + h) * T * 4
 
 
-@formula(unit="bytes", source="vLLM, vllm/config/offload.py: cpu_offload_gb")
+@formula(unit="bytes", source="vLLM, vllm/config/offload.py: cpu_offload_gb", difference=True)
 def host_weights_bytes(M, U):
     """Of M bytes of weights those that stay in host memory; taken off what the accelerator holds."""
     return -minimum(M, U)

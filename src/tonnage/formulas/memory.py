@@ -226,11 +226,11 @@ def microbatches_in_flight(p, i, m):
 @formula(
     unit="micro-batches",
     source="Narayanan2021, sec. 2.2.2; Megatron-LM, megatron/core/pipeline_parallel/schedules.py",
-    assumes="interleaved 1F1B, m a multiple of p",
+    assumes="interleaved 1F1B; n_turn: micro-batches that pass one chunk before the next chunk, p where m is a multiple of p",
 )
-def interleaved_microbatches_in_flight(p, i, m, v):
+def interleaved_microbatches_in_flight(p, i, m, v, n_turn):
     """Micro-batches' worth of a rank's layers in flight, counted in chunks of 1/v of its layers."""
-    return minimum(m * v, 2 * (p - 1 - i) + (v - 1) * p + 1) / v
+    return minimum(m * v, 2 * (p - 1 - i) + (v - 1) * n_turn + 1) / v
 
 
 @formula(

@@ -1,6 +1,6 @@
 """What collectives send, and how long it takes over links of two levels: inside of a node, and between nodes."""
 
-from tonnage.formula import formula, log2
+from tonnage.formula import formula, log2, minimum
 
 
 @formula(unit="bytes", source="Thakur2005, sec. 4.1 and 4.4; nccl-tests, doc/PERFORMANCE.md")
@@ -99,3 +99,23 @@ def pipelined_seconds(lat, tau, kappa):
 def overlapped_seconds(tau_in, tau_out):
     """Time of a message that passes two levels of links at once."""
     return (tau_in**4 + tau_out**4) ** 0.25
+
+
+@formula(
+    unit="",
+    source="ROCm, MI300X system: one link between each pair; NVIDIA2020, four links to each of three others on a board of four",
+    assumes="as many links lead to each of the others",
+)
+def full_mesh_share(n, k):
+    """The share of its links to k others that a rank uses among n ranks."""
+    return minimum((n - 1) / k, 1)
+
+
+@formula(
+    unit="",
+    source="NVIDIA2017, sec. 3.1: hybrid cube mesh",
+    assumes="ranks are chosen well: pairs with two links, fours that are all joined",
+)
+def cube_mesh_share(n, k):
+    """The share of its k links that a rank uses among n ranks of a hybrid cube mesh."""
+    return minimum(n / k, 1)

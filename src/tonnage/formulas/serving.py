@@ -164,7 +164,13 @@ def sampler_row_bytes(V, R, n):
 @formula(unit="bytes", source="vLLM, vllm/model_executor/model_loader/default_loader.py: get_all_weights")
 def read_bytes(M, U):
     """What is read of weights that take M bytes, U of which are in no file."""
-    return M - U
+    return maximum(M - U, 0)
+
+
+@formula(unit="bytes", source="vLLM, vllm/config/offload.py: cpu_offload_gb")
+def placed_bytes(M, U):
+    """What of M bytes of weights goes to the accelerator where U bytes stay in host memory."""
+    return maximum(M - U, 0)
 
 
 @formula(unit="bytes", source="transformers, generation/utils.py: prefill before the first token of the answer")

@@ -4,21 +4,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from tonnage.errors import InvalidInput
+
 BACKENDS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH", "cudnn": "CUDNN_ATTENTION"}
+
+
+class NoBackend(InvalidInput, NotImplementedError):
+    """This PyTorch is too old to be told which backend attention takes."""
 
 
 def only(backend: str) -> Any:
     """A context in which attention takes this backend or fails; `sdpa` and `eager` leave the choice to PyTorch."""
-    return nullcontext() if backend not in BACKENDS else _only(BACKENDS[backend])
+    return nullcontext() if backend not in BACKENDS else _only(backend)
 
 
 @contextmanager
-def _only(name: str) -> Iterator[None]:
+def _only(backend: str) -> Iterator[None]:
     try:
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
-        backend = getattr(SDPBackend, name)
+        chosen = getattr(SDPBackend, BACKENDS[backend])
     except (ImportError, AttributeError):  # before PyTorch 2.3, and cuDNN before 2.5
-        raise NotImplementedError(f"this PyTorch cannot choose the attention backend {name}") from None
-    with sdpa_kernel([backend]):
+        raise NoBackend(f"attention: this PyTorch cannot choose {backend}. Take sdpa, or a newer PyTorch.") from None
+    with sdpa_kernel([chosen]):
         yield

@@ -11,6 +11,7 @@ from tonnage.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.measure._device import is_out_of_memory
 from tonnage.measure._meter import Meter
 from tonnage.registry import unknown
+from tonnage.user_files import read_bytes
 
 # By the names of training recipes (tonnage.precisions): the type of the weights, and that of autocast.
 PRECISIONS = {
@@ -112,7 +113,7 @@ def of_file(text: str, arguments: Mapping[str, Any], steps: int, device: str) ->
                     raise
                 raise _explained(error, target.text) from None
 
-    return run, sha256(target.file.read_bytes()).hexdigest()[:8]
+    return run, sha256(read_bytes(target.file, user.LARGEST_PROGRAM)).hexdigest()[:8]
 
 
 def _run_file(user: Any, target: Any, tree: Any, steps: int, device: str, meter: Meter) -> None:

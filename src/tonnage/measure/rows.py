@@ -7,6 +7,7 @@ from typing import Any
 import tonnage
 from tonnage.errors import InvalidInput
 from tonnage.measure._run import Measurement
+from tonnage.user_files import read_text, yaml_text
 
 Row = dict[str, Any]
 OUT_OF_MEMORY = "OOM"
@@ -77,7 +78,7 @@ def _also(measured: Measurement) -> list[tuple[str, Any, str]]:
     return figures
 
 
-def yaml_text(rows: Iterable[Row]) -> str:
+def written_as_yaml(rows: Iterable[Row]) -> str:
     import yaml
 
     return str(yaml.safe_dump(list(rows), sort_keys=False, allow_unicode=True, width=140))
@@ -86,20 +87,18 @@ def yaml_text(rows: Iterable[Row]) -> str:
 def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
     """Writes rows into a YAML file: those of known ids take the place of the old, comments at its head stay. Gives the number of
     rows in the file. Raises InvalidInput where the file cannot be read or written."""
-    import yaml
-
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else header
-        before = yaml.safe_load(text) or []
+        text = read_text(path, yaml_text.LARGEST) if path.exists() else header
+        before = yaml_text.parse(text, str(path)) or []
         found = {str(each["id"]): each for each in before}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError) as error:
+    except (OSError, TypeError, KeyError) as error:
         raise InvalidInput(f"{path} is no file of rows: {' '.join(str(error).split())[:200]}") from None
     comments = [line for line in text.splitlines() if line.startswith("#")]
     found |= {row["id"]: row for row in rows}
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("".join(f"{line}\n" for line in comments) + yaml_text(found.values()), encoding="utf-8")
+        part.write_text("".join(f"{line}\n" for line in comments) + written_as_yaml(found.values()), encoding="utf-8")
         part.replace(path)
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from None

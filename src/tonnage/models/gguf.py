@@ -18,7 +18,8 @@ from tonnage.models.tensors import Tensor
 MAGIC = b"GGUF"
 LARGEST_HEADER = 256 * 2**20  # bytes; a tokenizer of 260,000 tokens with its merges takes about 10 MB
 MOST_KEYS = 65_536
-MOST_TENSORS = 500_000
+MOST_TENSORS = 300_000
+MOST_STRINGS = 4_000_000  # of all arrays together: a tokenizer has 260,000 tokens and as many merges
 MOST_ITEMS = 4_000_000  # of one array
 KEPT_ITEMS = 4_096  # of an array of numbers; longer ones and texts are only counted
 MOST_KEPT, MOST_NESTED = 1_000_000, 100_000  # of all arrays together
@@ -53,7 +54,7 @@ class _Cursor:
         self._read, self.size, self.where = read, size, where
         self._buffer, self._at, self._end, self._piece = b"", 0, 0, FIRST_READ
         self.order, self.count_format = "<", "Q"
-        self.kept, self.nested = 0, 0
+        self.kept, self.nested, self.strings = 0, 0, 0
 
     @property
     def position(self) -> int:
@@ -206,6 +207,9 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     if form:
         cursor.skip(count * width)
     elif kind == _STRING:
+        cursor.strings += count
+        if cursor.strings > MOST_STRINGS:
+            raise InvalidInput(f"{cursor.where}: its arrays hold more than {MOST_STRINGS:,} texts.")
         cursor.skip_strings(count)
     elif cursor.nested + count > MOST_NESTED:
         raise InvalidInput(f"{cursor.where}: {shown(key)} claims {count:,} arrays.")

@@ -17,6 +17,7 @@ from tonnage.models.hub_cache import COMMIT, Cache, commit_of
 from tonnage.models.location import Contents, File, read
 from tonnage.models.names import Reference
 from tonnage.models.remote import RemoteFile
+from tonnage.user_files import read_bytes
 
 LARGEST_LISTING = 64_000_000
 DEFAULT_REVISION = "main"
@@ -45,9 +46,7 @@ class Repository:
     def small(self, name: str, largest: int) -> bytes:
         path = self._cache.path(name)
         if path is not None:
-            if path.stat().st_size > largest:
-                raise InvalidInput(f"{path} has more than {largest:,} bytes.")
-            return path.read_bytes()
+            return read_bytes(path, largest)
         self._may_ask(name)
         answer = _get(self._url(name), largest)
         _refuse(answer, self.name, name)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
-from tonnage.reach import allowed_file, called, is_folder, is_root, is_there, reads_files
+from tonnage.reach import allowed_file, allowed_member, called, is_folder, is_root, is_there, reads_files
+from tonnage.user_files import file_size, open_regular, read_part
 
 if TYPE_CHECKING:
     from tonnage.models.location import File
@@ -37,10 +38,9 @@ class Folder:
     def open(self, name: str) -> "File":
         from tonnage.models.location import File
 
-        path = self.path / name
-        if not path.is_file():
-            raise InvalidInput(f"{called(path)} is no regular file.")
-        return File(_reader(path), path.stat().st_size)
+        path = allowed_member(self.path, name)
+        with open_regular(path) as file:
+            return File(_reader(path), file_size(file))
 
     def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
         return [read(name) for name in names]
@@ -66,12 +66,8 @@ def _is_file(entry: "os.DirEntry[str]") -> bool:
 
 def _reader(path: Path) -> Callable[[int, int], bytes]:
     def part(start: int, length: int) -> bytes:
-        try:
-            with path.open("rb") as file:
-                file.seek(start)
-                return file.read(length)
-        except OSError as error:
-            raise InvalidInput(f"cannot read {called(path)}: {error.strerror}.") from None
+        with open_regular(path) as file:
+            return read_part(file, path, start, length)
 
     return part
 
@@ -134,8 +130,8 @@ def _contents(path: Path) -> Contents:
 
     if path.is_dir():
         return read(Folder(path))
-    if not path.is_file():
-        raise InvalidInput(f"{called(path)} is no regular file.")
+    with open_regular(path):  # a pipe or a device is refused by its kind, before its name says anything
+        pass
     if path.suffix == ".toml":
         return _from_toml(path)
     if path.suffix not in _ENDINGS:

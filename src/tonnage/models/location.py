@@ -113,10 +113,15 @@ def _lacks(location: Location, choice: Choice, contents: Contents, missing: list
 def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | None) -> list[Tensor]:
     """The tensors of all files, each of them once."""
 
+    read_so_far: list[int] = []  # tensors of each file; files may be read at the same time
+
     def header(item: str) -> list[Tensor]:
         number, _, name = item.partition(" ")
         opened = location.open(name)
-        return safetensors.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+        tensors = safetensors.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+        read_so_far.append(len(tensors))
+        _check_count(sum(read_so_far), location.label)
+        return tensors
 
     found: dict[str, Tensor] = {}
     count = 0
@@ -134,13 +139,23 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
     return list(found.values()) if shards is None else [tensor for name, tensor in found.items() if name in shards]
 
 
+def _check_count(tensors: int, label: str) -> None:
+    if tensors > safetensors.MOST_TENSORS:
+        raise InvalidInput(f"{label}: its files list more than {safetensors.MOST_TENSORS:,} tensors.")
+
+
 def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
     from tonnage.models.gguf_config import config_of, name_of
+
+    read_so_far: list[int] = []
 
     def header(item: str) -> gguf.Header:
         number, _, name = item.partition(" ")
         opened = location.open(name)
-        return gguf.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+        found = gguf.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+        read_so_far.append(len(found.tensors))
+        _check_count(sum(read_so_far), location.label)
+        return found
 
     headers = location.each([f"{number} {name}" for number, name in enumerate(choice.weights)], header)
     contents.where = f"{location.label}: {choice.weights[0]}"

@@ -13,9 +13,13 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.architectures import TensorGroup, TensorSummary
+from tonnage.errors import InvalidInput
 from tonnage.models.parts import part_of
 
 Role = Literal["weight", "scale", "buffer"]
+MOST_PATTERNS = (
+    50_000  # names without their numbers: a model has some dozens, one that glues numbers to words some thousands
+)
 _LAYERS = re.compile(r"(?:^|\.)(?:layers|h|blk|blocks|block|layer)\.(N)\.")
 _NUMBER = re.compile(r"(?<![0-9A-Za-z_])\d+(?![0-9A-Za-z_])")
 
@@ -89,7 +93,12 @@ class _Known(Struct, frozen=True):
 def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
     """Each tensor with its part, its role, and the model's parameters in it. `bits`: of packed weights, if the config says."""
     by_name = {tensor.name: tensor for tensor in tensors}
-    known = [_of_pattern(_NUMBER.sub("N", tensor.name)) for tensor in tensors]
+    patterns = [_NUMBER.sub("N", tensor.name) for tensor in tensors]
+    if len(set(patterns)) > MOST_PATTERNS:
+        raise InvalidInput(
+            f"the tensors have more than {MOST_PATTERNS:,} different names, numbers aside, so they are no model's."
+        )
+    known = [_of_pattern(pattern) for pattern in patterns]
     stack = _main_stack(tensors, known)
     made = []
     for tensor, told in zip(tensors, known, strict=True):

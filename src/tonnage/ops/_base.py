@@ -103,7 +103,7 @@ class Kernels(Struct, frozen=True):
     `dropout`. `upcast_softmax`: eager attention computes its softmax in fp32 and casts the result, so both are kept.
     """
 
-    attention: Literal["flash", "sdpa", "eager"] = "flash"
+    attention: Literal["flash", "sdpa", "efficient", "eager"] = "flash"
     fused_norm: bool = True  # the norm keeps its input; else also copies in fp32
     fused_activation: bool = True  # act(gate) * up in one kernel
     dropout: bool = False

@@ -15,14 +15,21 @@ SERVES = {
 }
 
 
-def advice_line(move: Mapping[str, Any]) -> str:
+def advice_line(move: Mapping[str, Any], prompts: str = "") -> str:
+    """`prompts`: how long the prompts are that the time to the first token is for."""
     change = _freed(move["freed_bytes"])
     also = "" if move["changes"] == "nothing" else say(" (changes the {name})", name=say(move["changes"]))
     took = move.get("step_seconds")
     time = say(", a step takes {took}", took=human(took, "seconds")) if took else ""
     if "tpot_seconds" in move:
         first = (
-            say(", the first {ttft_seconds}", ttft_seconds=human(move["ttft_seconds"], "seconds"))
+            say(
+                ", the first {ttft_seconds} ({prompts})",
+                ttft_seconds=human(move["ttft_seconds"], "seconds"),
+                prompts=prompts,
+            )
+            if "ttft_seconds" in move and prompts
+            else say(", the first {ttft_seconds}", ttft_seconds=human(move["ttft_seconds"], "seconds"))
             if "ttft_seconds" in move
             else ""
         )
@@ -57,7 +64,8 @@ def _paid(move: Mapping[str, Any]) -> str:
     if usd is None:
         return of_time
     change = "" if money is None else f" ({_percent(money)})"
-    return say("{of_time}, {usd} a million tokens{change}", of_time=of_time, usd=human(usd, "USD"), change=change)
+    market = say(" at {provider}", provider=move["provider"]) if move.get("provider") else ""
+    return say("{of_time}, {usd} a million tokens{market}{change}", of_time=of_time, usd=human(usd, "USD"), market=market, change=change)  # fmt: skip
 
 
 def _percent(part: float) -> str:

@@ -8,6 +8,7 @@ from tonnage.language import current, say, sentence
 from tonnage.language.columns import left, right, wrapped
 from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted
+from tonnage.render.prompts import with_prompts
 from tonnage.render.text import table_lines
 from tonnage.render.tone import Tone, Toned
 from tonnage.search.compare import Comparison
@@ -114,7 +115,14 @@ class _Table:
         at = [label(made, number, [cell]) for number, axis in enumerate(made.axes) if axis.varies and axis.name != "on" and number not in made.loads]  # fmt: skip
         models = next(axis.varies for axis in made.axes if axis.name == "model")
         where = ", ".join([*at[:1], cell.row["on"], *at[1:]] if models else [cell.row["on"], *at])
-        return where, f"{_figure(made.key, cell.row)} {say(made.key.short)}"
+        return where, f"{_figure(made.key, cell.row)} {say(made.key.short)}{self._whose_prices()}"
+
+    def _whose_prices(self) -> str:
+        """Beside a figure of money whose prices it has, where single answers have cheaper ones."""
+        names = self.made.providers
+        if not names or not self.made.key.name.startswith(("usd", "run_usd")):
+            return ""
+        return say(" (prices of {provider})", provider=names[0]) if len(names) == 1 else say(" (prices of several providers)")  # fmt: skip
 
     def lines(self, width: int) -> list[str]:
         return self._rows(width) if self.across is None else self._pivoted(self.across, width)
@@ -127,9 +135,18 @@ class _Table:
         header = [*across.down, *(f"{across.across} {head}" for head in across.heads)]
         return [header, *([*line.labels, *(self._in_one(number, across) for number in line.cells)] for line in across.lines[:MOST_ROWS])]  # fmt: skip
 
+    def _about(self, column: Column) -> str:
+        """What a figure is; of a time to the first token with the length of the prompts, where all cells have the same."""
+        if column.name != "ttft_seconds":
+            return say(column.about)
+        lengths = {cell.row.get("input_tokens") for cell in self.cells} - {None}
+        if len(lengths) > 1:
+            return say("{name} ({prompts})", name=say(column.about), prompts=say("prompts of input_tokens"))
+        return with_prompts(say(column.about), {"input_tokens": next(iter(lengths), None)})
+
     def legend(self, best_mark: str) -> str:
         """What headings and marks mean, of those that there are."""
-        words = [f"{say(column.short)}{say(': ')}{say(column.about)}" for column in self.figures if column.about]
+        words = [f"{say(column.short)}{say(': ')}{self._about(column)}" for column in self.figures if column.about]
         if any(column.name == "accelerators" for column in self.figures) and any(part_paid(cell.row) for cell in self.cells):  # fmt: skip
             words.append(say("2/8: two accelerators, of eight that are paid for"))
         by = say(", by {name}", name=say(self.made.key.short)) if self.across is not None else ""

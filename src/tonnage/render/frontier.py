@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
+from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
 from tonnage.render.tone import Toned
 
@@ -33,7 +34,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
         say("tensor ranks"),
         "weights",
         say("users a replica"),
-        say("first token"),
+        with_prompts(say("first token"), question),
         say("USD a million"),
     )
     return [

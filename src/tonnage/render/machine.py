@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tonnage.language import say, sentence
+from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
 from tonnage.units import human
 
@@ -22,7 +23,7 @@ def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[st
         "memory",
         "download",
         "tokens/s",
-        say("first token"),
+        with_prompts(say("first token"), question),
         say("context up to"),
     )
     lines = [first, "", *inputs_lines(question), ""]

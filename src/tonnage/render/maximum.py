@@ -7,6 +7,8 @@ from tonnage.breakdown import Term
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
+from tonnage.render.both_limits import both_limits
+from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, tree_lines
 from tonnage.render.tone import Toned
 
@@ -148,7 +150,14 @@ def _phrase(document: Mapping[str, Any], value: int, most: str = "") -> str:
             return say("trains {most} its last {value}", most=most, value=counted(value, document["unit"]))
         case "layers":
             return say("holds {much}, the head counted as one, on the accelerator", much=much)
+    return _largest_model(document, most, value, asked)
+
+
+def _largest_model(document: Mapping[str, Any], most: str, value: int, asked: Mapping[str, Any]) -> str:
+    """The largest model, with its precision where the search chose it."""
     size = f"{most} {document['model']}, {human(value, 'parameters')}"
+    if "weights" in document["options"]:
+        size = say("{size} in {weights}", size=size, weights=document["options"]["weights"])
     if document["verb"] == "train":
         return say(
             "trains {size}, on sequences of {sequence_length}",
@@ -195,6 +204,8 @@ def _decided(document: Mapping[str, Any]) -> list[str]:
     """What binds; where the error band begins and ends; what memory alone would let be; the options that say the value."""
     limit, unit = document["limit"], document["unit"]
     lines = [say("bound by {name}: {what}", name=say(BINDS[limit["by"]]), what=sentence(limit["text"]))]
+    if document["estimate_value"] is not None and document["value"] is not None:
+        lines.append(both_limits(_amount(document["estimate_value"], unit), _amount(document["value"], unit)))
     if document["tight_value"] is not None:
         lines.append(
             say(
@@ -214,6 +225,8 @@ def _speed(document: Mapping[str, Any]) -> str:
     if "step_seconds" in speed:
         return say("a step then takes {step_seconds}", step_seconds=human(speed["step_seconds"], "seconds"))
     parts = [f"{say(name)} {human(speed[key], 'seconds')}" for key, name in SPEEDS if key in speed]
+    if "ttft_seconds" in speed:
+        parts[0] = with_prompts(parts[0], document["question"])
     rate = (
         say("{tokens_per_second} in all", tokens_per_second=human(speed["tokens_per_second"], "tokens/s"))
         if "tokens_per_second" in speed

@@ -6,10 +6,12 @@ from typing import Any
 from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
 from tonnage.render.frontier import MOST, thinned
+from tonnage.render.prompts import with_prompts
 from tonnage.render.serving import serving_ends, serving_lines
-from tonnage.render.text import REQUESTS, inputs_lines, quantity, table_lines, tree_lines
+from tonnage.render.text import REQUESTS, inputs_lines, quantity, table_lines, titled, tree_lines
 from tonnage.render.tone import Toned
 
+FIRST = "first token"
 HEADER = (
     "",
     "machines",
@@ -18,7 +20,7 @@ HEADER = (
     "spread",
     "replicas",
     "users each",
-    "first token",
+    FIRST,
     "each later",
     "tokens/s",
     "USD/h",
@@ -41,13 +43,13 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
     plans = document["plans"]
     if plans:
         lines.append("")
-        lines += table_lines([_row(plan, str(place)) for place, plan in enumerate(plans, 1)], HEADER)
+        lines += table_lines([_row(plan, str(place)) for place, plan in enumerate(plans, 1)], header_of(document))
         lines += ["", *_reasons(plans)]
     if document["own_precision"] and document["own_precision"] not in [{**plan, "beats_next": None} for plan in plans]:
         lines += [
             "",
             say("the best that keeps the checkpoint's own precision:"),
-            *table_lines([_row(document["own_precision"], "-")], HEADER),
+            *table_lines([_row(document["own_precision"], "-")], header_of(document)),
         ]
     lines += _front(document)
     lines += ["", *_counts(document)]
@@ -122,6 +124,11 @@ def _row(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def header_of(document: Mapping[str, Any]) -> list[str]:
+    """The headings of the table of plans; that of the time to the first token says the length of the prompts."""
+    return [with_prompts(say(name), document["question"]) if name == FIRST else name for name in HEADER]
+
+
 def _users(mean: float | None, fullest: int | None) -> str:
     """Of each replica; of the fullest where replicas do not share them evenly, for its times are those of the plan."""
     if mean is None:
@@ -176,7 +183,7 @@ def _front(document: Mapping[str, Any]) -> list[str]:
         paid=paid,
         some=some,
     )
-    return ["", head, *table_lines([_row(plan, "") for plan in shown], HEADER)]
+    return ["", head, *table_lines([_row(plan, "") for plan in shown], header_of(document))]
 
 
 def _counts(document: Mapping[str, Any]) -> Iterator[str]:
@@ -210,7 +217,7 @@ def _opened(best: Any, formulas: bool) -> Iterator[str]:
     yield from serving_lines(document)
     for term in best.others if formulas else best.opened:
         yield ""
-        yield from tree_lines(term, depth=99 if formulas else 3, formulas=formulas)
+        yield from tree_lines(titled(term, document["question"]), depth=99 if formulas else 3, formulas=formulas)
     yield from serving_ends(document)
 
 

@@ -235,23 +235,29 @@ def _front(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _counts(document: Mapping[str, Any]) -> Iterator[str]:
     """What became of all plans."""
-    machines = document["machines"]
+    machines = document["machines"] + document["passed"]
     on = counted(machines, "machines")
     yield say(
-        "{considered} plans on {on}, all of the space: the answer is exact by the estimate.",
+        "{considered} plans on {on}, all of the space that docs/commands/plan.md describes: the answer is exact by the estimate.",
         considered=f"{document['considered']:,}",
         on=on,
     )
     for each in document["removed"]:
         if each["plans"]:
             yield "  " + say(
-                "{plans} taken away, as it must hold that {constraint}",
+                "{plans} ruled out, as it must hold: {constraint}",
                 plans=f"{each['plans']:>12,}",
                 constraint=sentence(each["constraint"]),
             )
     if document["beaten"]:
         yield "  " + say(
-            "{beaten} slower or dearer than what was found, by a bound or by their time",
+            "{beaten} do not fit, are refused by their runtime, or are slower than the best and were not estimated in full",
             beaten=f"{document['beaten']:>12,}",
         )
-    yield "  " + say("{estimated} fit and were estimated whole", estimated=f"{document['estimated']:>12,}")
+    for each in document["refused"]:
+        yield "    " + say(
+            "refused by the runtime, among these: {plans} ({reason})",
+            plans=f"{each['plans']:,}",
+            reason=sentence(each["constraint"]),
+        )
+    yield "  " + say("{estimated} fit and were estimated in full", estimated=f"{document['estimated']:>12,}")

@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
+from tonnage.render.prompts import with_prompts
 from tonnage.render.text import table_lines
 
 Rows = Mapping[str, Any]
@@ -133,6 +134,7 @@ def _moves(rows: list[Rows]) -> list[str]:
     ], header)  # fmt: skip
 
 
+TTFT = "ttft_seconds"
 NAMES = {"tokens_per_second": ("tokens a second", ""), "tpot_seconds": ("each later token", "seconds"), "ttft_seconds": ("first token", "seconds"),
          "token_alone_seconds": ("each token of one user alone", "seconds"),
     "step_seconds": ("a step", "seconds"), "slowest_stage_seconds": ("slowest stage", "seconds"),
@@ -145,7 +147,7 @@ def _figures(document: Rows) -> Iterator[str]:
     for name, (label, unit) in NAMES.items():
         if (value := figures.get(name)) is not None:
             said.append(
-                f"{say(label)} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
+                f"{with_prompts(say(label), document['question']) if name == TTFT else say(label)} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
             )
     if said:
         yield say("; ").join(said)

@@ -7,6 +7,8 @@ from tonnage import units
 from tonnage.language import say, sentence
 from tonnage.language.columns import left, right
 from tonnage.language.quantities import counted, human
+from tonnage.render.both_limits import both_limits
+from tonnage.render.prompts import with_prompts
 
 CACHE = (
     "kv_bytes_per_token",
@@ -37,6 +39,7 @@ LIMITS = ("users_at_service_level", "rate_at_service_level", "replicas_needed", 
 WAYS = ("mean", "p50", "p90", "p99")
 NAMES = {"ttft": "time to the first token", "tpot": "time of each later token", "itl": "time between two tokens",
          "end_to_end": "time of a whole answer", "queueing": "wait for the first pass"}  # fmt: skip
+TTFT = "ttft_seconds"
 WIDTH = 46
 HOSTS = 3  # who host the model that are named
 
@@ -44,20 +47,21 @@ HOSTS = 3  # who host the model that are named
 def serving_lines(document: Mapping[str, Any]) -> list[str]:
     """Up to the breakdowns of times."""
     serving, question = document["serving"], document["question"]
-    lines = [_named(serving[name]) for name in CACHE if name in serving]
+    lines = [_held(serving, name) for name in CACHE if name in serving]
     if "tpot_seconds" not in serving:
         return lines
     lines += ["", f"{left('', WIDTH)} {right(say('one user alone'), 18)} {right(_load(question), 18)}"]
     for name, alone, loaded in TIMES:
         cells = [_cell(serving, each) for each in (alone, loaded)]
         if any(cells):
+            label = with_prompts(say(name), question) if loaded == TTFT else say(name)
             lines.append(
-                f"{left(say(name), WIDTH)} {right(cells[0], 18)} {right(cells[1], 18)}{_band(serving, loaded)}".rstrip()
+                f"{left(label, WIDTH)} {right(cells[0], 18)} {right(cells[1], 18)}{_band(serving, loaded)}".rstrip()
             )
     if "split" in serving:
         lines += _split(serving["split"])
     if "simulated" in serving:
-        lines += _percentiles(serving["simulated"])
+        lines += _percentiles(serving["simulated"], question)
     return lines
 
 
@@ -131,6 +135,18 @@ def _hosted(serving: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _held(serving: Mapping[str, Any], name: str) -> str:
+    """A figure of the cache; where an error band is known, it says at which end of it the figure holds."""
+    safe = serving.get("safe_concurrency")
+    if safe is None or name not in ("concurrency", "longest_context"):
+        return _named(serving[name])
+    term = serving[name]
+    if name == "longest_context":
+        return say("{what} (at the high end of the error band)", what=_named(term))
+    both = both_limits(human(term["value"], term["unit"]), human(safe["value"], safe["unit"]))
+    return f"{sentence(term['name'])}{say(': ')}{both}"
+
+
 def _named(term: Mapping[str, Any]) -> str:
     return f"{sentence(term['name'])}{say(': ')}{human(term['value'], term['unit'])}"
 
@@ -179,12 +195,13 @@ def _split(split: Mapping[str, Any]) -> list[str]:
     return lines if split["ttft_seconds"] else [*lines, say("the queue grows without end")]
 
 
-def _percentiles(simulated: Mapping[str, Any]) -> list[str]:
+def _percentiles(simulated: Mapping[str, Any], question: Mapping[str, Any]) -> list[str]:
     lines = ["", f"{left(say('simulated'), WIDTH)} {''.join(right(say(way), 12) for way in WAYS)}"]
     for key, name in NAMES.items():
         if key in simulated:
             cells = [human(simulated[key][way]["value"], "seconds") for way in WAYS]
-            lines.append(f"{left(say(name), WIDTH)} {''.join(right(cell, 12) for cell in cells)}")
+            label = with_prompts(say(name), question) if key == "ttft" else say(name)
+            lines.append(f"{left(label, WIDTH)} {''.join(right(cell, 12) for cell in cells)}")
     for key in ("tokens_per_second", "requests_per_second", "goodput", "goodput_share", "preemptions"):
         if key in simulated and (simulated[key]["value"] or key != "preemptions"):
             term = simulated[key]

@@ -5,13 +5,13 @@ from typing import Any
 
 from tonnage.breakdown import Term
 from tonnage.estimate.ownership import when_it_pays
-from tonnage.estimate.unserved import unserved
 from tonnage.language import say, sentence
 from tonnage.language.columns import left, right
 from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted, human
 from tonnage.render.advice import advice_line, nearest_line
 from tonnage.render.inputs import unit_of
+from tonnage.render.prompts import prompt_words, with_prompts
 from tonnage.render.serving import serving_ends, serving_lines
 from tonnage.render.tone import Toned
 
@@ -30,6 +30,7 @@ MUCH = 1.1  # compute over that of the best model that is as good
 SAID = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
 REQUESTS = "requests a second"
 NO_UNITS: Mapping[str, str] = {}
+TTFT_NAME = "time to the first token"
 HIDDEN = frozenset({"runtime_version", "engine_version"})
 
 
@@ -50,19 +51,24 @@ def answer_lines(
     if "serving" in document:
         lines += serving_lines(document)
         for term in () if formulas else opened:
-            lines += ["", *tree_lines(term, depth=3)]
+            lines += ["", *tree_lines(titled(term, document["question"]), depth=3)]
         lines += serving_ends(document)
     if formulas:
         lines += _conventions(document)
         for term in others:
-            lines += ["", *tree_lines(term, depth=99, formulas=True)]
+            lines += ["", *tree_lines(titled(term, document["question"]), depth=99, formulas=True)]
     if document["advice"]:
         lines += ["", say("next moves, each estimated again:")]
-        lines += [advice_line(move) for move in document["advice"]]
+        lines += [advice_line(move, prompt_words(document["question"])) for move in document["advice"]]
     if near := document.get("nearest_miss"):
         lines += ["", nearest_line(near)]
     lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
     return lines
+
+
+def titled(term: Term, question: Mapping[str, Any]) -> Term:
+    """The breakdown of a time to the first token under a name that says the length of the prompts; others as they are."""
+    return term.named(with_prompts(sentence(term.name), question)) if term.name == TTFT_NAME else term
 
 
 def verdict_line(document: Mapping[str, Any]) -> str:
@@ -88,19 +94,13 @@ def verdict_line(document: Mapping[str, Any]) -> str:
     if verdict["fits"] is None:
         return say("not enough is known: {what} needs at least {sizes}", what=what, sizes=sizes)
     if verdict["fits"]:
-        but = unserved(document.get("serving", {}), question)
+        but = verdict.get("missed")
         share = _share(needed, high, usable)
         if but:
-            return Toned(
-                say(
-                    "fits, but {but}: {what} needs {sizes} ({share})",
-                    but=sentence(but),
-                    what=what,
-                    sizes=sizes,
-                    share=share,
-                ),
-                "warn",
-            )
+            said = {"but": sentence(but), "what": what, "sizes": sizes, "share": share}
+            if "serving" in document:
+                return Toned(say("fits, but {but}: {what} needs {sizes} ({share})", **said), "warn")
+            return Toned(say("fits, but {but}; {what} needs {sizes} ({share})", **said), "warn")
         return Toned(say("fits: {what} needs {sizes} ({share})", what=what, sizes=sizes, share=share), "good")
     return Toned(
         say(
@@ -212,22 +212,7 @@ def _shown(value: Any) -> str:
 
 
 def _figures(document: Mapping[str, Any]) -> list[str]:
-    slopes = document["slopes"]
-    sequence, token = human(slopes["bytes_per_sequence"], "bytes"), human(slopes["bytes_per_token"], "bytes")
-    more = (
-        say(
-            "one more request adds {sequence}, one more token of its context {token}, on the fullest accelerator",
-            sequence=sequence,
-            token=token,
-        )
-        if "serving" in document
-        else say(
-            "one more sequence in the micro-batch adds {sequence}, one more token in each sequence {token}, on the fullest accelerator",
-            sequence=sequence,
-            token=token,
-        )
-    )
-    lines = ["", more]
+    lines = ["", *_slopes(document)]
     for key in ("flops", "step_time", "traffic", "checkpoint"):
         if key in document:
             lines.append(f"{named(document[key])}{_behind(document, key)}")
@@ -239,6 +224,29 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
         lines.append(_host(document["host"]))
         lines += _room(document["host"], document.get("storage", {}))
     return lines
+
+
+def _slopes(document: Mapping[str, Any]) -> list[str]:
+    """What one more sequence or request, and one more token, add; no line where this was not estimated."""
+    slopes = document.get("slopes")
+    if slopes is None:
+        return []
+    sequence, token = human(slopes["bytes_per_sequence"], "bytes"), human(slopes["bytes_per_token"], "bytes")
+    if "serving" in document:
+        return [
+            say(
+                "one more request adds {sequence}, one more token of its context {token}, on the fullest accelerator",
+                sequence=sequence,
+                token=token,
+            )
+        ]
+    return [
+        say(
+            "one more sequence in the micro-batch adds {sequence}, one more token in each sequence {token}, on the fullest accelerator",
+            sequence=sequence,
+            token=token,
+        )
+    ]
 
 
 def named(term: Mapping[str, Any]) -> str:

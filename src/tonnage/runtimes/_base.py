@@ -68,12 +68,14 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
     replicated (HSDP). `split`: how a pipeline deals out layers; `splits_chunks`: to all
-    of its chunks as if each were a rank, so that they may be unequal; `schedules`: of it (estimate._schedule). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    of its chunks as if each were a rank, so that they may be unequal; `schedules`: of it (estimate._schedule);
+    `microbatch_rules`: how many micro-batches a schedule takes, where not any number (estimate._microbatches). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
     `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
     `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
-    its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `classic_allocator`: it leaves PyTorch's allocator without
+    its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `upcasts_base`: its users prepare a quantised base with peft's
+    prepare_model_for_kbit_training; `keeps_outputs`: a loop of the user's own may run it, which holds the model's outputs. `classic_allocator`: it leaves PyTorch's allocator without
     expandable segments, and what that keeps is known. `one_accelerator`: what it does on several is not estimated.
     """
 
@@ -96,6 +98,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     split: Split = "even"
     splits_chunks: bool = False
     schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
+    microbatch_rules: Mapping[str, str] = {}
     older: Mapping[str, "TrainingRuntime"] = {}
     compiles: bool = False
     steps_in_backward: bool = False
@@ -118,6 +121,8 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     quantises_head: bool = False
     recompute: str = "none"
     liger: tuple[str, ...] = ()
+    upcasts_base: bool = False
+    keeps_outputs: bool = False
     classic_allocator: bool = False
     one_accelerator: bool = False
     buckets: tuple[Bucket, ...] = ()
@@ -201,13 +206,16 @@ class Reserve(Struct, frozen=True, kw_only=True):
 
 class Pools(Struct, frozen=True, kw_only=True):
     """A cache in pools of single tokens: one of full attention, beside it one of windows that holds `window_share` of its tokens, and one
-    of states that takes `state_share` of its bytes; `state_slots`: slots of a request. `window_share` 0: a window is kept like all else.
+    of states that takes `state_share` of its bytes; `state_slots`: slots of a request, and `tracking_slots` more of one whose architecture is in
+    `tracked`. `window_share` 0: a window is kept like all else; `state_share` 0: the pool of states has as many slots as requests may run.
     """
 
     page_tokens: int
     window_share: float
     state_share: float
     state_slots: int
+    tracking_slots: int = 0
+    tracked: frozenset[str] = frozenset()
 
 
 class Cells(Struct, frozen=True, kw_only=True):
@@ -243,11 +251,11 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     out its cache; all None where every cache is a tensor of its own.
     `context`, `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: outside of its share, of every rank,
     of each tensor-parallel rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
-    sampler. `state_bytes`: an element of a recurrent state where the config does not say; None: as wide as activations. `dropped`:
+    sampler. `state_bytes`: an element of every state where the config does not say, `recurrent_bytes`: of the recurrence's own alone; None: as wide as activations. `dropped`:
     architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
     `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
-    `gguf`: it loads such files as they are. `vendors`: whose accelerators it runs on, (): no limit is known. `formats`: prefixes of precisions that it
+    `gguf`: it loads such files as they are; `dequantizes_gguf`: it turns them into 16 bits when it loads them. `vendors`: whose accelerators it runs on, (): no limit is known; `backends`: of accelerators of this kind, whose it runs on alone, with `backends_source`. `formats`: prefixes of precisions that it
     loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one; `too_old`: generations that have no kernels for one. `context_steps`: its default context by all
     accelerators' memory: (bytes from, tokens), the most first.
     `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
@@ -279,6 +287,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     overhead_source: str
     logits_bytes: float
     state_bytes: float | None = None
+    recurrent_bytes: float | None = None
     context: int = 0
     dropped: Mapping[str, str] = {}
     encoder_decoders: tuple[str, ...] | None = None
@@ -292,6 +301,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     cells: Cells | None = None
     gguf: bool = False
     vendors: tuple[str, ...] = ()
+    backends: Mapping[str, tuple[str, ...]] = {}
+    backends_source: str = ""
+    dequantizes_gguf: bool = False
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
     peaks: Mapping[str, str] = {}

@@ -50,6 +50,12 @@ NEWEST = TrainingRuntime(
         "zbv",
         "dualpipev",
     ),  # torch.distributed.pipelining
+    microbatch_rules={
+        "1f1b": "one per stage",
+        "interleaved-1f1b": "equal rounds",
+        "interleaved-zero-bubble": "equal rounds",
+        "dualpipev": "two per stage",
+    },
 )
 V02 = replace(
     NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), losses=("full",), loss_chunks=0,

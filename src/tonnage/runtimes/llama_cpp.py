@@ -30,6 +30,9 @@ NEWEST = ServingRuntime(
     integer_products=("int8", "fp8"),  # ggml/src/ggml-cuda/mmq.cuh: the units of tensors in 8-bit integers; a card whose 8-bit peak is known as fp8 alone has as many
     formats=("bf16", "fp16", "fp32", "gguf", "mxfp4"),
     formats_source="llama.cpp, tools/quantize/README.md",
+    # CUDA, HIP, MUSA, SYCL, Vulkan, Metal and CPU cover GPUs and processors; of all others CANN alone, which is Huawei's
+    backends={"npu": ("Huawei",), "tpu": ()},
+    backends_source="llama.cpp, docs/build.md",
 )  # fmt: skip
 # In 2024 attention wrote its scores unless -fa was given, over the cells of all requests, and every layer kept the whole context.
 BEFORE = replace(CELLS, windows=False, flash=False, unified=True)

@@ -16,6 +16,7 @@ TRAINING_RUNTIMES.add(
         "Megatron-LM, megatron/core/fusions/fused_softmax.py",
         weights=(State("weights", "compute", NEVER),),
         gradients=(State("main gradients", "gradient", NEVER),),
+        microbatch_rules={"interleaved-1f1b": "multiple of stages"},
         masters=(State("master weights", "master", 1),),
         optimizer_sharded_from=1,
         default_zero_stage=1,

@@ -27,7 +27,8 @@ TRAINING_RUNTIMES.add(
         own=Nanotron(),
         logits_split=True,
         split="cost",
-        schedules=("1f1b", "gpipe", "interleaved-1f1b"),  # pp_engine: 1f1b, afab
+        schedules=("1f1b", "gpipe"),  # pp_engine: 1f1b, afab
+        microbatch_rules={"1f1b": "stages less one"},
         expert_parallel=False,
     ),
 )

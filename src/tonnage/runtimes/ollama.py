@@ -16,6 +16,8 @@ NEWEST = replace(
     kv_cache={"f16": "fp16", "fp16": "fp16", "q8_0": "q8_0", "q4_0": "q4_0"},
     kv_cache_source="Ollama, envconfig/config.go: OLLAMA_KV_CACHE_TYPE",
     context_steps=((47 * GIB, 262_144), (23 * GIB, 32_768), (0, 4096)),
+    backends={"npu": (), "tpu": ()},
+    backends_source="Ollama, docs/gpu.mdx",
     older={},
 )
 BEFORE = ENGINE.older["b4000"].cells

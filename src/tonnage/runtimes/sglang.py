@@ -22,6 +22,32 @@ NOW = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 4096, 48, 160), *LARGE)
 REQUESTS = (
     4096  # at most, as resolve_max_num_reqs has it: 512 for each full context that the pool holds, from 2048 to 4096
 )
+# sglang/srt/arg_groups/overrides.py, _MAMBA_EXTRA_BUFFER_ARCHS: since "auto" takes extra_buffer for these, each request has two slots
+# more, in which the states at the ends of prefixes are written while the next pass is prepared (0.5.9: "auto" was no_buffer).
+TRACKED = frozenset(
+    [
+        "KimiLinearForCausalLM",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForConditionalGeneration",
+        "Qwen3_5MoeForCausalLM",
+        "Qwen3_5ForCausalLM",
+        "Qwen3NextForCausalLM",
+        "Qwen4ExpForConditionalGeneration",
+        "InternS2PreviewForConditionalGeneration",
+        "MiniCPMV4_6ForConditionalGeneration",
+        "MiniCPMV4_7ForConditionalGeneration",
+        "BailingMoeV2_5ForCausalLM",
+        "BailingMoeV3ForCausalLM",
+        "BailingMoeV3VLForConditionalGeneration",
+        "FalconH1ForCausalLM",
+        "GraniteMoeHybridForCausalLM",
+        "Glm5NextForConditionalGeneration",
+        "NemotronHForCausalLM",
+        "NemotronHPuzzleForCausalLM",
+        "NemotronH_Omni_Reasoning_V3",
+        "KimiK3ForConditionalGeneration",
+    ]
+)
 STATES = 0.9 / 1.9  # mamba_full_memory_ratio 0.9: of states over the cache of attention
 
 
@@ -44,7 +70,9 @@ NEWEST = ServingRuntime(
     reserve=Reserve(steps=NOW, prefill_graph_mib=8, latent_graph_mib=1536),
     limits=_limits(NOW),
     paging=None,
-    pools=Pools(page_tokens=1, window_share=0.8, state_share=STATES, state_slots=3),
+    # MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO 3; get_mamba_tracking_slots 2 where scheduling overlaps
+    pools=Pools(page_tokens=1, window_share=0.8, state_share=STATES, state_slots=3, tracking_slots=2, tracked=TRACKED),
+    recurrent_bytes=4,  # sglang/srt/configs/mamba_utils.py, mamba2_state_dtype: float32 unless the config says mamba_ssm_dtype
     process=round(0.51 * GIB),
     communicators=round((1.53 - 0.51) * GIB),
     graphs=(0, 0),  # in the reserve

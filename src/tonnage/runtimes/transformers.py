@@ -40,6 +40,8 @@ TRAINING_RUNTIMES.add(
         casts=True,
         trains=METHODS,
         liger=tuple(LIGER.split()),
+        upcasts_base=True,  # PEFT, docs/source/developer_guides/quantization.md; TRL, trainer/utils.py: all but sharded bases
+        keeps_outputs=True,
         classic_allocator=True,
         tensor_parallel=False,
         pipeline=False,
@@ -68,6 +70,7 @@ NEWEST = ServingRuntime(
     logits_bytes=6,  # the last token's logits, in 16 bit and upcast
     # models/*/modeling_*.py: the embeddings, the layer's input, its residual and what is normed are held by callers
     streams=4,
+    dequantizes_gguf=True,  # docs/source/en/gguf.md: from_pretrained dequantises the file when it loads it
     workspace=CUBLAS_WORKSPACE,
 )
 

@@ -21,5 +21,7 @@ TRAINING_RUNTIMES.add(
         trains=("lora", "qlora"),
         recompute="full",  # use_gradient_checkpointing = "unsloth"
         liger=(),
+        upcasts_base=False,  # unsloth/models/_utils.py has a prepare_model_for_kbit_training of its own, which leaves 16 bits
+        keeps_outputs=False,
     ),
 )

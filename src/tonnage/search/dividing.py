@@ -1,9 +1,13 @@
 """What must divide what in plans of arrays, for every search: the checks of estimate._checks, and what a single answer leaves to the user."""
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from tonnage.architectures import Model
 from tonnage.estimate._checks import expert_counts
+from tonnage.estimate._microbatches import microbatch_rule
+from tonnage.estimate._schedule import schedule_with_chunks
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import TrainingRuntime
 
@@ -13,7 +17,6 @@ if (
     import numpy as np
 
 EVEN_PARTS = "sequences are dealt out to context and tensor ranks in equal parts"
-WHOLE_ROUNDS = "interleaving needs a number of micro-batches that the pipeline stages divide"
 Size = TypeVar("Size", int, "np.ndarray")
 
 
@@ -29,14 +32,15 @@ def heads_divide(model: Model, t: "np.ndarray") -> "np.ndarray":
     return holds
 
 
-def _heads(model: Model) -> set[tuple[int, int]]:
+@lru_cache(maxsize=256)
+def _heads(model: Model) -> frozenset[tuple[int, int]]:
     """(query heads, key/value heads or 0) of every kind of attention."""
     found = set()
     for block in model.decoder.blocks:
         for op in block.ops:
             if isinstance(op, Attention | LatentAttention):
                 found.add((op.heads, op.kv_heads if isinstance(op, Attention) else 0))
-    return found
+    return frozenset(found)
 
 
 def experts_divide(model: Model, e: "np.ndarray", q: "np.ndarray", ranks: "np.ndarray") -> "np.ndarray":
@@ -61,13 +65,12 @@ def sequence_parts(t: Size, c: Size, sequence_parallel: bool | None) -> Size:
     return (1 + (c > 1)) * c * (1 if sequence_parallel is False else t)
 
 
-def takes_rounds(runtime: TrainingRuntime, v: Size) -> bool:
-    """Whether stages of several chunks take micro-batches in whole rounds: Megatron's interleaving does (Narayanan2021, sec. 2.2.2)."""
-    import numpy as np
-
-    return runtime.name == "megatron" and bool(np.any(v > 1))
-
-
-def rounds_are_whole(m: "np.ndarray", p: Size, v: Size) -> "np.ndarray":
-    """Of what `takes_rounds`: whether the last round has a micro-batch for each stage."""
-    return (m % p == 0) | (v == 1)
+def microbatch_masks(
+    runtime: TrainingRuntime, schedule: str | None, p: Size, v: Size, m: "np.ndarray"
+) -> "Iterator[tuple[str, np.ndarray]]":
+    """What the schedules of plans with v chunks a stage ask of their micro-batches, and which plans keep it: as
+    estimate._microbatches.check_microbatches. `schedule`: as the user names it, None for the runtime's own."""
+    for chunks, of in ((1, v == 1), (2, v > 1)):
+        rule = microbatch_rule(runtime, schedule_with_chunks(schedule, chunks).name)
+        if rule is not None:
+            yield rule.sentence, (p == 1) | (not of if isinstance(of, bool) else ~of) | rule.holds(m, p)

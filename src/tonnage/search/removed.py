@@ -1,6 +1,6 @@
 """Named constraints, and how many plans each took away: why nothing is left, and what came nearest."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
@@ -18,6 +18,9 @@ class Tally:
 
     def __init__(self) -> None:
         self.considered = 0
+        self.without: dict[
+            str, int
+        ] = {}  # option -> plans that were estimated without it, as it does not apply to them
         self._removed: dict[str, int] = {}
 
     def consider(self, plans: int) -> None:
@@ -26,6 +29,11 @@ class Tally:
     def remove(self, constraint: str, plans: int) -> None:
         """Also with none: a constraint that took nothing away is still one that was asked."""
         self._removed[constraint] = self._removed.get(constraint, 0) + int(plans)
+
+    def leave_out(self, options: Iterable[str], plans: int) -> None:
+        """These options do not apply to so many plans."""
+        for name in options:
+            self.without[name] = self.without.get(name, 0) + plans
 
     def hold(self, constraint: str, left: np.ndarray, holds: np.ndarray) -> np.ndarray:
         """`left` without the plans that break the constraint, which are counted."""

@@ -153,10 +153,12 @@ class Attending(Words):
         is_masked = is_masked or self.style.always_masked or self.packed
         width, value_width = q.elements / heads, out / heads
         is_shared = k.elements != q.elements
-        if is_shared and not self.style.shares_openly and not shows_shared_heads(width, value_width, is_masked):
+        alone = self.implementation == "efficient"  # it takes no shared heads: keys and values are repeated for it
+        shown = not alone and shows_shared_heads(width, value_width, is_masked)
+        if is_shared and not self.style.shares_openly and not shown:
             k, v, is_shared = self._repeated(k, q.elements, kv_heads), self._repeated(v, out, kv_heads), False
         kernel = chosen_kernel(
-            width, value_width, q.width, is_shared=is_shared, is_masked=is_masked, has_cudnn=self.has_cudnn
+            width, value_width, q.width, is_shared=is_shared, is_masked=is_masked, has_cudnn=self.has_cudnn, alone=alone
         )
         if kernel == "math" or (is_shared and self.style.shares_openly):
             return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
@@ -199,9 +201,10 @@ class Attending(Words):
             scores = self.cat([scores])
         if self.style.subtracts_max:
             scores = self.sub(scores, self.largest(scores, heads))
-        if self.style.upcasts_softmax:
+        if self.style.upcasts_softmax and not self.types.is_fp16:
             scores = self.to(scores, 4)
-        scores = self.softmax(scores)
+        # of fp16 one kernel makes fp32 (native/SoftMax.cpp: half_to_float); bf16 is cast first
+        scores = self.softmax(scores, 4 if self.style.upcasts_softmax else None)
         if sinks:
             scores = self.parts(scores, [scores.elements], whole=False)[0]
         scores = self.to(scores, width)

@@ -61,7 +61,7 @@ class Code(Attending):
     ) -> Tensor:
         """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is kept."""
         width = x.width
-        x = self.to(x, self.types.compute)
+        x = self.to(x, adapters.compute)
         shapes = [(each.elements, adapters.base, each.extent) for each in weights]
         whole = [self.new(*each) for each in shapes]
         made = self.new(out, x.width, extent)

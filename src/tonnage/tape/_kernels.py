@@ -10,13 +10,13 @@ AttentionKernel = Literal["flash", "cudnn", "efficient", "math"]
 WIDEST = 256  # numbers a head, for cuDNN on Hopper and for flash
 
 
-def chosen_kernel(width: float, value_width: float, bytes_each: float, *, is_shared: bool, is_masked: bool, has_cudnn: bool = True) -> AttentionKernel:  # fmt: skip
-    """The first kernel that can. `is_shared`: fewer heads of keys than of queries."""
+def chosen_kernel(width: float, value_width: float, bytes_each: float, *, is_shared: bool, is_masked: bool, has_cudnn: bool = True, alone: bool = False) -> AttentionKernel:  # fmt: skip
+    """The first kernel that can. `is_shared`: fewer heads of keys than of queries; `alone`: only the efficient kernel is enabled."""
     half = bytes_each == 2
     widest = max(width, value_width)
-    if half and has_cudnn and widest <= WIDEST and not width % 8 and not value_width % 8:
+    if half and not alone and has_cudnn and widest <= WIDEST and not width % 8 and not value_width % 8:
         return "cudnn"
-    if half and not is_masked and width == value_width <= WIDEST:
+    if half and not alone and not is_masked and width == value_width <= WIDEST:
         return "flash"
     step = 8 if half else 4
     if not is_shared and not width % step and not value_width % step:

@@ -223,7 +223,7 @@ class MegatronCode(Native):
         """Scale, mask and softmax in one kernel that keeps its result (core/fusions/fused_softmax.py)."""
         if k.elements != q.elements:
             k, v = self.copy(k, q.elements), self.copy(v, out)
-        scores = self.softmax(self.pairs(q, k, heads, PAIR))
+        scores = self.mapped("softmax", self.pairs(q, k, heads, PAIR), saves="output")
         if self.drops_attention:
             scores = self.dropout(scores)
         return self.copy(self.pairs(scores, v, out, TENSOR))

@@ -4,21 +4,24 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-Implementation = Literal["flash", "sdpa", "eager", "triton"]
+Implementation = Literal["flash", "sdpa", "efficient", "eager", "triton"]
 
 
 class Types(Struct, frozen=True):
-    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given."""
+    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given; `is_fp16`: those of two
+    bytes are fp16."""
 
     parameter: float = 2
     compute: float = 2
     autocast: bool = False
+    is_fp16: bool = False
 
 
 class Adapters(Struct, frozen=True):
     """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
 
-    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised; `packed`: as it is stored. `copies`: the result of a quantised layer is
+    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised; `packed`: as it is stored; `compute`: bytes of a number
+    in the products of a quantised base (bnb_4bit_compute_dtype). `copies`: the result of a quantised layer is
     cloned (peft, bnb.py); `keeps`: its input is kept (bitsandbytes before 0.44, autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
     """
 
@@ -27,6 +30,7 @@ class Adapters(Struct, frozen=True):
     dropout: bool = False
     base: float = 0
     packed: float = 0
+    compute: float = 2
     copies: bool = False
     magnitudes: bool = False
     width: float = 4

@@ -189,9 +189,21 @@ class Words(Tape):
         del zeros
         return made
 
-    def softmax(self, x: Tensor) -> Tensor:
-        """Keeps its result."""
-        return self.mapped("softmax", x, saves="output")
+    def softmax(self, x: Tensor, width: float | None = None) -> Tensor:
+        """Keeps its result, of `width` bytes a number. Its backward first makes the product of gradient and result (cuda/SoftMax.cu:
+        softmax_backward_cuda_out)."""
+        out = self.like(x, width)
+        like = _shape(x)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            product = self.like(_one(gradients))
+            made = self.new(*like)
+            self.mark()
+            del product
+            return [made]
+
+        self.note("softmax", [out], [x], [out], derivative)
+        return out
 
     def dropout(self, x: Tensor) -> Tensor:
         """Keeps a mask of one byte a number."""

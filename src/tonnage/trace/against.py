@@ -89,6 +89,7 @@ def analytic_phases(model: Model, options: TraceOptions, accelerator: str = "H10
             runtime={"single": "transformers"}.get(options.runtime or "single", options.runtime),
             tensor_parallel_size=options.tensor_parallel_size, attention=ATTENTION.get(options.attention or ""),
             model_code="transformers", method="lora" if options.lora_rank else None, lora_rank=options.lora_rank, base_weights=options.base,
+            upcast_base=options.upcast_base if options.base is not None else None,
             optimizer_implementation=_implementation(options),
         ),
     )  # fmt: skip

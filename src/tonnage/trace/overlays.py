@@ -148,6 +148,11 @@ def _cudnn_backward(call: Call) -> Effect | None:
     return Effect(temporaries=(batch * heads * length * 4, batch * heads * length * width * 4))
 
 
+def _softmax_backward(call: Call) -> Effect:
+    """The product of gradient and result."""
+    return Effect(temporaries=(_bytes(call.arguments[0]),))
+
+
 def _embedding_backward(call: Call) -> Effect | None:
     """Above 3072 tokens the kernel sorts them, and sums segments in fp32."""
     gradient, indices = call.arguments[:2]
@@ -174,6 +179,8 @@ OVERLAYS = (
             source="PyTorch, aten/src/ATen/native/transformers/cuda/attention_backward.cu: delta"),
     Overlay(name="cuDNN attention backward", operations=("aten._scaled_dot_product_cudnn_attention_backward.default",), effect=_cudnn_backward,
             first=(2, 5), exact=False, source="PyTorch, aten/src/ATen/native/cudnn/MHA.cpp: workspace of the graph, taken as that of flash attention"),
+    Overlay(name="softmax backward", operations=("aten._softmax_backward_data.default",), effect=_softmax_backward,
+            source="PyTorch, aten/src/ATen/native/cuda/SoftMax.cu: softmax_backward_cuda_out"),
     Overlay(name="embedding backward", operations=("aten.embedding_dense_backward.default",), effect=_embedding_backward, exact=False,
             source="PyTorch, aten/src/ATen/native/cuda/Embedding.cu and EmbeddingBackwardKernel.cu"),
 )  # fmt: skip

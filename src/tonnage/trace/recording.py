@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from tonnage.errors import InvalidInput
 from tonnage.trace.events import Events, decode, encode
+from tonnage.user_files import read_bytes
+
+LARGEST_FILE = 2**30  # bytes
 
 
 class Fired(Struct, frozen=True):
@@ -54,11 +57,7 @@ class Recording(Struct, kw_only=True):
 
 def load(path: Path) -> Recording:
     """A recording that was saved. Raises InvalidInput."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}.") from None
-    return from_bytes(data, str(path))
+    return from_bytes(read_bytes(path, LARGEST_FILE), str(path))
 
 
 def from_bytes(data: bytes, where: str) -> Recording:

@@ -21,7 +21,7 @@ LARGEST = 2**31
 class TraceOptions(Struct, frozen=True, kw_only=True):
     """None: not said. `precision`: of weights and arithmetic; -mixed keeps fp32 weights under autocast, or FSDP2's policy.
 
-    `lora_rank` trains adapters only, on a base quantised to `base`. `generate` serves: `prompt` tokens of `micro_batch_size`
+    `lora_rank` trains adapters only, on a base quantised to `base`, which peft's prepare_model_for_kbit_training has prepared (`upcast_base`). `generate` serves: `prompt` tokens of `micro_batch_size`
     sequences, then `new_tokens` more. `fold`: trace few layers and repeat their events.
     """
 
@@ -38,6 +38,7 @@ class TraceOptions(Struct, frozen=True, kw_only=True):
     num_layers: int | None = None
     lora_rank: int | None = None
     base: str | None = None
+    upcast_base: bool | None = None
     runtime: str | None = None
     world_size: int | None = None
     rank: int = 0
@@ -74,8 +75,11 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         )
     if options.base is not None and options.lora_rank is None:
         raise InvalidInput("base: a quantised base is frozen; say --lora-rank too.")
+    if options.base is None and options.upcast_base is not None:
+        raise InvalidInput("upcast_base: it is about a quantised base; say --base too.")
     length = options.sequence_length or min(model.context or 4096, 4096)
-    return replace(options, sequence_length=length, runtime=_runtime(options))
+    upcast = options.base is not None and options.upcast_base is not False
+    return replace(options, sequence_length=length, runtime=_runtime(options), upcast_base=upcast)
 
 
 def _runtime(options: TraceOptions) -> str:

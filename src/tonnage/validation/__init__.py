@@ -5,9 +5,10 @@ from statistics import mean, median
 from typing import Any
 
 from tonnage.document import SCHEMA
-from tonnage.errors import UnknownName, shown
+from tonnage.errors import TonnageError, UnknownName, shown
 from tonnage.validation import _params
 from tonnage.validation._predictions import Prediction
+from tonnage.validation._rows import Malformed as Malformed
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._rows import read as read
 
@@ -42,6 +43,9 @@ def _collective(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
     return _collectives.predict(row, references)
 
 
+# How the reason begins where tonnage itself is at fault; tests of odd rows look for it.
+FAILED = "tonnage failed on this row, which is a defect of tonnage; please report it"
+
 # A row -> a prediction for its own metric, then one for each under `also`.
 PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] = {
     "params": _params.predict,
@@ -70,14 +74,25 @@ def nothing_compared(document: Mapping[str, Any]) -> str | None:
     return f"none of the {len(lines)} rows could be compared: {reason}"
 
 
-def validate(rows: Sequence[Row], references: Mapping[str, Row] | None = None) -> dict[str, Any]:
+def validate(
+    rows: Sequence[Row], references: Mapping[str, Row] | None = None, malformed: Sequence[Malformed] = ()
+) -> dict[str, Any]:
     """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary.
 
-    `references`: the rows whose hyper-parameters these may refer to, if they are not among them.
+    `references`: the rows whose hyper-parameters these may refer to, if they are not among them; `malformed`: rows that have no form of one, which
+    are listed with their reason.
     """
     known = references_of(rows) if references is None else references
     compared = [line for row in rows for line in _compare(row, known)]
-    return {"schema": SCHEMA, "rows": compared, "summary": _summary(rows, compared)}
+    summary = _summary(rows, compared)
+    return {"schema": SCHEMA, "rows": [*compared, *map(_malformed_line, malformed)], "summary": summary}
+
+
+def _malformed_line(row: Malformed) -> dict[str, Any]:
+    return {
+        "id": row.id, "kind": "malformed", "completeness": "", "metric": "", "main": True, "measured": None, "predicted": None, "unit": "",
+        "relative_error": None, "agrees": None, "band": None, "skipped": row.reason, "notes": [],
+    }  # fmt: skip
 
 
 def references_of(rows: Sequence[Row]) -> dict[str, Row]:
@@ -91,7 +106,13 @@ def _compare(row: Row, references: Mapping[str, Row]) -> list[dict[str, Any]]:
         reason = f"kind {shown(row.kind)} is not predicted yet; known: {', '.join(PREDICTORS)}"
         return [_line(row, row.measured, Prediction(skipped=reason))]
     every = (row.measured, *row.also)
-    return [_line(row, measured, made) for measured, made in zip(every, predictor(row, references), strict=True)]
+    try:
+        predictions = predictor(row, references)
+    except TonnageError as error:
+        predictions = [Prediction(skipped=str(error)) for _ in every]
+    except Exception as error:  # noqa: BLE001 - whatever one row brings about, the others are compared
+        predictions = [Prediction(skipped=f"{FAILED} ({type(error).__name__}: {str(error)[:200]})") for _ in every]
+    return [_line(row, measured, made) for measured, made in zip(every, predictions, strict=True)]
 
 
 def _line(row: Row, measured: Measured, made: Prediction) -> dict[str, Any]:

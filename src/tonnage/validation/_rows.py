@@ -1,5 +1,6 @@
 """Published measurements as rows: read, checked for form, and looked up by id."""
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from tonnage.units import LARGEST
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
 COMPLETENESS = ("full", "partial", "indicative")
 OUT_OF_MEMORY = "OOM"
+LONGEST_ID, LONGEST_TEXT = 200, 4_000  # characters
+LONG_NUMBER = re.compile(r"\d{31}")  # in a text, from which numbers are read too
+LARGEST_NUMBER = 1e30  # of model and config: FLOP of the largest runs are 1e27
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -49,15 +53,41 @@ class Row(msgspec.Struct, frozen=True):
         return " ".join(str(found).split())
 
 
-def read(paths: Iterable[str]) -> list[Row]:
-    """All rows of these YAML files, and of those in folders; a file or row of another form is an InvalidInput that names it."""
-    rows = [row for path in paths for file in _files(Path(path)) for row in _read_file(file)]
+class Malformed(msgspec.Struct, frozen=True):
+    """A row that has not the form of one. `id`: its own, or the place where it stands; `reason`: what is wrong, with its file."""
+
+    id: str
+    reason: str
+
+
+def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list[Row]:
+    """All rows of these YAML files, and of those in folders. A file of another form is an InvalidInput that names it, and so is a row, unless a list
+    `malformed` takes what is wrong with it."""
+    rows: list[Row] = []
     seen: dict[str, str] = {}
-    for row in rows:
-        if row.id in seen:
-            raise InvalidInput(f"row {shown(row.id)} is in {seen[row.id]} and in {row.file}: ids must be unique.")
-        seen[row.id] = row.file
+    for path in paths:
+        for file in _files(Path(path)):
+            for index, item in enumerate(_items(file)):
+                try:
+                    row = _row(item, file, index)
+                    if row.id in seen:
+                        raise InvalidInput(
+                            f"row {shown(row.id)} is in {seen[row.id]} and in {row.file}: ids must be unique."
+                        )
+                except InvalidInput as error:
+                    if malformed is None:
+                        raise
+                    malformed.append(Malformed(_called(item, index), str(error)))
+                    continue
+                seen[row.id] = row.file
+                rows.append(row)
     return rows
+
+
+def _called(item: Any, index: int) -> str:
+    """The id of a row, or its number in the file."""
+    said = item.get("id") if isinstance(item, Mapping) else None
+    return said[:LONGEST_ID] if isinstance(said, str) and said.strip() else f"row {index + 1}"
 
 
 def _files(path: Path) -> list[Path]:
@@ -69,15 +99,15 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _read_file(path: Path) -> list[Row]:
-    from tonnage.yaml_files import load
+def _items(path: Path) -> list[Any]:
+    from tonnage.user_files.yaml_text import load
 
     listed = load(path)
     if not isinstance(listed, list):
         raise InvalidInput(f"{path} must hold a list of rows. Got {type(listed).__name__}.")
     if not listed:
         raise InvalidInput(f"{path} holds no rows.")
-    return [_row(item, path, index) for index, item in enumerate(listed)]
+    return listed
 
 
 def _row(item: Any, path: Path, index: int) -> Row:
@@ -92,6 +122,11 @@ def _row(item: Any, path: Path, index: int) -> Row:
         raise InvalidInput(f"{where}: {str(error)[:300]}") from None
     if not row.id.strip() or not row.kind.strip():
         raise InvalidInput(f"{where}: id and kind must not be empty.")
+    if len(row.id) > LONGEST_ID:
+        raise InvalidInput(f"{where}: id has at most {LONGEST_ID} characters. Got {len(row.id):,}.")
+    words = [[each.metric, each.unit] for each in (row.measured, *row.also)]
+    for name, fields in (("model", row.model), ("config", row.config), ("source", row.source), ("measured", words)):
+        _check_values(fields, name, where)
     if row.completeness_class not in COMPLETENESS:
         known = "full, partial or indicative"
         raise InvalidInput(f"{where}: completeness must begin with {known}. Got {shown(row.completeness)}.")
@@ -113,6 +148,23 @@ def _spread(also: Any) -> Any:
         else:
             made.append(each)
     return made
+
+
+def _check_values(fields: Any, name: str, where: str) -> None:
+    """Numbers and texts of a size that something has: whoever reads a field may compute with it."""
+    waiting: list[tuple[Any, str]] = [(fields, name)]
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend((inner, f"{path}.{str(key)[:80]}") for key, inner in value.items())
+        elif isinstance(value, list):
+            waiting.extend((inner, f"{path}[{number}]") for number, inner in enumerate(value))
+        elif isinstance(value, int | float) and not abs(value) <= LARGEST_NUMBER:  # nor NaN
+            raise InvalidInput(f"{where}: {path} must be a number of at most {LARGEST_NUMBER:g}. Got {shown(value)}.")
+        elif isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise InvalidInput(f"{where}: {path} has at most {LONGEST_TEXT:,} characters. Got {len(value):,}.")
+        elif isinstance(value, str) and LONG_NUMBER.search(value):
+            raise InvalidInput(f"{where}: {path} holds a number of more than 30 digits. Got {shown(value)}.")
 
 
 def _check_value(measured: Measured, where: str) -> None:

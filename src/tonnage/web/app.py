@@ -17,7 +17,7 @@ from tonnage.web.metrics import Metrics
 from tonnage.web.settings import Settings
 from tonnage.web.state import running
 from tonnage.web.store import routes as saved
-from tonnage.web.store.opened import store_opened
+from tonnage.web.store.running import store_opened
 
 describe()
 ENVIRONMENT = "TONNAGE_WEB_SETTINGS"  # how settings come to worker processes

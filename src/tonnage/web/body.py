@@ -16,8 +16,6 @@ from tonnage.web.settings import Limits
 DEEPEST = 64
 MOST_DIGITS = 4300  # of a whole number that Python reads
 LONGEST_NAME = 80  # characters of a field that an error repeats
-# Of a body that is too large as much is read: who sends all of it before it reads an answer would hear of a broken connection alone.
-READ_OVER = 16_000_000
 
 
 async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
@@ -37,10 +35,9 @@ async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
 
 
 async def _pieces(request: Request[Any, Any, Any], limits: Limits) -> AsyncIterator[bytes]:
-    """Of a body that is not too large; of another none, as soon as that is known and the rest is read."""
+    """Of a body that is not too large; Refusal as soon as it is known that it is. The connection drops the rest (protocol.py)."""
     said = request.headers.get("content-length", "")
-    too_large = said.isdecimal() and (len(said) > 12 or int(said) > limits.body_bytes)
-    if too_large and (len(said) > 12 or int(said) > READ_OVER):
+    if said.isdecimal() and (len(said) > 12 or int(said) > limits.body_bytes):
         raise _too_large(limits)
     came, more = 0, True
     while more:
@@ -49,13 +46,9 @@ async def _pieces(request: Request[Any, Any, Any], limits: Limits) -> AsyncItera
             raise Refusal(400, "NotJSON", "the question ended before it was whole.")
         piece, more = message.get("body", b""), message.get("more_body", False)
         came += len(piece)
-        too_large = too_large or came > limits.body_bytes
-        if came > READ_OVER:
-            break
-        if not too_large:
-            yield piece
-    if too_large:
-        raise _too_large(limits)
+        if came > limits.body_bytes:
+            raise _too_large(limits)
+        yield piece
 
 
 def _too_large(limits: Limits) -> Refusal:

@@ -36,18 +36,18 @@ def paths() -> Schema:
             "responses": {"200": followed, "204": {"description": "the job has ended, and nothing came after that number"}, **errors((400, 403, 404, 503))},
         }},
         "/v1/saved": {
-            "get": _operation("saved_plans", "the latest version of every saved plan", (400, 403, 503), 200, SavedPlansDocument,
+            "get": _operation("saved_plans", "a page of saved plans, with the figures of their latest versions", (400, 403, 503), 200, SavedPlansDocument,
                               [_asked("after", {"type": "string"}), _asked("limit", {"type": "integer", "minimum": 1, "maximum": 1000})]),
             "post": _operation("save_plan", "save a question with what its answer is now", (*OF_BODIES, 409), 201, SavedDocument, [seen],
                                body=AskedSave, headers={"ETag": TAG, "Location": PLACE}),
         },
         "/v1/saved/{name}": {
-            "get": _operation("saved_plan", "the latest version of a saved plan", OF_NAMES, 200, SavedDocument, [name], headers={"ETag": TAG}),
+            "get": _operation("saved_plan", "the latest version of a saved plan, or another one", OF_NAMES, 200, SavedDocument, [name, _asked("version", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1})], headers={"ETag": TAG}),
             "delete": _operation("delete_plan", "delete a saved plan; its history stays", (*OF_NAMES, 409), 200, DeletedDocument,
                                  [name, seen, _asked("history", {"type": "string", "enum": ["true", "false"]})]),
         },
         "/v1/saved/{name}/history": {
-            "get": _operation("history_of_plan", "every version of a saved plan, the latest first", OF_NAMES, 200, SavedPlansDocument,
+            "get": _operation("history_of_plan", "a page of the versions of a saved plan, the latest first", OF_NAMES, 200, SavedPlansDocument,
                               [name, _asked("before", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}), _asked("limit", {"type": "integer", "minimum": 1, "maximum": 1000})]),
         },
     }  # fmt: skip

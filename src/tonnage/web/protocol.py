@@ -1,5 +1,8 @@
 """uvicorn's HTTP, with an end to clients that are slow on purpose: headers have a size and a time, and so has an answer that nobody takes.
 
+When all places for connections are taken, a new connection gets the place of the one that has owed the server something for longest: headers, a
+body, or the next request. So clients that open connections and send nothing keep nobody from being answered.
+
 A server that ends does not wait for long answers, nor for who follows a job: what is not answered in a moment is left, and whoever asked asks again.
 """
 
@@ -16,13 +19,14 @@ from tonnage.web.settings import Limits
 MOST_HEADER_BYTES = 32_768  # of the path and all headers of a request, and of what is neither headers nor body
 PIECE = 4096  # bytes that are read before what came is measured
 LAST_MOMENT = 0.5  # seconds that an answer may still take when the server ends
-# Of a request that is refused as much is still read: who sends all of it before it reads an answer would hear of a broken connection alone.
-READ_ON_BYTES, READ_ON_SECONDS = 1_000_000, 2.0
+# The rest of a refused request is read and dropped: a client that sends all of it before it reads the answer would hear of a broken connection
+# instead (RFC 9112, 9.6). Headers have a bound of bytes, a body one of time (`body_seconds`), and both end when nothing comes for a while.
+DROPPED_HEADER_BYTES, SILENT_SECONDS = 1_000_000, 2.0
 
 
 def protocol(limits: Limits) -> Any:
-    """What uvicorn makes connections with."""
-    return partial(Protocol, limits=limits)
+    """What uvicorn makes connections with; one call is for all connections of a process."""
+    return partial(Protocol, limits=limits, waiting={})
 
 
 class TooLongError(Exception):
@@ -32,20 +36,28 @@ class TooLongError(Exception):
 class Protocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, *arguments: Any, limits: Limits, **named: Any):
+    def __init__(self, *arguments: Any, limits: Limits, waiting: "dict[Protocol, None]", **named: Any):
         super().__init__(*arguments, **named)
         self._limits = limits
+        self._waiting = waiting  # connections whose client owes something, the one that has for longest first
+        self._is_whole = True  # no request is on its way: all of the last one has come
         self._in_headers = True
         self._header_bytes = 0  # of names and values that are whole
         self._came = 0  # bytes since the request began, of pieces without anything of a body
         self._is_told = False  # that it is refused: nothing of what still comes is read
-        self._told_bytes = 0
+        self._dropped_most: int | None = None  # bytes of what still comes that are read; None: any number
+        self._dropped_bytes = 0
         self._headers_end: asyncio.TimerHandle | None = None
         self._send_end: asyncio.TimerHandle | None = None
+        self._body_end: asyncio.TimerHandle | None = None
+        self._silent_end: asyncio.TimerHandle | None = None
         self._end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        while len(self.connections) >= self._limits.connections and self._waiting:
+            next(iter(self._waiting))._give_up_place()
+        self._wait()
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
@@ -58,11 +70,10 @@ class Protocol(HttpToolsProtocol):
             if self._came > MOST_HEADER_BYTES + PIECE and not self._is_told:  # of one header that has no end
                 self.send_400_response("")
         if self._is_told:
-            self._told_bytes += len(data)
-            if self._told_bytes > READ_ON_BYTES:
-                self._leave()
+            self._drop(len(data))
 
     def on_message_begin(self) -> None:
+        self._is_whole = False
         if not self._in_headers:
             self._await_headers()
         self._header_bytes = self._came = 0
@@ -80,6 +91,28 @@ class Protocol(HttpToolsProtocol):
         self._in_headers = False
         self._stop("_headers_end")
         super().on_headers_complete()
+        self.cycle.transport = _GentlyClosed(self)  # type: ignore[assignment]
+
+    def on_message_complete(self) -> None:
+        self._is_whole = True
+        self._stop("_body_end")
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._waiting.pop(self, None)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait()
+        if not self._is_whole and not self._is_told:  # nobody reads the body, and it is not to come for ever
+            self._stop("_body_end")
+            self._body_end = self.loop.call_later(self._limits.body_seconds, self._leave)
+
+    def close(self) -> None:
+        """End the connection; where a request is still on its way, drop the rest of it first."""
+        if self._is_whole or self.transport.is_closing():
+            self.transport.close()
+        else:
+            self._drop_rest(None, self._limits.body_seconds)
 
     def on_body(self, body: bytes) -> None:
         self._came = 0  # it is measured where it is read
@@ -100,18 +133,48 @@ class Protocol(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.write(self._refusal())
+        self._drop_rest(DROPPED_HEADER_BYTES, SILENT_SECONDS)
+
+    def _drop_rest(self, most: int | None, seconds: float) -> None:
+        """Say that nothing more is sent, and drop what still comes until its sender has read that and ends the connection, or until a bound."""
+        self._is_told, self._dropped_most = True, most
+        self._wait()
+        self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self._stop("_end")
-        self._end = self.loop.call_later(READ_ON_SECONDS, self._leave)
+        self._end = self.loop.call_later(seconds, self._leave)
+        self._drop(0)
+
+    def _drop(self, size: int) -> None:
+        self._dropped_bytes += size
+        if self._dropped_most is not None and self._dropped_bytes > self._dropped_most:
+            self._leave()
+            return
+        self._stop("_silent_end")
+        self._silent_end = self.loop.call_later(SILENT_SECONDS, self._leave)
+
+    def _wait(self) -> None:
+        """The client owes something from now on."""
+        self._waiting.pop(self, None)
+        if not self.transport.is_closing():
+            self._waiting[self] = None
+
+    def _give_up_place(self) -> None:
+        self._waiting.pop(self, None)
+        self.connections.discard(self)
+        self._leave()
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._wait()  # it owes to take its answer
         self._stop("_send_end")
         self._send_end = self.loop.call_later(self._limits.send_seconds, self._leave)
 
     def resume_writing(self) -> None:
         self._stop("_send_end")
+        if self.cycle is not None and not self.cycle.response_complete and self._is_whole:
+            self._waiting.pop(self, None)
         super().resume_writing()
 
     def shutdown(self) -> None:
@@ -120,9 +183,9 @@ class Protocol(HttpToolsProtocol):
         self._end = self.loop.call_later(LAST_MOMENT, self._leave)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop("_headers_end")
-        self._stop("_send_end")
-        self._stop("_end")
+        self._waiting.pop(self, None)
+        for timer in ("_headers_end", "_send_end", "_body_end", "_silent_end", "_end"):
+            self._stop(timer)
         super().connection_lost(exc)
 
     def _count(self, more: int) -> None:
@@ -155,3 +218,15 @@ class Protocol(HttpToolsProtocol):
         """Without waiting until a client takes what is still to be sent."""
         if self.transport is not None:
             self.transport.abort()
+
+
+class _GentlyClosed:
+    """The transport as a request's answer sees it: closing it does not cut off a client that still sends."""
+
+    def __init__(self, connection: Protocol):
+        self._connection = connection
+        self.write = connection.transport.write
+        self.is_closing = connection.transport.is_closing
+
+    def close(self) -> None:
+        self._connection.close()

@@ -40,6 +40,15 @@ async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> Ans
     return await _found(request, verb, msgspec.json.encode(question), question)
 
 
+async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -> Answer | None:
+    """The answer to a question that came in no body; None where it would have to wait for others."""
+    running: Running = request.app.state.running
+    body = msgspec.json.encode(question)
+    if running.kept.get(verb, body) is None and not running.is_idle(is_search(verb, question)):
+        return None
+    return await _found(request, verb, body, question)
+
+
 async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> Answer:
     """What was answered a short while ago to the same bytes, or is now."""
     running: Running = request.app.state.running

@@ -30,12 +30,19 @@ def serve(settings: Settings, browse: bool = False) -> int:
     """Answer until interrupted."""
     check_extra()
     from tonnage.web.jobs.folder import shared_folder
+    from tonnage.web.jobs.taken_over import end_lost_jobs
+    from tonnage.web.open_files import with_room_for_connections
     from tonnage.web.store.opened import Opened
 
-    Opened(settings.store, own=settings.loopback).check()
+    backup = Opened(settings.store, own=settings.loopback).prepare()
+    if backup is not None:
+        print(f"saved plans were brought to this version of tonnage; as they were before: {backup}", file=sys.stderr)
+    listening = bound(settings)  # first: who cannot have the port takes nothing over
     signal.signal(signal.SIGTERM, _end)
-    with shared_folder() as folder:
-        return _serve(replace(settings, folder=str(folder)), browse)
+    with listening, shared_folder(url(settings)) as folder:
+        end_lost_jobs(folder, settings.jobs)
+        limits = with_room_for_connections(settings.limits)
+        return _serve(replace(settings, folder=str(folder), limits=limits), listening, browse)
 
 
 def _end(*_: Any) -> None:
@@ -43,15 +50,14 @@ def _end(*_: Any) -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def _serve(settings: Settings, browse: bool) -> int:
+def _serve(settings: Settings, listening: socket.socket, browse: bool) -> int:
     from uvicorn import Config, Server
     from uvicorn.supervisors import Multiprocess
 
     from tonnage.web.app import ENVIRONMENT
 
-    listening = bound(settings)
     os.environ[ENVIRONMENT] = msgspec.json.encode(settings).decode()
-    config = Config("tonnage.web.app:from_environment", factory=True, workers=settings.workers, **lines(settings))
+    config = Config("tonnage.web.start:application", factory=True, workers=settings.workers, **lines(settings))
     _greet(settings, browse)
     if settings.workers > 1:
         Multiprocess(config, sockets=[listening]).run()
@@ -85,7 +91,6 @@ def bound(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise InvalidInput(f"cannot answer at {url(settings)}: {error.strerror}. Give another --port, or end what answers there.") from None  # fmt: skip
-    listening.set_inheritable(True)
     return listening
 
 

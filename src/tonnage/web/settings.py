@@ -31,7 +31,8 @@ class Limits(Struct, frozen=True):
 
 class Settings(Struct, frozen=True):
     """`hub`: whether models may be read from model hubs; None: only where the server answers this machine alone. `models`: a folder whose
-    models may be named. `names`: host names that browsers may call the server by, besides its address. `store`: URL of the data base of saved plans."""
+    models may be named. `names`: host names that browsers may call the server by, besides its address. `store`: URL of the data base of saved plans; `store_limit`:
+    bytes that all of them may take."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -41,6 +42,7 @@ class Settings(Struct, frozen=True):
     models: str | None = None
     names: tuple[str, ...] = ()
     store: str | None = None
+    store_limit: int | None = None
     limits: Limits = Limits()
     jobs: JobLimits = JobLimits()
     folder: str | None = None  # shared by the workers of one server, gone with it

@@ -1,9 +1,25 @@
 """What every SQLite file of a server needs: several processes open one that none of them has made yet."""
 
+import os
 import sqlite3
 import time
+from contextlib import suppress
+from pathlib import Path
 
 AGAIN = 0.005  # seconds between two tries
+PRIVATE = 0o600  # of files: their owner alone reads and writes them
+
+
+def make_private(path: Path) -> None:
+    """Make the file where it is not there, for its owner alone. SQLite gives the files that it puts beside one (-wal, -shm) the same permissions."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
+
+
+def close_to_others(path: Path) -> None:
+    """Take the file, and those that SQLite has put beside it, from everybody but their owner."""
+    for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        with suppress(FileNotFoundError):
+            each.chmod(PRIVATE)
 
 
 def write_ahead(connection: sqlite3.Connection, patience: float) -> None:

@@ -15,6 +15,9 @@ from msgspec import Struct
 
 from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
 from tonnage.reach import is_file, is_folder
+from tonnage.user_files import read_bytes, too_large
+
+LARGEST = 100_000_000  # bytes of a file of Pyodide, or of a wheel
 
 PYODIDE = "pyodide@314.0.7"
 MSGSPEC = "msgspec==0.22.0"
@@ -88,7 +91,7 @@ def _core(where: Path | None) -> dict[str, bytes]:
         found = (
             dict(_packed(where))
             if where.is_file()
-            else {name: (where / name).read_bytes() for name in CORE if (where / name).is_file()}
+            else {name: read_bytes(where / name, LARGEST) for name in CORE if (where / name).is_file()}
         )
     except (OSError, tarfile.TarError, EOFError) as error:
         raise InvalidInput(f"--pyodide {shown(str(where))} cannot be read: {error}.") from None
@@ -105,6 +108,8 @@ def _packed(where: Path) -> Iterator[tuple[str, bytes]]:
         for member in archive:
             path = PurePosixPath(member.name)
             if member.isfile() and path.name in CORE and len(path.parts) == 2:
+                if member.size > LARGEST:
+                    raise too_large(where / path.name, LARGEST)
                 read = archive.extractfile(member)
                 yield path.name, read.read() if read else b""
 
@@ -114,10 +119,7 @@ def _package(name: str) -> str:
 
 
 def _wheel(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"--wheel {shown(str(path))} cannot be read: {error.strerror}.") from None
+    content = read_bytes(path, LARGEST)
     if not path.name.endswith((WASM, "-none-any.whl")) or not zipfile.is_zipfile(io.BytesIO(content)):
         raise InvalidInput(
             f"--wheel is a package built for browsers, whose name ends in {WASM} or -none-any.whl. Got {shown(path.name)}."

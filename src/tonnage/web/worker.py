@@ -7,10 +7,12 @@ from multiprocessing.connection import Connection
 from tonnage.reach import Reach
 from tonnage.web.answer import answered
 from tonnage.web.garbage import collect_seldom
+from tonnage.web.parent import end_with_parent
 
 
 def work(line: Connection, within: Reach, memory_bytes: int) -> None:
     """Answer what comes over the line."""
+    end_with_parent()  # also in the midst of an answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     _limit(memory_bytes)
     collect_seldom()  # of a fork nearly all is left out already (warm.py); a process that is started anew has all to leave out

@@ -3,8 +3,6 @@
 What cannot be a price is named with its line and field and left out; a name that the table does not have is counted, never guessed.
 """
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +17,7 @@ from tonnage.catalogue.refreshed import Cloud, Kind, Row
 from tonnage.errors import InvalidInput, shown
 from tonnage.registry import unknown
 from tonnage.units import GIB
+from tonnage.user_files import csv_text, decode
 
 LARGEST = 64_000_000  # bytes of a file; the largest of the real ones has 4 million
 DEAREST = 1000.0  # USD for an hour of one accelerator: ten times and more what any costs
@@ -123,23 +122,15 @@ def _rows(content: bytes, where: str, malformed: dict[int, str]) -> Iterator[tup
     """Rows with an accelerator or of a machine that may hold one, each with its line."""
     if len(content) > LARGEST:
         raise InvalidInput(f"{where} is larger than {LARGEST // 10**6} MB, so it is no list of machines.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{where} is no text in UTF-8: byte {error.start} is none.") from None
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        missing = [name for name in NEEDED if name not in header]
-        if missing:
-            raise InvalidInput(f"{where} is no vms.csv of SkyPilot's catalogue: it has no column {', '.join(missing)}. It has {shown(', '.join(header))}.")  # fmt: skip
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                malformed[reader.line_num] = f"the row has {len(cells)} fields, the header {len(header)}."
-            elif cells:
-                yield reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True))
-    except csv.Error as error:
-        raise InvalidInput(f"{where}, line {reader.line_num}: {error}.") from None
+    table = csv_text.Rows(decode(content, where), where)
+    missing = [name for name in NEEDED if name not in table.header]
+    if missing:
+        raise InvalidInput(f"{where} is no vms.csv of SkyPilot's catalogue: it has no column {', '.join(missing)}. It has {shown(', '.join(table.header))}.")  # fmt: skip
+    for line, cells in table:
+        if len(cells) != len(table.header):
+            malformed[line] = f"the row has {len(cells)} fields, the header {len(table.header)}."
+        else:
+            yield line, dict(zip(table.header, (cell.strip() for cell in cells), strict=True))
 
 
 def _hosts(rows: Sequence[tuple[int, dict[str, str]]]) -> dict[tuple[str, str, str], str]:

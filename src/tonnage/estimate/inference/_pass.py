@@ -1,8 +1,10 @@
 """Seconds of one forward pass of a replica: what its requests and prompts make each kernel read and compute. All numbers may be arrays."""
 
+from functools import reduce
 from typing import NamedTuple
 
 from tonnage.errors import MissingDatum
+from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._network import Network
 from tonnage.estimate._rates import rates as training_rates
 from tonnage.estimate.inference._host_weights import HostWeights
@@ -10,11 +12,14 @@ from tonnage.estimate.inference._rates import ServingRates
 from tonnage.estimate.inference._work import Attending, Experts, Products, Work
 from tonnage.formula import Number, maximum, minimum
 from tonnage.formulas import passes as f
+from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.formulas.time import compute_seconds, memory_seconds
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes
+TINY = 1e-12  # of a token: in place of none, to divide by
+NEVER = 1e9  # seconds of a way that is not there
 WIDE = ("bf16", "fp16", "fp32")  # what attention is computed in, the first that an accelerator has
 
 
@@ -32,6 +37,15 @@ class Spent(NamedTuple):
     @property
     def seconds(self) -> Number:
         return sum(self)
+
+
+class MicroBatches(NamedTuple):
+    """How many micro-batches the prompts of a pass make, and how many its requests that decode. `drains`: the pipeline runs empty before the next
+    pass begins; else others follow at once."""
+
+    prompts: Number
+    requests: Number
+    drains: bool
 
 
 class PassTime:
@@ -54,7 +68,10 @@ class PassTime:
         self.is_measured = self.chip.generation in rates.generations
         self.own = training_rates().chips.get(self.chip.name, {})
         self.network = Network(cluster)
-        self.engine = rates.engine(serving_runtime(plan.engine).passes_in or plan.engine)
+        self.runtime = serving_runtime(plan.engine, plan.engine_version)
+        self.engine = rates.engine(self.runtime.passes_in or plan.engine)
+        limits = batch_limits(self.runtime, plan, self.chip)
+        self.budget = limits.tokens * plan.attention_data_parallel_size
         self.host = HostWeights(plan, cluster, works)
 
     @property
@@ -68,15 +85,9 @@ class PassTime:
         return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """The same by what spends it. Stages of a pipeline work on a part of the requests each, all at once, so that a token waits for all of them."""
-        p = self.plan.pipeline_parallel_size
+        """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at once."""
         checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
-        parts = self.stages(prompt_tokens, prompt_keys, requests, keys)
-        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
-        tokens = (prompt_tokens + requests * checked) / p
-        if p > 1:
-            sent = (p - 1) * self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
-            total = total._replace(exchanges=total.exchanges + sent)
+        total = self._through(prompt_tokens, prompt_keys, requests, keys)
         done = total.seconds
         asked = sum(self._asked(work) for work in self.works) if self.is_eager else 0
         waits = (
@@ -87,13 +98,79 @@ class PassTime:
         )
         return total._replace(engine=waits)
 
+    def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Of all stages, and of what they send each other."""
+        p, checked = self.plan.pipeline_parallel_size, self.plan.draft_tokens + 1
+        if p == 1:
+            return self.stages(prompt_tokens, prompt_keys, requests, keys)[0]
+        if self._is_cut_into_ubatches:
+            return self._through_ubatches(prompt_tokens, prompt_keys, requests, keys)
+        m = self.micro_batches(prompt_tokens, requests)
+        tokens = prompt_tokens / m.prompts + requests * checked / m.requests
+        sent = self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
+        parts = self.stages(
+            prompt_tokens / m.prompts, prompt_keys / m.prompts, requests / m.requests, keys / m.requests
+        )
+        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
+        total = total._replace(exchanges=total.exchanges + (p - 1) * sent)
+        slowest = reduce(maximum, (part.seconds for part in parts))
+        if m.drains:
+            whole = unlike_step_seconds.evaluate(tau=total.seconds, tau_step=slowest + sent, m=m.prompts)
+        else:
+            decoding = (part.seconds for part in self.stages(0, 0, requests / m.requests, keys / m.requests))
+            busiest = maximum(m.prompts * slowest, m.requests * reduce(maximum, decoding))
+            whole = unlike_round_seconds.evaluate(tau=total.seconds, tau_step=busiest, n_batches=1)
+        return Spent._make(each * (whole / total.seconds) for each in total)
+
+    @property
+    def _is_cut_into_ubatches(self) -> bool:
+        """Whether a pass is cut into micro-batches of -ub tokens, as llama.cpp does, and the next pass begins when all are through."""
+        return self.runtime.cells is not None and self.runtime.cells.by_layers
+
+    def _through_ubatches(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts, then the rest of the prompts.
+
+        Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens takes longer.
+        """
+        p, decoded = self.plan.pipeline_parallel_size, requests * (self.plan.draft_tokens + 1)
+        mixed = maximum(decoded / self.budget, 1)
+        filled = minimum(prompt_tokens, maximum(mixed * self.budget - decoded, 0))
+        keys_each = prompt_keys / maximum(prompt_tokens, TINY)
+        after = (prompt_tokens - filled) / self.budget
+        first = self.stages(filled / mixed, filled * keys_each / mixed, requests / mixed, keys / mixed)
+        rest = self.stages(self.budget, self.budget * keys_each, 0, 0)
+        sent = [
+            self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
+            for tokens in ((filled + decoded) / mixed, self.budget)
+        ]
+        slowest, slowest_rest = (
+            reduce(maximum, (part.seconds for part in parts)) + each
+            for parts, each in zip((first, rest), sent, strict=True)
+        )
+        through, of_rest = (Spent._make(sum(each) for each in zip(*parts, strict=True)) for parts in (first, rest))
+        alone = unlike_step_seconds.evaluate(tau=through.seconds + (p - 1) * sent[0], tau_step=slowest, m=mixed)
+        # those of prompts follow; where they are slower, they are what the last stages wait for
+        whole = alone + after * slowest_rest + (p - 1) * minimum(after, 1) * maximum(slowest_rest - slowest, 0)
+        total = Spent._make(mixed * one + after * other for one, other in zip(through, of_rest, strict=True))
+        return Spent._make(each * (whole / total.seconds) for each in total)
+
+    def micro_batches(self, prompt_tokens: Number, requests: Number) -> MicroBatches:
+        """How a pass is cut for a pipeline."""
+        p, engine = self.plan.pipeline_parallel_size, self.runtime
+        decoded = requests * (self.plan.draft_tokens + 1)
+        if engine.queues:  # each scheduler step makes one of requests that are in no other, with the budget of a pass
+            prompts = minimum(maximum(prompt_tokens / self.budget, 1), p)
+            return MicroBatches(prompts, minimum(maximum(requests, 1), p), drains=False)
+        if self._is_cut_into_ubatches:
+            cut = maximum((prompt_tokens + decoded) / self.budget, 1)
+            return MicroBatches(cut, cut, drains=True)
+        return MicroBatches(1, 1, drains=True)  # a model whose layers were only put on several accelerators
+
     def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
-        """Of each stage by itself: its own part of the requests."""
-        a, p = self.plan.attention_data_parallel_size, self.plan.pipeline_parallel_size
-        checked = self.plan.draft_tokens + 1
+        """One micro-batch with so many tokens and requests, on each stage by itself."""
+        a, checked = self.plan.attention_data_parallel_size, self.plan.draft_tokens + 1
         made = {
-            id(work): self._stage(work, prompt_tokens / p, prompt_keys / p, requests / p, checked, keys / p, a)
-            for work in self.kinds
+            id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a) for work in self.kinds
         }
         return [made[id(work)] for work in self.works]
 
@@ -171,7 +248,9 @@ class PassTime:
 
     def _product(self, each: Products, tokens: Number) -> Number:
         r = self.rates
-        kernel = (r.product + (r.cast if each.is_narrow else 0)) * self.engine.floors
+        # llama.cpp multiplies weights as they are stored: nothing is expanded
+        more = r.cast if each.is_narrow else r.unpack if each.is_packed and each.compute == self._wide else 0
+        kernel = (r.product + more) * self.engine.floors
         read = memory_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
         arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute, each.is_packed))
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
@@ -253,10 +332,11 @@ class PassTime:
         return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, each.top_k).seconds
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
-        """An all-reduce by an engine's own kernel, which each rank writes to all others with, or by NCCL where that is faster."""
+        """An all-reduce by an engine's own kernel, in which each rank writes to all others of its node, or by NCCL where that is faster or ranks span nodes."""
         if not hasattr(ranks, "ndim") and ranks == 1:
             return 0.0
-        link = self.network.inside
-        own = self.rates.reduce + size * (ranks - 1) / link.ring
-        nccl = self.network.collective("all_reduce", size, ranks).seconds
+        network = self.network
+        own = self.rates.reduce + size * (ranks - 1) / network.rate_inside(ranks)
+        own = own + NEVER * (ranks > network.per_node)  # it writes to memory of the same node alone
+        nccl = network.collective("all_reduce", size, ranks).seconds
         return minimum(own, nccl) * ((ranks > 1) * 1.0)

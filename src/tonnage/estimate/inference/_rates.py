@@ -36,7 +36,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Everything that passes are fitted with.
 
     Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does: `product`, `cast` more of one
-    whose operands are quantised before, `attention`, `mixture` of routing, sorting and summing (launches of them where no graph replays: `mixture_launches`, those around latent attention `latent_launches`), `other`, `reduce` of an all-reduce.
+    whose operands are quantised before, `unpack` more of one that expands weights of fewer bits, `attention`, `mixture` of routing, sorting and summing (launches of them where no graph replays: `mixture_launches`, those around latent attention `latent_launches`), `other`, `reduce` of an all-reduce.
     `packed`: share of `weights` that products reach whose weights are expanded first.
     `products`: share of the peak over that of training's large products, `experts` of those of experts over that. `engines`: by name, others as `generic`.
     `generations`: of accelerators with rows.
@@ -46,6 +46,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cache: float
     product: float
     cast: float
+    unpack: float
     attention: float
     mixture: float
     mixture_launches: float

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
 from tonnage.estimate._rank import Group, Shares, Stage, share, stages
-from tonnage.estimate._storage import storage
+from tonnage.estimate._storage import loaded_storage
 from tonnage.estimate._stored import OUTSIDE, Storage
 from tonnage.formula import Number, minimum
 from tonnage.ops import Core, Head, LatentAttention, MoE, Op, StateCache, TokenCache, Weight
@@ -88,7 +88,7 @@ def stage_works(
 ) -> tuple[Work, ...]:
     """The work of every pipeline stage; `peaks`: precisions that the accelerator multiplies; `kv_bytes`: of one number of a cache; `kind`: of the branches of this kind in place of the language model's layers,
     with its head."""
-    counted = _Counting(model, plan, peaks, storage(model, plan.weights), kv_bytes)
+    counted = _Counting(model, plan, peaks, loaded_storage(model, plan), kv_bytes)
     if not kind:
         found = stages(model, plan.pipeline_parallel_size, plan.chunk_layers)
         made = {stage.contents: stage for stage in found}
@@ -112,7 +112,7 @@ class _Counting:
         self.t = plan.tensor_parallel_size
         ranks = self.t * plan.attention_data_parallel_size
         self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
-        self.integers = serving_runtime(plan.engine).integer_products
+        self.integers = serving_runtime(plan.engine, plan.engine_version).integer_products
         self.formats = tuple(PRECISIONS[name] for name in stored.name.split("+") if name in PRECISIONS)
 
     def stage(self, stage: Stage) -> Work:

@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate._batch import batch_limits
@@ -48,12 +47,16 @@ def pass_time(
 
 def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:
     """How the plan's engine fills its passes; `pool_tokens`: of cache, None for more than is needed."""
-    engine = serving_runtime(plan.engine)
+    engine = serving_runtime(plan.engine, plan.engine_version)
     limits = batch_limits(engine, plan, accelerator)
-    groups = plan.attention_data_parallel_size
+    groups, p = plan.attention_data_parallel_size, plan.pipeline_parallel_size
+    # each stage of a pipeline has a micro-batch, with a budget of its own; llama.cpp sends those of a prompt one after the other
+    budget = limits.tokens * groups * (p if engine.queues else 1)
+    chunked = engine.chunks_prompts if plan.chunked_prefill is None else plan.chunked_prefill
+    whole_prompts = p > 1 and engine.cells is not None and engine.cells.by_layers
     return Policy(
-        max_num_seqs=int(limits.requests * groups), max_num_batched_tokens=int(maximum(limits.tokens * groups, limits.requests * groups)),
-        chunked_prefill=engine.chunks_prompts if plan.chunked_prefill is None else plan.chunked_prefill,
+        max_num_seqs=int(limits.requests * groups), max_num_batched_tokens=int(maximum(budget, limits.requests * groups)),
+        chunked_prefill=chunked and not whole_prompts,
         mixed=engine.mixes_prompts, reserves_answer=engine.reserves_answers, pool_tokens=None if pool_tokens is None else int(pool_tokens),
     )  # fmt: skip
 
@@ -71,8 +74,8 @@ def serving_times(
 def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
     """The same of passes and a policy that are there already."""
     each = made.tokens_each
-    found = steady(made, rules, replace(load, output_tokens=maximum(load.output_tokens / each, 1)), rounds=rounds)
-    tpot, tokens = found.tpot / each, found.output_tokens_per_second * each
+    found = steady(made, rules, load, rounds=rounds, tokens_each=each)
+    tpot = found.tpot / each
     half = 1 - load.spread / 2
     prompt, answer = load.input_tokens * half, load.output_tokens * half
     context = prompt + answer / 2
@@ -82,7 +85,7 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
     ttft = found.ttft + around_seconds(made, found.tpot)
     whole = ttft + tpot * (answer - 1)
     return ServingTimes(
-        ttft_seconds=alone and ttft, tpot_seconds=tpot, end_to_end_seconds=alone and whole, output_tokens_per_second=tokens,
+        ttft_seconds=alone and ttft, tpot_seconds=tpot, end_to_end_seconds=alone and whole, output_tokens_per_second=found.output_tokens_per_second,
         requests_per_second=found.requests_per_second, running=found.running, largest_rate=found.largest_rate,
         alone_seconds=alone and alone.seconds, tokens_each=each, decode=decode, prompt=alone, steady=found,
     )  # fmt: skip

@@ -85,8 +85,9 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
 
 
 def full_passes(shape: Shape) -> Number:
-    """Prompts of a pass when every one is full."""
-    return prompts_of_full_passes.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+    """Prompts of a pass when every one is full; a prompt that is not cut has a pass of its own, however long it is."""
+    found = prompts_of_full_passes.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+    return found if shape.policy.chunked_prefill else maximum(found, 1)
 
 
 def _shared(case: Closed) -> tuple[Number, ...]:
@@ -115,7 +116,7 @@ def _alone(case: Closed) -> tuple[Number, ...]:
     others = (inside - case.beside) / case.together + (passes - 1) / 2 * cuts
     tpot = decode + others * prompt / maximum(shape.output - 1, 1)
     first = burst_wait_seconds.evaluate(
-        n_pre=passes, tau_m=shape.prompts(minimum(case.beside, most), case.running) * cuts
+        n_pre=passes, tau_m=shape.first_token(minimum(case.beside, maximum(most, 1)), case.running)
     )
     share = case.new / (case.new + case.together)
     return first, tpot, mean_pass_seconds.evaluate(share_m=share, tau_d=decode, tau_m=prompt), share
@@ -128,5 +129,5 @@ def _start(case: Closed) -> Number:
     most = shape.prompts_at_most(beside)
     return burst_wait_seconds.evaluate(
         n_pre=inside / maximum(most, 1),
-        tau_m=shape.prompts(minimum(most, inside), where(inside > most, beside, 0)) * maximum(1, 1 / most),
+        tau_m=shape.first_token(minimum(maximum(most, 1), inside), where(inside > most, beside, 0)),
     )

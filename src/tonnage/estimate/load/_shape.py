@@ -18,19 +18,21 @@ from tonnage.spec import Load
 class Shape:
     """Requests that are all like the mean one, where only a mean counts."""
 
-    def __init__(self, pass_time: PassTime, policy: Policy, load: Load) -> None:
+    def __init__(self, pass_time: PassTime, policy: Policy, load: Load, tokens_each: Number = 1) -> None:
         self.pass_time, self.policy = pass_time, policy
         half = 1 - load.spread / 2
         self.cv2 = load.spread**2 / 12 / half**2  # of a uniform length
-        self.input, self.output = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+        # `answer`: tokens that the cache holds at the end; `output`: passes that make them, the prompt's own among them
+        self.input, self.answer = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+        self.output = 1 + (self.answer - 1) / tokens_each
         self.prompt = maximum(self.input - load.cached_tokens, 1)
         self.pairs = mean_prompt_pairs.evaluate(s=self.input, s_hit=self.input - self.prompt, cv2=self.cv2)
-        self.context = mean_context.evaluate(s=self.input, O=self.output, cv2=self.cv2)
+        self.context = mean_context.evaluate(s=self.input, O=self.answer, cv2=self.cv2)
         self.budget = policy.max_num_batched_tokens
         self.places, self.fits = policy.max_num_seqs, True
         if policy.pool_tokens is not None:
             # a longer one holds more, and for longer
-            held = self.input + self.output * (1 + self.cv2) if policy.reserves_answer else self.context
+            held = self.input + self.answer * (1 + self.cv2) if policy.reserves_answer else self.context
             pool = requests_in_pool.evaluate(D_pool=policy.pool_tokens, s=held, B=policy.block_size)
             # where all are alike what is left over holds nobody; else half of one is left over on average
             whole = pool // 1 if load.spread == 0 and policy.reserves_answer else pool - 0.5
@@ -43,7 +45,7 @@ class Shape:
         if policy.pool_tokens is None or policy.reserves_answer:
             return self
         full = (users >= self.places) & (self.places < policy.max_num_seqs)
-        more = where(full, tokens_computed_again.evaluate(O=self.output), 0)
+        more = where(full, tokens_computed_again.evaluate(O=self.answer), 0)
         shape = copy(self)
         shape.prompt, shape.pairs = self.prompt + more, self.pairs + more * self.context / 2
         return shape
@@ -66,8 +68,8 @@ class Shape:
         """Seconds until `prompts` are computed that came together: full passes, and one with what is left over."""
         most = self.prompts_at_most(running)
         full = (prompts / most + 1e-9) // 1
-        rest = maximum(prompts / most - full, 0)
-        return full * self.prompts(most, running) + where(rest > 1e-6, self.prompts(rest * most, running), 0)
+        rest = maximum(prompts - full * most, 0)  # in prompts: a pass may have room for millions of them
+        return full * self.prompts(most, running) + where(rest > 1e-6 * prompts, self.prompts(rest, running), 0)
 
 
 def where(truth: Number, then: Number, otherwise: Number) -> Number:

@@ -35,11 +35,14 @@ class Steady(Struct, frozen=True, kw_only=True):
     prompt_passes: Number
 
 
-def steady(pass_time: PassTime, policy: Policy, load: Load, *, rounds: Number | None = None) -> Steady:
+def steady(
+    pass_time: PassTime, policy: Policy, load: Load, *, rounds: Number | None = None, tokens_each: Number = 1
+) -> Steady:
     """The steady state. `rounds`: requests that each user of a benchmark sends, the first of all at once (InferenceMAX: 10), which
-    is in its mean TTFT; None: it goes on for ever."""
+    is in its mean TTFT; None: it goes on for ever. `tokens_each`: tokens that a pass gives each request, more than one with drafts; `tpot`
+    here is the time between two passes."""
     check_load(load)
-    shape = Shape(pass_time, policy, load)
+    shape = Shape(pass_time, policy, load, tokens_each)
     if shape.fits is False:
         raise InvalidPlan(
             f"a request needs {load.input_tokens:,} + {load.output_tokens:,} tokens of cache; the replica holds {policy.pool_tokens:,} (pool_tokens)."
@@ -58,7 +61,7 @@ def steady(pass_time: PassTime, policy: Policy, load: Load, *, rounds: Number | 
         ttft=plain(found.ttft),
         tpot=plain(found.tpot),
         requests_per_second=rate,
-        output_tokens_per_second=rate * shape.output,
+        output_tokens_per_second=rate * shape.answer,
         running=plain(found.running),
         places=plain(shape.places),
         largest_rate=plain(full.rate),

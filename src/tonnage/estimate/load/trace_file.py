@@ -5,11 +5,12 @@ Known columns are ours (arrival_seconds, input_tokens, output_tokens, and cached
 (timestamp in milliseconds, input_length, output_length).
 """
 
-import csv
-import json
+import io
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,6 +18,13 @@ from tonnage.errors import InvalidInput, shown
 from tonnage.estimate.load._requests import Requests
 from tonnage.reach import allowed_file, called
 from tonnage.units import counted
+from tonnage.user_files import csv_text, json_text, read_text
+
+LARGEST_FILE = 512_000_000  # bytes
+MOST_REQUESTS = 2_000_000  # a year of a busy replica; BurstGPT's first file has 1.4 million
+MOST_FORMS = 100  # of lines of JSON whose form is remembered
+LARGEST_COUNT = 2**53  # tokens: above it, floats skip whole numbers
+_LONGEST_MOMENT = 100  # characters
 
 # ours -> how others write it
 _COLUMNS = {
@@ -32,11 +40,10 @@ _BURSTGPT = frozenset({"timestamp", "request tokens", "response tokens"})
 MILLISECONDS = "timestamp, input_length and output_length are Mooncake's columns, whose times are milliseconds"
 
 
-class _Row(Struct, frozen=True):
-    """Fields of a line by our names, and those who write them so."""
+class _Form(Struct, frozen=True):
+    """How a file writes requests: where each of our columns is found (its name, or its number), and whose form it is."""
 
-    line: int
-    fields: dict[str, object]
+    columns: dict[str, Any]
     is_mooncake: bool
     is_burstgpt: bool
 
@@ -46,21 +53,27 @@ def read_requests(path: Path | str) -> Requests:
     was taken as something."""
     import numpy as np
 
-    given = str(path)
-    path = allowed_file(given, "a trace is one, so leave it out, or ask where a folder of models is read (--models)")
+    path = allowed_file(
+        str(path), "a trace is one, so leave it out, or ask where a folder of models is read (--models)"
+    )
     name = called(path)
+    text = read_text(path, LARGEST_FILE)
+    if text.count("\n") > MOST_REQUESTS:
+        raise InvalidInput(
+            f"{name} has more than {MOST_REQUESTS:,} lines: take a part of it, such as its first {MOST_REQUESTS:,}."
+        )
     found: list[tuple[float, int, int, int]] = []
     failed, milliseconds = 0, False
-    for row in _rows(path, given):
-        request = _request(row, f"{name}: line {row.line}")
-        milliseconds = milliseconds or row.is_mooncake
+    for line, form, fields in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(name, text):
+        request = _request(fields, form, f"{name}: line {line}")
+        milliseconds = milliseconds or form.is_mooncake
         if request is None:
             failed += 1
         else:
             found.append(request)
     if not found:
         raise InvalidInput(f"{name}: no requests.")
-    found.sort(key=lambda row: row[0])
+    found.sort(key=itemgetter(0))
     times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
     notes = [MILLISECONDS] if milliseconds else []
     if failed:
@@ -70,98 +83,81 @@ def read_requests(path: Path | str) -> Requests:
     )  # fmt: skip
 
 
-def _request(row: _Row, where: str) -> tuple[float, int, int, int] | None:
-    """Arrival [seconds], prompt, answer and what is cached of the prompt; None of a request that failed."""
-    arrival = _seconds(_field(row.fields, "arrival_seconds", where), where) / (1000 if row.is_mooncake else 1)
-    prompt, answer = (
-        _count(_field(row.fields, name, where), name, where) for name in ("input_tokens", "output_tokens")
-    )
-    cached = _count(row.fields.get("cached_tokens", 0), "cached_tokens", where)
+def _request(fields: tuple[object, ...], form: _Form, where: str) -> tuple[float, int, int, int] | None:
+    """Arrival [seconds], prompt, answer and what is cached of the prompt; None of a request that failed. `fields`: in the order of `_COLUMNS`."""
+    for name, value in zip(_NEEDED, fields, strict=False):
+        if value is None or value == "":
+            raise InvalidInput(f"{where}: {name} is missing.")
+    arrival = _seconds(fields[0], where) / (1000 if form.is_mooncake else 1)
+    prompt, answer = _count(fields[1], "input_tokens", where), _count(fields[2], "output_tokens", where)
+    cached = 0 if fields[3] is None else _count(fields[3], "cached_tokens", where)
     if cached >= prompt > 0:
         raise InvalidInput(f"{where}: cached_tokens must be fewer than input_tokens, {prompt}. Got {cached}.")
-    if row.is_burstgpt and not answer:
+    if form.is_burstgpt and not answer:
         return None
-    for name, value in (("input_tokens", prompt), ("output_tokens", answer)):
-        if not value:
-            raise InvalidInput(
-                f"{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0."
-            )
+    if not prompt or not answer:
+        name = "output_tokens" if prompt else "input_tokens"
+        raise InvalidInput(f"{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0.")
     return arrival, prompt, answer, cached
 
 
-def _rows(path: Path, given: str) -> Iterator[_Row]:
-    """Every line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInput(f"cannot read the trace {shown(given, 300)}: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{called(path)}: not a text in UTF-8 ({error.reason} at byte {error.start}).") from None
-    read = _json_rows if text.lstrip().startswith("{") else _csv_rows
-    yield from read(called(path), text)
+_Rows = Iterator[tuple[int, _Form, tuple[object, ...]]]
 
 
-def _json_rows(name: str, text: str) -> Iterator[_Row]:
-    for line, written in enumerate(text.splitlines(), start=1):
+def _json_rows(name: str, text: str) -> _Rows:
+    forms: dict[tuple[str, ...], _Form] = {}
+    for line, written in enumerate(io.StringIO(text), start=1):
         if not written.strip():
             continue
-        try:
-            fields = json.loads(written)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise InvalidInput(f"{name}: line {line}: not JSON ({getattr(error, 'msg', 'too deep')}).") from None
+        where = f"{name}: line {line}"
+        fields = json_text.parse(written.encode(), where)
         if not isinstance(fields, dict):
-            raise InvalidInput(f"{name}: line {line}: must be an object. Got {shown(fields)}.")
-        yield _row(line, fields)
+            raise InvalidInput(f"{where}: must be an object. Got {shown(fields)}.")
+        names = tuple(fields)
+        form = forms.get(names) or _form(dict(zip(names, names, strict=True)))
+        if len(forms) < MOST_FORMS:
+            forms[names] = form
+        yield line, form, tuple(fields.get(form.columns.get(column)) for column in _COLUMNS)
 
 
-def _csv_rows(name: str, text: str) -> Iterator[_Row]:
-    reader = csv.reader(text.splitlines())
-    try:
-        header = next(reader, [])
-        missing = [name for name in _NEEDED if name not in _ours(dict.fromkeys(header))]
-        if missing:
-            raise InvalidInput(
-                f"{name}: line 1: no column {missing[0]} (also written {', '.join(_COLUMNS[missing[0]][1:])}). "
-                f"Got {shown(', '.join(header))}."
-            )
-        for row in reader:
-            if row:
-                yield _row(reader.line_num, dict(zip(header, row, strict=False)))
-    except csv.Error as error:
-        raise InvalidInput(f"{name}: line {reader.line_num}: not CSV ({error}).") from None
+def _csv_rows(name: str, text: str) -> _Rows:
+    table = csv_text.Rows(text, name)
+    form = _form({column: number for number, column in enumerate(table.header)})
+    missing = [column for column in _NEEDED if column not in form.columns]
+    if missing:
+        raise InvalidInput(
+            f"{name}: line 1: no column {missing[0]} (also written {', '.join(_COLUMNS[missing[0]][1:])}). "
+            f"Got {shown(', '.join(table.header))}."
+        )
+    places = [form.columns.get(column, len(table.header)) for column in _COLUMNS]
+    width = max(len(table.header), *places) + 1
+    pick = itemgetter(*places)
+    for line, cells in table:
+        yield line, form, pick(cells + [None] * (width - len(cells)))
 
 
-def _row(line: int, fields: Mapping[str, object]) -> _Row:
-    names = {str(name).strip().lower() for name in fields}
-    return _Row(line, _ours(fields), names >= _MOONCAKE, names >= _BURSTGPT)
-
-
-def _ours(fields: Mapping[str, object]) -> dict[str, object]:
-    by_name = {str(name).strip().lower(): value for name, value in fields.items()}
-    return {ours: by_name[name] for ours, names in _COLUMNS.items() for name in names if name in by_name}
-
-
-def _field(row: Mapping[str, object], name: str, where: str) -> object:
-    if row.get(name) in (None, ""):
-        raise InvalidInput(f"{where}: {name} is missing.")
-    return row[name]
+def _form(places: Mapping[str, Any]) -> _Form:
+    """The form that these names of columns tell."""
+    by_name = {str(name).strip().lower(): place for name, place in places.items()}
+    columns = {ours: by_name[name] for ours, names in _COLUMNS.items() for name in reversed(names) if name in by_name}
+    return _Form(columns, by_name.keys() >= _MOONCAKE, by_name.keys() >= _BURSTGPT)
 
 
 def _count(value: object, name: str, where: str) -> int:
     try:
-        number = float(str(value))
-        if number == int(number) >= 0:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+        if 0 <= number <= LARGEST_COUNT and number.is_integer():
             return int(number)
-    except (ValueError, OverflowError):
+    except ValueError:
         pass
     raise InvalidInput(f"{where}: {name} must be a whole number, 0 or more. Got {shown(value)}.")
 
 
 def _seconds(value: object, where: str) -> float:
     """A number of seconds, or a moment: 2023-11-16 18:17:03.9799600 (Azure's have seven digits after the point)."""
-    text = str(value).strip()
+    text = value.strip()[:_LONGEST_MOMENT] if isinstance(value, str) else ""
     try:
-        number = float(text)
+        number = float(text) if isinstance(value, str) else float(value) if type(value) in (int, float) else -1.0  # type: ignore[arg-type]
         if 0 <= number < 1e15:
             return number
     except ValueError:

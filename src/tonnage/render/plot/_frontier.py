@@ -5,6 +5,7 @@ from typing import Any
 from tonnage.language import say
 from tonnage.language.quantities import counted, human
 from tonnage.render.plot._panel import Panel
+from tonnage.render.prompts import with_prompts
 
 LINES = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#f2b134", "#9d755d", "#d67195", "#a0a83b")
 BEST = "#d6353c"
@@ -24,7 +25,7 @@ def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
     panel = Panel(
         name="frontier", title=say("Speed against throughput"), says=said, traces=tuple(traces), wide=True, height=620,
         x={"title": {"text": say("tokens/s that a user sees")}, "rangemode": "tozero"}, y={"title": {"text": say("tokens/s of an accelerator")}, "rangemode": "tozero", "tickformat": "~s"},
-        header=tuple(map(say, ("tokens/s a user", "tokens/s an accelerator", "tensor ranks", "weights", "users a replica", "first token"))),
+        header=(*map(say, ("tokens/s a user", "tokens/s an accelerator", "tensor ranks", "weights", "users a replica")), with_prompts(say("first token"), question)),
         rows=tuple((f"{row['tokens_per_second_per_user']:,.1f}", f"{row['tokens_per_second_per_gpu']:,.1f}", str(row["tensor_parallel_size"]), row["weights"],
                     f"{row['concurrency']:,}", human(row["ttft_seconds"], "seconds")) for row in best),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
+from tonnage.render.prompts import with_prompts
 from tonnage.render.report._bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
 from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Figure, Listed, Report, Said, Section, Table
 from tonnage.render.report._said import (
@@ -75,9 +76,7 @@ def kind_of(document: Document) -> str:
         return "unknown"
     if not verdict["fits"]:
         return "no"
-    from tonnage.estimate.unserved import unserved
-
-    return "tight" if unserved(document.get("serving", {}), document["question"]) else "fits"
+    return "tight" if verdict.get("missed") else "fits"
 
 
 def facts(document: Document) -> Iterator[Fact]:
@@ -155,7 +154,7 @@ def details(document: Document) -> Iterator[Section]:
     if serving:
         yield Section(say("Speed and price"), tuple(_speed(document, serving)))
         if serving.get("simulated"):
-            yield Section(say("Simulated requests"), (percentiles(serving["simulated"]),))
+            yield Section(say("Simulated requests"), (percentiles(serving["simulated"], document["question"]),))
         if "launch" in serving:
             yield Section(say("Start it"), (Said(serving["launch"], "code"),))
     yield from _money(document)
@@ -183,7 +182,13 @@ def _run(document: Document) -> Iterator[Fact]:
         yield sentence(host["memory"]["name"]), figure(host["memory"], "host/memory"), say("of {size}", size=of)
 
 
+def _titled(term: Any, question: Document) -> Any:
+    """A time to the first token under a name that says the length of the prompts; None where there is none."""
+    return term and {**term, "name": with_prompts(sentence(term["name"]), question)}
+
+
 def _speed(document: Document, serving: Document) -> Iterator[Block]:
+    serving = {name: _titled(term, document["question"]) if name.startswith("ttft_seconds") else term for name, term in serving.items()}  # fmt: skip
     yield Facts(tuple((sentence(term["name"]), figure(term, f"serving/{name}"), "") for name, term in serving.items()
                       if isinstance(term, Mapping) and "combine" in term))  # fmt: skip
     yield load_table(document)

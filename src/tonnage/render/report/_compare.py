@@ -221,7 +221,8 @@ def _cells(document: Document) -> Iterator[Block]:
     columns = {column["name"] for column in document["columns"]}
     shown = [name for name in (*FIGURES, document["key"]) if name in columns and any(cell.get(name) is not None for cell in cells)]  # fmt: skip
     also = dict.fromkeys((*(name for name in vary if name in columns), *_differing(document)))
-    names = list(dict.fromkeys(("model", "on", *also, "verdict", *shown)))
+    prompts = ("input_tokens",) if "ttft_seconds" in shown and "input_tokens" in columns else ()
+    names = list(dict.fromkeys(("model", "on", *also, *prompts, "verdict", *shown)))
     best = {order[0] for _, order in _orders(document) if order}
     rows = tuple(tuple(_value(document, name, cell) for name in names) for cell in cells)
     yield Table(tuple(sentence(_header(name)) for name in names), rows, strong=tuple(sorted(best)))

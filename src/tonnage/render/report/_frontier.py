@@ -6,6 +6,7 @@ from typing import Any
 from tonnage.language import say
 from tonnage.language.quantities import human
 from tonnage.render.frontier import MOST, frontier_lines, thinned
+from tonnage.render.prompts import with_prompts
 from tonnage.render.report._blocks import Block, Brief, Cell, Dot, Facts, Plane, Report, Said, Section, Table
 from tonnage.render.report._said import all_notes, assumed, inputs, notes
 
@@ -19,8 +20,8 @@ def frontier_report(document: Document, **about: str) -> Report:
     line = frontier_lines(document)[0]
     asked = say("How fast is {model} on {on} for a user, and how much does an accelerator answer at that speed?", model=question["model"]["value"], on=question["on"]["value"])  # fmt: skip
     chosen = best[len(best) // 2] if best else None
-    half: Block = Facts(tuple(_point_facts(chosen))) if chosen else Said(say("None of these fits."))
-    ends: Block = Table(_HEADER(), tuple(map(_point, (best[0], best[-1])))) if best else Said(say("None of these fits."))  # fmt: skip
+    half: Block = Facts(tuple(_point_facts(chosen, question))) if chosen else Said(say("None of these fits."))
+    ends: Block = Table(_header(question), tuple(map(_point, (best[0], best[-1])))) if best else Said(say("None of these fits."))  # fmt: skip
     brief = Brief(
         question=asked, kind="fits" if best else "no", verdict=line,
         sections=(
@@ -33,12 +34,12 @@ def frontier_report(document: Document, **about: str) -> Report:
     dots = tuple(Dot(point["tokens_per_second_per_user"], point["tokens_per_second_per_gpu"], f"{point['weights']}, TP{point['tensor_parallel_size']}", point["pareto"])
                  for point in document["points"])  # fmt: skip
     plane = Plane(dots, say("tokens/s that a user sees"), say("tokens/s of an accelerator"), line)
-    blocks: tuple[Block, ...] = (plane, Table(_HEADER(), tuple(map(_point, thinned(best, MOST))))) if best else (Said(say("None of these fits.")),)  # fmt: skip
+    blocks: tuple[Block, ...] = (plane, Table(_header(question), tuple(map(_point, thinned(best, MOST))))) if best else (Said(say("None of these fits.")),)  # fmt: skip
     return Report(title=line, brief=brief, sections=(Section(say("Speed against throughput"), blocks), inputs(question), all_notes(document["warnings"])), opened={}, **about)  # fmt: skip
 
 
-def _HEADER() -> tuple[str, ...]:  # noqa: N802 - said in the language of the moment
-    return (say("tokens/s a user"), say("tokens/s an accelerator"), say("tensor ranks"), say("weights"), say("users a replica"), say("first token"), say("each later"), say("USD a million"))  # fmt: skip
+def _header(question: Document) -> tuple[str, ...]:
+    return (say("tokens/s a user"), say("tokens/s an accelerator"), say("tensor ranks"), say("weights"), say("users a replica"), with_prompts(say("first token"), question), say("each later"), say("USD a million"))  # fmt: skip
 
 
 def _point(point: Document) -> tuple[Cell, ...]:
@@ -47,6 +48,6 @@ def _point(point: Document) -> tuple[Cell, ...]:
             f"{point['concurrency']:,}", human(point["ttft_seconds"], "seconds"), human(point["tpot_seconds"], "seconds"), "" if cost is None else human(cost, "USD"))  # fmt: skip
 
 
-def _point_facts(point: Document) -> Iterator[tuple[str, Cell, str]]:
-    for name, cell in zip(_HEADER(), _point(point), strict=True):
+def _point_facts(point: Document, question: Document) -> Iterator[tuple[str, Cell, str]]:
+    for name, cell in zip(_header(question), _point(point), strict=True):
         yield name, cell, ""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
+from tonnage.render.both_limits import both_limits
 from tonnage.render.maximum import BINDS, _amount, _speed, verdict_line
 from tonnage.render.report._bars import capacity, term_bars, tree_table
 from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Report, Said, Section, Table
@@ -45,6 +46,8 @@ def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
         if tried and tried["needed_bytes"] is not None:
             of = say("of {usable} usable", usable=human(tried["usable_bytes"], "bytes"))
             yield name, human(tried["needed_bytes"], "bytes"), "; ".join(filter(None, (of, between(tried["band"], "bytes"))))  # fmt: skip
+    if document["estimate_value"] is not None and value is not None:
+        yield say("error band"), both_limits(_amount(document["estimate_value"], unit), _amount(value, unit)), ""
     if document["tight_value"] is not None:
         yield say("tight up to"), _amount(document["tight_value"], unit), say("inside the error band")
     if document["memory_value"] is not None:

@@ -1,18 +1,19 @@
 """The reports of `plan --train` and `plan --serve`: the plan to take, the one that comes next and why it lost, and all that were shown."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
-from tonnage.render.plan_serving import HEADER as SERVED
-from tonnage.render.plan_serving import _row, _spread, _stored, verdict_line
+from tonnage.render.plan_serving import _row, _spread, _stored, header_of, verdict_line
 from tonnage.render.plan_training import NAMES, SIZES
 from tonnage.render.plan_training import verdict_line as training_verdict
+from tonnage.render.prompts import with_prompts
 from tonnage.render.report._answer import details, facts, kind_of, opened, price_rows
 from tonnage.render.report._bars import fullest_bar
 from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Listed, Report, Said, Section, Table
-from tonnage.render.report._said import all_notes, assumed, inputs, notes, percent, prices, quantity
+from tonnage.render.report._said import all_notes, assumed, inputs, notes, percent, price, prices, quantity
 
 Document = Mapping[str, Any]
 
@@ -31,7 +32,7 @@ def training_plans_report(document: Document, **about: str) -> Report:
             Section(say("The next one, and why it lost"), (_runner_up(plans, _training_line, "beats") if plans else _nearest(document),)),
             Section(say("Taken for granted"), (assumed({**(best["question"] if best else {}), **question}),)),
             Section(say("Risks and notes"), (notes(warnings),)),
-            Section(say("Prices"), (prices(price_rows(best) if best else ()),)),
+            Section(say("Prices"), (_prices(document),)),
         ),
     )  # fmt: skip
     return Report(title=line, brief=brief, sections=tuple(_training_details(document, best, warnings)),
@@ -50,14 +51,26 @@ def serving_plans_report(document: Document, **about: str) -> Report:
         question=asked, kind="fits" if plans else "no", verdict=line,
         sections=(
             Section(say("Recommended"), _recommended(best, document["command"] or "", words)),
-            Section(say("The next one, and why it lost"), (_runner_up(plans, _serving_line, "beats_next") if plans else nearest,)),
+            Section(say("The next one, and why it lost"), (_runner_up(plans, partial(_serving_line, question=document["question"]), "beats_next") if plans else nearest,)),
             Section(say("Taken for granted"), (assumed({**(best["question"] if best else {}), **question}),)),
             Section(say("Risks and notes"), (notes(warnings),)),
-            Section(say("Prices"), (prices(price_rows(best) if best else ()),)),
+            Section(say("Prices"), (_prices(document),)),
         ),
     )  # fmt: skip
     return Report(title=line, brief=brief, sections=tuple(_serving_details(document, best, warnings)),
                   opened=dict(opened(best)) if best else {}, **about)  # fmt: skip
+
+
+def _prices(document: Document) -> Block:
+    """Of the best plan; where there is none, of the plan that comes nearest, whose cost the title may name."""
+    best, near = document["best"], document["nearest"]
+    if best:
+        return prices(price_rows(best))
+    if isinstance(near, Mapping) and near["price"]:
+        each = say("{usd} an hour of an accelerator", usd=quantity(near["usd_per_accelerator_hour"], "USD"))
+        return prices(((sentence(near["price"]), each),))
+    given = tuple(price(document["question"]))
+    return prices(given) if given else Said(say("No plan holds, so no price was taken."))
 
 
 def _recommended(best: Document | None, command: str, words: str) -> tuple[Block, ...]:
@@ -82,10 +95,10 @@ def _training_line(plan: Document) -> str:
                needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
 
 
-def _serving_line(plan: Document) -> str:
+def _serving_line(plan: Document, question: Document) -> str:
     money = say("{usd} an hour", usd=quantity(plan["usd_per_hour"], "USD"))
     return say("{on}: {plan}; first token {first}, each later {later}, needs {needed}; {money}", on=plan["on"],
-               plan=f"{plan['engine']}, {_stored(plan)}, {_spread(plan)}", first=human(plan["ttft_seconds"], "seconds"),
+               plan=f"{plan['engine']}, {_stored(plan)}, {_spread(plan)}", first=with_prompts(human(plan["ttft_seconds"], "seconds"), question),
                later=human(plan["tpot_seconds"], "seconds"), needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
 
 
@@ -134,7 +147,7 @@ def _training_details(document: Document, best: Document | None, warnings: list[
 
 def _serving_details(document: Document, best: Document | None, warnings: list[str]) -> Iterator[Section]:
     plans = document["plans"]
-    header = tuple(sentence(name) for name in SERVED)
+    header = tuple(sentence(name) for name in header_of(document))
     if plans:
         rows: tuple[tuple[Cell, ...], ...] = tuple(_row(plan, str(at)) for at, plan in enumerate(plans, 1))
         why = tuple(say("{first} before {second}: {why}", first=at, second=at + 1, why=sentence(plan["beats_next"])) for at, plan in enumerate(plans, 1) if plan["beats_next"])  # fmt: skip

@@ -5,9 +5,11 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
+from tonnage.render.both_limits import both_limits
+from tonnage.render.prompts import with_prompts
 from tonnage.render.report._blocks import Cell, Table
 from tonnage.render.report._said import between, figure
-from tonnage.render.serving import NAMES, TIMES, WAYS
+from tonnage.render.serving import NAMES, TIMES, TTFT, WAYS
 
 Document = Mapping[str, Any]
 BRIEF = ("ttft_seconds", "tpot_seconds", "tokens_per_second", "concurrency", "cost_per_million_tokens")
@@ -20,9 +22,13 @@ def served_facts(serving: Document, question: Document) -> Iterator[tuple[str, C
             term = serving[name]
             band = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
             label = sentence(term["name"]) if term else say("time to the first token")
+            label = with_prompts(label, question) if name == TTFT else label
             note = between(band, "seconds")
             if name == "concurrency":
                 label, note = say("requests that there is room for"), _asked(question)
+                if safe := serving.get("safe_concurrency"):
+                    both = both_limits(human(term["value"], "requests"), human(safe["value"], "requests"))
+                    note = "; ".join(filter(None, (both, note)))
             yield label, figure(term, f"serving/{name}"), note
     if "service_level" in serving:
         level = serving["service_level"]
@@ -51,11 +57,12 @@ def load_table(document: Document) -> Table:
     for name, alone, loaded in TIMES:
         if serving.get(alone) or serving.get(loaded):
             cells = [figure(serving[each], f"serving/{each}") if serving.get(each) else "" for each in (alone, loaded)]
-            rows.append((sentence(name), *cells))
+            label = with_prompts(sentence(name), document["question"]) if loaded == TTFT else sentence(name)
+            rows.append((label, *cells))
     return Table(("", say("one user alone"), say("under this load")), tuple(rows))
 
 
-def percentiles(simulated: Document) -> Table:
+def percentiles(simulated: Document, question: Document) -> Table:
     """Times of all simulated requests."""
-    rows: list[tuple[Cell, ...]] = [(sentence(name), *(figure(simulated[key][way], f"serving/simulated/{key}/{way}") for way in WAYS)) for key, name in NAMES.items() if key in simulated]  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [(with_prompts(sentence(name), question) if key == "ttft" else sentence(name), *(figure(simulated[key][way], f"serving/simulated/{key}/{way}") for way in WAYS)) for key, name in NAMES.items() if key in simulated]  # fmt: skip
     return Table((say("simulated"), *WAYS), tuple(rows))

@@ -67,6 +67,8 @@ def even_layout(layers: int, stages: int, virtual: int = 1, first: int | None = 
                 with_embedding: bool = False, with_loss: bool = False) -> tuple[tuple[Chunk, ...], ...]:  # fmt: skip
     """Chunks of each rank. `first`, `last`: --decoder-first/last-pipeline-num-layers, over all chunks of that rank; `with_embedding`,
     `with_loss`: --account-for-embedding/loss-in-pipeline-split, which count as a layer each."""
+    if (with_embedding or with_loss) and (first is not None or last is not None):
+        raise InvalidPlan("Megatron takes account_for_* or sizes of the first and last stage, not both.")
     counted = layers + with_embedding + with_loss
     left, others = counted - (first or 0) - (last or 0), stages - (first is not None) - (last is not None)
     if others and left % others:

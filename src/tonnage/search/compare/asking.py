@@ -1,15 +1,16 @@
 """One cell: its question, put to the estimate, and what came back. A refusal is an answer too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum, TonnageError
+from tonnage.errors import MissingDatum, NotApplicable, TonnageError
 from tonnage.estimate import answers
 from tonnage.estimate.answers import Answer
 from tonnage.estimate.bill import BillOptions
+from tonnage.estimate.companions import ask_applicable
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_options import ServingOptions
@@ -26,13 +27,15 @@ OF_PRICE = ("provider", "price_kind", "region")  # what an accelerator may have 
 
 
 class Outcome(Struct, frozen=True, kw_only=True, eq=False):
-    """What a question came to: an answer, or why there is none. `unpriced`: why its price is not known."""
+    """What a question came to: an answer, or why there is none. `said`: the options that it was asked with; `left_out`: those that do not apply
+    beside its values of what is compared, each with the refusal. `unpriced`: why its price is not known."""
 
     cluster: Cluster
     said: Mapping[str, Any]
     answer: Answer | None = None
     refusal: TonnageError | None = None
     unpriced: str = ""
+    left_out: Mapping[str, NotApplicable] = {}
 
     @property
     def holds(self) -> bool:
@@ -60,21 +63,29 @@ class Outcome(Struct, frozen=True, kw_only=True, eq=False):
         return (self.answer.unserved if self.answer.fits else self.answer.unknown) or self.unpriced
 
 
-def ask(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any]) -> Outcome:
-    """The estimate's answer. Where only the price that was asked for is not known, everything else still is."""
+def ask(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any], compared: Collection[str] = ()) -> Outcome:
+    """The estimate's answer. `compared`: names of the axes with several values: an option that does not apply beside one of these is left out.
+    Where only the price that was asked for is not known, everything else still is."""
     try:
-        return Outcome(cluster=cluster, said=said, answer=_answer(verb, model, cluster, said))
+        return _answered(verb, model, cluster, said, compared)
     except MissingDatum as error:
         anywhere = {name: value for name, value in said.items() if name not in OF_PRICE}
         if len(anywhere) < len(said):
             try:
-                answer = _answer(verb, model, cluster, anywhere)
-                return Outcome(cluster=cluster, said=said, answer=answer, unpriced=str(error))
+                return _answered(verb, model, cluster, anywhere, compared, unpriced=str(error))
             except TonnageError:
                 pass
         return Outcome(cluster=cluster, said=said, refusal=error)
     except TonnageError as error:
         return Outcome(cluster=cluster, said=said, refusal=error)
+
+
+def _answered(
+    verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any], compared: Collection[str], unpriced: str = ""
+) -> Outcome:
+    answer, left_out = ask_applicable(lambda options: _answer(verb, model, cluster, options), said, compared)
+    asked = {name: value for name, value in said.items() if name not in left_out}
+    return Outcome(cluster=cluster, said=asked, answer=answer, unpriced=unpriced, left_out=left_out)
 
 
 def options_of(verb: str) -> tuple[str, ...]:

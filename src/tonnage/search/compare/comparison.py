@@ -23,7 +23,8 @@ class Cell(Struct, frozen=True, kw_only=True, eq=False):
 
 class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     """Every cell, in the order of the axes or as `sort` asked. `key`: the figure that decides what is best where one figure has to;
-    `settings`: what the questions of all answers have in common, with where it comes from; `warnings`: what every answer noted."""
+    `settings`: what the questions of all answers have in common, with where it comes from; `warnings`: what every answer noted; `providers`: whose prices
+    they are, where nobody said it and some machine costs less elsewhere."""
 
     verb: str
     question: Mapping[str, Any]
@@ -33,6 +34,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     key: Column
     settings: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{verdict}: {number:,}" for verdict, number in self.counts.items())

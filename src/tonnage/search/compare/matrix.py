@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from tonnage.architectures import Model
 from tonnage.errors import UnknownName
 from tonnage.search.compare import axes as a
@@ -12,8 +14,10 @@ from tonnage.search.compare.columns import Column, better, columns, named
 from tonnage.search.compare.comparison import VERDICTS, Cell, Comparison
 from tonnage.search.compare.fewest import fewest
 from tonnage.search.compare.figures import figures
+from tonnage.search.compare.offers import Providers
 from tonnage.search.compare.places import FEWEST, Place, place
 from tonnage.search.progress import advance, expect
+from tonnage.spec import Cluster
 
 Read = Callable[[Any, dict[str, Any]], Model]  # what a model is called, and what is changed in it
 LOADS = frozenset({"concurrency", "request_rate", "trace"})
@@ -35,20 +39,37 @@ def compare(
     key, *_ = (named(verb, each, known) for each in (sort or KEY, *show))
     asker = _Asker(verb, given, read, of_model)
     points = list(a.points(given))
-    outcomes = []
     expect("cells", len(points))
-    for at in points:
-        outcomes.append(asker.outcome(at))
+    questions = [asker.question(at) for at in points]
+    asker.providers.choose((each.cluster, each.said) for each in _priced(questions))
+    outcomes = []
+    for at, cell in zip(points, questions, strict=True):
+        outcomes.append(asker.outcome(at, cell))
         advance("cells")
     _raise_what_is_wrong(given, points, outcomes)
     common = _common([_noted(each) for each in outcomes])
     cells = [_cell(asker, at, outcome, known, common) for at, outcome in zip(points, outcomes, strict=True)]
     if sort:
         cells.sort(key=lambda cell: (VERDICTS.index(cell.row["verdict"]), better(key, cell.row)))
+    if note := asker.providers.note:
+        common = (*common, note)
     if verb == "serve" and not LOADS & {each.name for each in given}:
         common = (*common, ALONE)
     return Comparison(verb=verb, question=_question(given, asker), axes=given, columns=known, cells=tuple(cells), key=key,
-                      settings=_settings(given, outcomes), warnings=common)  # fmt: skip
+                      settings=_settings(given, outcomes), warnings=common, providers=asker.providers.names)  # fmt: skip
+
+
+class _Question(Struct, frozen=True, eq=False):
+    """A machine, and the options that it is asked with. `found`: the answer at its cheapest offer, where the fewest accelerators were looked for."""
+
+    cluster: Cluster
+    said: Mapping[str, Any]
+    found: Outcome | None = None
+
+
+def _priced(cells: Sequence[_Question]) -> list[_Question]:
+    """The cells whose machines decide whose prices are taken: of those that do not hold the model no price is shown."""
+    return [each for each in cells if each.found is None or each.found.holds] or list(cells)
 
 
 class _Asker:
@@ -58,24 +79,38 @@ class _Asker:
         self.verb, self.axes, self.read, self.of_model = verb, axes, read, of_model
         self.places: list[Place] = []
         self.models: dict[tuple[Any, ...], Model] = {}
+        self.compared = frozenset(each.name for each in axes if each.varies)
         self.fields = [number for number, each in enumerate(axes) if each.name == "model" or each.name in of_model]
         for number, each in enumerate(axes):
             if each.name == "on":
                 self.on = number
                 self.places = [place(on) for on in each.values]
+        self.providers = Providers(axes)
         self.options = [
             number for number, each in enumerate(axes) if number not in self.fields and each.name not in ("on", "count")
         ]
 
-    def outcome(self, at: tuple[int, ...]) -> Outcome:
-        model, where = self.model(at), self.places[at[self.on]]
+    def question(self, at: tuple[int, ...]) -> "_Question":
+        """The machine and the options of a cell, before it is known whose prices it has."""
+        where = self.places[at[self.on]]
         said = {self.axes[n].name: value for n in self.options if (value := self.axes[n].values[at[n]]) is not None}
         count = self.value(at, "count")
         if not where.open:
-            return ask(self.verb, model, where.one, said)
+            return _Question(where.one, said)
         if count not in (None, FEWEST):
-            return ask(self.verb, model, where.of(count), said)
-        return fewest(where, said, lambda on, more: ask(self.verb, model, on, more), serving=self.verb == "serve")
+            return _Question(where.of(count), said)
+        found = fewest(where, said, lambda on, more: self._ask(at, on, more), serving=self.verb == "serve")
+        return _Question(found.cluster, {**said, **found.said}, found)
+
+    def outcome(self, at: tuple[int, ...], cell: "_Question") -> Outcome:
+        """The answer of a cell, with the prices of its provider."""
+        provider = self.providers.of(cell.cluster.accelerator.name, cell.said)
+        if cell.found is not None and not provider:
+            return cell.found
+        return self._ask(at, cell.cluster, {**cell.said, **provider})
+
+    def _ask(self, at: tuple[int, ...], cluster: Cluster, said: Mapping[str, Any]) -> Outcome:
+        return ask(self.verb, self.model(at), cluster, said, self.compared)
 
     def model(self, at: tuple[int, ...]) -> Model:
         key = tuple(at[number] for number in self.fields)
@@ -95,7 +130,7 @@ def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Col
     found = {name: value for name, value in figures(asker.verb, outcome).items() if name in row}
     kinds = {column.name: column.kind for column in known}
     for each, position in zip(asker.axes, at, strict=True):
-        if each.name not in row or each.name in ("model", "on"):
+        if each.name not in row or each.name in ("model", "on") or each.name in outcome.left_out:
             continue
         value, name = each.values[position], each.name
         if kinds[name] == "text":
@@ -144,8 +179,12 @@ def _common(noted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _raise_what_is_wrong(
     axes: tuple[Axis, ...], points: Sequence[tuple[int, ...]], outcomes: Sequence[Outcome]
 ) -> None:
-    """The error of all cells where it is one and the same; a name that nobody knows wherever it was said."""
+    """The error of all cells where it is one and the same; an option that applies in none; a name that nobody knows wherever it was said."""
     _raise_if_alike(outcomes, Exception)
+    answered = [outcome for outcome in outcomes if outcome.answer is not None]
+    for name, error in answered[0].left_out.items() if answered else ():
+        if all(name in outcome.left_out for outcome in answered):
+            raise error
     for number, each in enumerate(axes):
         for position in range(len(each.values) if each.varies else 0):
             _raise_if_alike([outcome for at, outcome in zip(points, outcomes, strict=True) if at[number] == position], UnknownName)  # fmt: skip

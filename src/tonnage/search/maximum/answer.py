@@ -76,6 +76,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
             "at": _tried(found.at, self.model) if found.at else None,
             "beyond": _tried(found.beyond, self.beyond_model) if found.beyond else None,
             "tight_value": found.perhaps,
+            "estimate_value": found.by_estimate,
             "memory_value": found.by_memory,
             "memory": memory,
             "speed": self._speed(),
@@ -87,9 +88,10 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         """As the estimate understood it; what was looked for says so."""
         question = dict(self.answer.question)
         for name, why in self.assumed.items():
-            question[name] = {"value": question[name]["value"], "from": "default", "why": why}
+            origin = "search" if name in self.options else "default"
+            question[name] = {"value": question[name]["value"], "from": origin, "why": why}
         for name in self.options:
-            if name in question:
+            if name in question and name not in self.assumed:
                 why = WHY if self.value is not None else LEAST
                 question[name] = {"value": question[name]["value"], "from": "search", "why": why}
         return question

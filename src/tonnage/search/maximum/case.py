@@ -16,6 +16,7 @@ class Case(Protocol):
     what: What
     model: Model
     cluster: Cluster
+    options: Any  # ServingOptions or TrainingOptions
 
     @property
     def values(self) -> Sequence[int]:

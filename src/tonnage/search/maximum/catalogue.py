@@ -1,6 +1,6 @@
 """What every model of the catalogue is asked, to find the largest that is served or trains."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster as cluster_named
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, TonnageError
 from tonnage.estimate._larger import Machines
+from tonnage.estimate._storage import stored_bytes
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.companions import serving_without_companions, training_without_companions
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.my_machine import CONTEXT, PRECISIONS
 from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
@@ -25,7 +27,6 @@ from tonnage.search.maximum.whats import what_of
 from tonnage.spec import Cluster
 
 MADE_FOR = "models that were made for fewer tokens are left out"
-NARROWER = ("fp8", "awq", "q4_k_m")
 FEWEST_BITS = {True: 4.0, False: 16.0}  # of a parameter of a checkpoint that is quantised, or is not
 NARROWEST_BITS = 1.5  # of files of llama.cpp
 ON_DEVICES = 0.5  # of a model at least: some engines keep the token table in host memory
@@ -33,7 +34,8 @@ FROZEN_BYTES = 0.5  # of a parameter of a base in 4 bits; one that is not quanti
 
 
 class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
-    """With the context that was said, or one that a chat needs."""
+    """With the context that was said, or one that a chat needs; in the precision that was said, or in each of those that `serve --for-my-machine`
+    searches, the widest first."""
 
     cluster: Cluster
     options: ServingOptions
@@ -41,19 +43,29 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
     money: BillOptions
     reserve: int
 
-    def case(self, model: Model) -> tuple[Case, int]:
+    def cases(self, model: Model) -> Iterator[tuple[Case, int]]:
         context = self.options.context or CONTEXT
         if model.context and context > model.context:
             raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got context {context:,}.")
         if not any(branch.kind == "decoder" for branch in model.branches):
             raise InvalidInput(f"{model.name} makes no tokens.")
-        options = replace(self.options, context=None)
-        return ServingCase(
-            what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve
-        ), context
+        said = self.options.weights
+        for weights in (said,) if said else _widest_first(model):
+            options = serving_without_companions(
+                model, self.cluster, replace(self.options, weights=weights, context=context)
+            )
+            options = replace(options, context=None)
+            yield (
+                ServingCase(what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve),
+                context,
+            )
+
+    def chosen(self, case: Case) -> dict[str, str]:
+        weights = case.options.weights
+        return {} if weights == self.options.weights else {"weights": weights}
 
     def is_too_large(self, case: Case, value: int) -> bool:
-        o, model = self.options, case.model
+        o, model = case.options, case.model
         if o.weights_on_host or o.layers_on_accelerator or o.expert_layers_on_host:
             return False
         bits = PRECISIONS.get(o.weights, NARROWEST_BITS) if o.weights else FEWEST_BITS[bool(model.quantization)]
@@ -74,8 +86,6 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
 
     def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
         yield from _larger(self.cluster)
-        if self.options.weights is None:
-            yield from (({"weights": name}, "numerics") for name in NARROWER)
 
 
 class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
@@ -87,14 +97,19 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
     money: BillOptions
     reserve: int
 
-    def case(self, model: Model) -> tuple[Case, int]:
+    def cases(self, model: Model) -> Iterator[tuple[Case, int]]:
         length = self.options.sequence_length or DEFAULT_SEQUENCE_LENGTH
         if model.context and length > model.context:
             raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got sequence_length {length:,}.")
-        options = replace(self.options, sequence_length=None)
-        return TrainingCase(
-            what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve
-        ), length
+        options = training_without_companions(model, self.cluster, replace(self.options, sequence_length=length))
+        options = replace(options, sequence_length=None)
+        yield (
+            TrainingCase(what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve),
+            length,
+        )
+
+    def chosen(self, case: Case) -> dict[str, str]:
+        return {}
 
     def is_too_large(self, case: Case, value: int) -> bool:
         """Weights as they are updated and states of the optimizer, or the base that adapters are beside, kept once by all together."""
@@ -126,6 +141,18 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         yield from _larger(self.cluster)
         if self.options.method is None:
             yield from (({"method": name}, "method") for name in ("lora", "qlora"))
+
+
+def _widest_first(model: Model) -> list[str | None]:
+    """The precisions of `serve --for-my-machine`, by the bytes of this model's weights; those that it cannot be stored in come last."""
+
+    def size(weights: str | None) -> float:
+        try:
+            return float(stored_bytes(model, weights))
+        except TonnageError:
+            return 0.0
+
+    return sorted(PRECISIONS, key=size, reverse=True)
 
 
 def _changed(cluster: Cluster, options: Any, change: dict[str, Any]) -> tuple[Cluster, Any]:

@@ -15,6 +15,8 @@ from tonnage.search.maximum.search import Found
 from tonnage.search.maximum.whats import What
 from tonnage.units import counted, human
 
+WIDEST = "the widest precision in which it fits, of those that are searched"
+NARROWEST = "needs least of the precisions that are searched"
 LARGER = 24  # models beyond those that halving looked at
 Models = Sequence[tuple[str, str, Model]]  # (name, id on the Hub, model)
 
@@ -22,8 +24,12 @@ Models = Sequence[tuple[str, str, Model]]  # (name, id on the Hub, model)
 class Question(Protocol):
     """What every model is asked."""
 
-    def case(self, model: Model) -> tuple[Case, int]:
-        """A case of the model, and the value that it is estimated at; TonnageError where the question is none of it."""
+    def cases(self, model: Model) -> Iterable[tuple[Case, int]]:
+        """Cases of the model, the one that is wanted most first, and the value that each is estimated at; TonnageError where the question is none of it."""
+        ...
+
+    def chosen(self, case: Case) -> dict[str, str]:
+        """Options of a case that nobody said and that the search chose."""
         ...
 
     def is_too_large(self, case: Case, value: int) -> bool:
@@ -113,14 +119,28 @@ def _fitting(named: tuple[str, str, Model], question: Question) -> Tried | None:
 
 
 def _tried(name: str, model: Model, question: Question, *, whole: bool = False) -> Tried | None:
-    """None where its weights alone are too much, unless `whole` asks for the estimate all the same."""
-    case, value = question.case(model)
-    if not whole and question.is_too_large(case, value):
-        return None
-    outcome = case.ask(value)
-    if outcome.error is not None:
-        raise outcome.error
-    return Tried(name=name, model=model, case=case, outcome=outcome)
+    """The first case that fits, else the one that needs least. None where the weights of all are too much, unless `whole` asks for the estimate
+    all the same."""
+    best: Tried | None = None
+    refused: list[TonnageError] = []
+    for case, value in question.cases(model):
+        try:
+            if not whole and question.is_too_large(case, value):
+                continue
+            outcome = case.ask(value)
+        except TonnageError as error:
+            refused.append(error)
+            continue
+        tried = Tried(name=name, model=model, case=case, outcome=outcome)
+        if outcome.fits:
+            return tried
+        if outcome.error is not None:
+            refused.append(outcome.error)
+        elif best is None or (outcome.needed or 0) < (best.outcome.needed or 0):
+            best = tried
+    if best is None and refused:
+        raise refused[0]
+    return best
 
 
 def _next(larger: Models, question: Question) -> Tried | None:
@@ -141,8 +161,10 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
         raise ValueError("no model of the catalogue was estimated")
     at, beyond = (tried.sized if tried else None for tried in (ranked.largest, ranked.beyond))
     skipped = f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with these options, or they were made for fewer tokens."
+    chosen = question.chosen(shown.case)
+    assumed = {**question.assumed, **dict.fromkeys(chosen, WIDEST if ranked.largest else NARROWEST)}
     return Maximum(
-        what=what, found=Found(limit=_limit(ranked), at=at, beyond=beyond), answer=shown.case.answer(shown.outcome.value), options={}, assumed=question.assumed,
+        what=what, found=Found(limit=_limit(ranked), at=at, beyond=beyond), answer=shown.case.answer(shown.outcome.value), options=chosen, assumed=assumed,
         advice=tuple(_raises(models, question, ranked.largest)) if advise and ranked.beyond else (),
         model=ranked.largest.name if ranked.largest else None, beyond_model=ranked.beyond.name if ranked.beyond else None, warnings=(skipped,) if ranked.refused else (),
     )  # fmt: skip

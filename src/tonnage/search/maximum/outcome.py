@@ -49,6 +49,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return REFUSED if self.refused is not None else self.low - self.usable
 
     @property
+    def estimate_over(self) -> float:
+        """The same of the estimate itself."""
+        return REFUSED if self.refused is not None or self.needed is None else self.needed - self.usable
+
+    @property
     def memory_over(self) -> float:
         """As `surely_over`, but no service level and no limit of the engine refuses it."""
         return REFUSED if self.needed is None else self.high - self.usable

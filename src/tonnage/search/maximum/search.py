@@ -1,11 +1,12 @@
 """The search of one case: the largest value that fits for sure, the next one that does not, and what stands in between."""
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from msgspec import Struct
 
+from tonnage.estimate._largest import largest
 from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.largest import largest
 from tonnage.search.maximum.outcome import Limit, Outcome
 from tonnage.search.maximum.serving import ServingCase
 from tonnage.units import counted, human
@@ -13,13 +14,14 @@ from tonnage.units import counted, human
 
 class Found(Struct, frozen=True, kw_only=True):
     """`at`: the largest value that fits, `beyond`: the next one, None where there is none. `by_memory`: the largest that memory alone would let be,
-    where something else binds; `perhaps`: the largest that is inside the error band."""
+    where something else binds; `perhaps`: the largest that is inside the error band; `by_estimate`: the largest that fits by the estimate itself."""
 
     limit: Limit
     at: Outcome | None = None
     beyond: Outcome | None = None
     by_memory: int | None = None
     perhaps: int | None = None
+    by_estimate: int | None = None
 
     @property
     def value(self) -> int | None:
@@ -36,8 +38,8 @@ def search(case: Case, *, quick: bool = False) -> Found:
     capped = bisect_right(values, case.cap[0]) - 1 if case.cap else last
     reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=case.uneven and not quick)
     if reached is None:
-        perhaps = None if quick else _perhaps(case, first, None, capped)
-        return Found(limit=first.refused or Limit(by="memory", text=_short(case, first)), beyond=first, perhaps=perhaps)
+        perhaps, by_estimate = (None, None) if quick else _in_band(case, first, None, capped)
+        return Found(limit=first.refused or Limit(by="memory", text=_short(case, first)), beyond=first, perhaps=perhaps, by_estimate=by_estimate)  # fmt: skip
     place = min(reached, capped) if capped >= 0 else reached
     if case.ask(values[place]).fits is not True:  # it holds again beyond
         place = largest(values[: place + 1], lambda value: case.ask(value).surely_over) or 0
@@ -50,8 +52,9 @@ def search(case: Case, *, quick: bool = False) -> Found:
     limit = _limit(case, at, beyond)
     if quick:
         return Found(limit=limit, at=at, beyond=beyond)
+    perhaps, by_estimate = _in_band(case, at, place, capped)
     return Found(
-        limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=_perhaps(case, at, place, capped)
+        limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=perhaps, by_estimate=by_estimate
     )
 
 
@@ -87,13 +90,20 @@ def _by_memory(case: Case, limit: Limit) -> int | None:
     return None
 
 
-def _perhaps(case: Case, found: Outcome, place: int | None, capped: int) -> int | None:
-    """The largest value that is not too large for sure; None where no error band is known, or it is none of use."""
+def _in_band(case: Case, found: Outcome, place: int | None, capped: int) -> tuple[int | None, int | None]:
+    """The largest value that is not too large for sure, and the largest by the estimate itself; None where no error band is known, or it is
+    none of use."""
     if found.low == found.high:
-        return None
+        return None, None
+    perhaps = _largest_by(case, lambda outcome: outcome.perhaps_over, place, capped)
+    by_estimate = _largest_by(case, lambda outcome: outcome.estimate_over, place, capped)
+    return (perhaps if perhaps != found.value or place is None else None), by_estimate
+
+
+def _largest_by(case: Case, over: Callable[[Outcome], float], place: int | None, capped: int) -> int | None:
+    """The largest value from a place on that is not over by this measure."""
     start = place or 0
-    last = largest(case.values[start:], lambda value: case.ask(value).perhaps_over, look_beyond=case.uneven)
+    last = largest(case.values[start:], lambda value: over(case.ask(value)), look_beyond=case.uneven)
     if last is None:
         return None
-    last = min(start + last, capped) if capped >= 0 else start + last
-    return case.values[last] if place is None or last > place else None
+    return case.values[min(start + last, capped) if capped >= 0 else start + last]

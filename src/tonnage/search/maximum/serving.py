@@ -15,6 +15,7 @@ from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._larger import Machines
 from tonnage.estimate._question import Question
+from tonnage.estimate.bands import serving_band
 from tonnage.estimate.bill import BillOptions
 from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
 from tonnage.estimate.serving import serving_memory
@@ -78,10 +79,11 @@ class ServingCase:
     def values(self) -> Sequence[int]:
         option, count = self.what.option, self.model.num_layers
         if option == "context":
-            return range((self.load.input_tokens or 1) + (self.load.output_tokens or 1), LONGEST + 1)
+            least = (self.load.input_tokens or 1) + (self.load.output_tokens or 1)
+            return range(least, max(least, LONGEST) + 1)
         if option == "layers_on_accelerator":
-            least = serving_plan(self.model, self.cluster, self.options, Question()).pipeline_parallel_size
-            return range(int(least), count + 2)
+            least = int(serving_plan(self.model, self.cluster, self.options, Question()).pipeline_parallel_size)
+            return range(least, max(least, count + 1) + 1)
         if option == "expert_layers_on_host":
             return range(count + 1)
         return range(1, (LONGEST if option == "input_tokens" else MOST) + 1)
@@ -166,11 +168,13 @@ class ServingCase:
             # with a limit on the first token it is the wait that counts, not whether all run at once
             waits = self.what.option == "concurrency" and self.load.ttft is None
             refused = too_many(plan, made) if waits else None
-            if refused is None and needed <= self.usable and is_limited(self.load):
+            band = serving_band(plan.engine, self.cluster.accelerator)
+            low, high = band.around(made.memory.value) if band else (needed, needed)
+            if refused is None and low <= self.usable and is_limited(self.load):
                 refused = too_slow(self.model, self.cluster, plan, made, self.usable, *self._at(value))
         except TonnageError as error:
             return refusal(value, error)
-        return Outcome(value=value, needed=needed, low=needed, high=needed, usable=self.usable, refused=refused)
+        return Outcome(value=value, needed=needed, low=low, high=high, usable=self.usable, refused=refused)
 
     @property
     def uneven(self) -> bool:

@@ -59,7 +59,7 @@ class TrainingCase:
     def values(self) -> Sequence[int]:
         if self.what.option == "sequence_length":
             step = self._step()
-            return range(step, LONGEST + 1, step)
+            return range(step, max(step, LONGEST) + 1, step)
         if self.what.option == "micro_batch_size":
             return self._batches()
         if self.what.option == "trainable_layers":

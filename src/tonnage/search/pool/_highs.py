@@ -1,7 +1,11 @@
 """Mixed integer programs for HiGHS: columns, rows, and what the solver proved."""
 
+import os
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +27,38 @@ def highspy() -> Any:
         import highspy as found
     except ImportError:
         raise MissingDatum(NEEDS) from None
+    _print_banner_nowhere()
     return found
+
+
+@cache
+def _print_banner_nowhere() -> None:
+    """Construct the first solver of this process without its banner: HiGHS 1.16 prints it to file descriptor 1 before any option can
+    be set, and there our JSON document or the messages of MCP go."""
+    import highspy as solver
+
+    with _stdout_discarded():
+        solver.Highs()
+
+
+@contextmanager
+def _stdout_discarded() -> Iterator[None]:
+    """What C code writes to file descriptor 1 is lost meanwhile; what Python wrote before is not."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    try:
+        before = os.dup(1)
+    except OSError:  # closed by the shell: >&-
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        os.dup2(before, 1)
+        os.close(nowhere)
+        os.close(before)
 
 
 class OutOfTimeError(Exception):
@@ -67,7 +102,6 @@ class Effort:
         self.limit, self.gap = limit_seconds, gap
         self.programs, self.nodes, self.cuts = 0, 0, 0
         self.started = time.perf_counter()
-        highspy()
 
     @property
     def seconds(self) -> float:

@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.reach import allowed_file, called, why
+from tonnage.reach import allowed_file, called
 from tonnage.registry import unknown
 from tonnage.units import counted, human, parse_bytes, parse_rate
+from tonnage.user_files import read_text
 
 LARGEST_FILE = 10**7  # bytes
 MOST_NODES, MOST_EACH, MOST_JOBS = 10_000, 1024, 1000
@@ -75,15 +76,7 @@ def read_inventory(path: str | Path) -> Inventory:
     where = allowed_file(str(path), "give what the inventory holds, as an object")
     if where.suffix.lower() not in ENDINGS:
         raise InvalidInput(f"an inventory is a file that ends in {', '.join(ENDINGS)}. Got {shown(str(path), 300)}.")
-    try:
-        if where.stat().st_size > LARGEST_FILE:
-            raise InvalidInput(f"{called(where)} is larger than {LARGEST_FILE // 10**6} MB, so it is no inventory.")
-        text = where.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"cannot read the inventory {shown(str(path), 300)}: {why(error)}.") from None
-    return inventory_of(_decoded(text, where), called(where))
+    return inventory_of(_parsed(read_text(where, LARGEST_FILE), where), called(where))
 
 
 def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
@@ -96,10 +89,11 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
             f"{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, count: 8}}. Got {shown(fields, 60)}."
         )
     _check_names(fields, Inventory, where)
-    for key, form in (("nodes", NodeForm), ("spare", NodeForm), ("jobs", Job)):
-        listed = fields.get(key)
-        for number, each in enumerate(listed if isinstance(listed, list | tuple) else ()):
-            _check_names(each, form, f"{where}: {key}[{number}]")
+    listed = {key: value for key in ("nodes", "spare", "jobs") if isinstance(value := fields.get(key), list | tuple)}
+    _check_counts(len(listed.get("nodes", ())) + len(listed.get("spare", ())), len(listed.get("jobs", ())), where)
+    for key, values in listed.items():
+        for number, each in enumerate(values):
+            _check_names(each, Job if key == "jobs" else NodeForm, f"{where}: {key}[{number}]")
     try:
         found = msgspec.convert(fields, Inventory)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -108,22 +102,14 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
     return found
 
 
-def _decoded(text: str, where: Path) -> Any:
-    ending = where.suffix.lower()
-    try:
-        if ending == ".json":
-            return msgspec.json.decode(text)
-        if ending == ".toml":
-            return msgspec.toml.decode(text)
-        import yaml
+def _parsed(text: str, path: Path) -> Any:
+    """What the text of a file holds, in the form that its ending names."""
+    from tonnage.user_files import json_text, toml_text, yaml_text
 
-        return yaml.safe_load(text)
-    except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("yaml", "msgspec", "tomllib") and not isinstance(
-            error, ValueError | RecursionError
-        ):
-            raise
-        raise InvalidInput(f"{called(where)} is not {ending.removeprefix('.').upper()}: {str(error)[:300]}") from None
+    ending = path.suffix.lower()
+    if ending == ".json":
+        return json_text.parse(text.encode(), called(path))
+    return (toml_text if ending == ".toml" else yaml_text).parse(text, called(path))
 
 
 def _check_names(fields: Any, form: type[Struct], where: str) -> None:
@@ -137,21 +123,25 @@ def _check_names(fields: Any, form: type[Struct], where: str) -> None:
 # ---- what must hold ----
 
 
+def _check_counts(nodes: int, jobs: int, where: str) -> None:
+    """Counts, before any node is looked at."""
+    if nodes > MOST_NODES:
+        raise InvalidInput(f"{where}: a pool has at most {MOST_NODES:,} nodes. Got {nodes:,}.")
+    if jobs > MOST_JOBS:
+        raise InvalidInput(f"{where}: at most {MOST_JOBS:,} jobs are placed at once. Got {jobs:,}.")
+
+
 def _check(found: Inventory, where: str) -> None:
+    groups = [(key, number, form) for key in ("nodes", "spare") for number, form in enumerate(getattr(found, key))]
+    for key, number, form in groups:
+        _check_node(form, f"{where}: {key}[{number}] ({form.name})")
+    _check_counts(sum(form.nodes for _, _, form in groups), len(found.jobs), where)
     seen: set[str] = set()
-    for key, forms in (("nodes", found.nodes), ("spare", found.spare)):
-        for number, form in enumerate(forms):
-            _check_node(form, f"{where}: {key}[{number}] ({form.name})")
-            for name in node_names(form):
-                if name in seen:
-                    raise InvalidInput(
-                        f"{where}: {key}[{number}]: two nodes are called {shown(name)}: names must differ."
-                    )
-                seen.add(name)
-    if len(seen) > MOST_NODES:
-        raise InvalidInput(f"{where}: a pool has at most {MOST_NODES:,} nodes. Got {len(seen):,}.")
-    if len(found.jobs) > MOST_JOBS:
-        raise InvalidInput(f"{where}: at most {MOST_JOBS:,} jobs are placed at once. Got {len(found.jobs):,}.")
+    for key, number, form in groups:
+        for name in node_names(form):
+            if name in seen:
+                raise InvalidInput(f"{where}: {key}[{number}]: two nodes are called {shown(name)}: names must differ.")
+            seen.add(name)
     names = [job.name for job in found.jobs]
     for number, job in enumerate(found.jobs):
         at = f"{where}: jobs[{number}] ({job.name})"
@@ -187,12 +177,13 @@ def _check_node(form: NodeForm, where: str) -> None:
             )
     if form.host_memory is not None:
         bytes_of(form.host_memory, f"{where}.host_memory")
+    names = set(node_names(form)) if form.held else set()
     for number, held in enumerate(form.held):
-        _check_held(held, form, f"{where}.held[{number}]")
+        _check_held(held, form, names, f"{where}.held[{number}]")
 
 
-def _check_held(held: Held, form: NodeForm, where: str) -> None:
-    if held.node is not None and held.node not in node_names(form):
+def _check_held(held: Held, form: NodeForm, names: set[str], where: str) -> None:
+    if held.node is not None and held.node not in names:
         raise InvalidInput(f"{where}.node: {unknown('node', held.node, node_names(form))}")
     if not 1 <= held.accelerators <= form.count:
         raise InvalidInput(

@@ -84,7 +84,9 @@ def document(
     warnings: Iterable[str] = (),
 ) -> Placement:  # fmt: skip
     """The whole answer."""
-    optimal = placed and effort_shown.gap == 0
+    optimal = (
+        effort_shown.gap == 0
+    )  # as `proof` says it; a placement that leaves jobs out may still be the best there is
     return Placement(document=PoolDocument(
         schema="tonnage/1", question=question, pool=shown(pool), verdict=PoolVerdict(placed=placed, optimal=optimal, text=text), placed_as=placed_as,
         search=effort_shown, stages=list(stages), replicas=list(replicas), jobs=list(jobs), moves=list(moves), figures=figures or {},

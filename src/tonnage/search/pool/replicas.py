@@ -225,7 +225,7 @@ def _short(
     shown = searched(effort, f"{demand.unit} of the pool", demand.unit, len(found), *proven)
     used = [(each, count) for each, count in zip(found, counts or [], strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)
-    text = f"the demand is not met: the pool answers at most {plain(capacity)} of {_said(demand.amount, demand)} with {model.name}"
+    text = f"the demand is not met: the pool answers {plain(capacity)} of {_said(demand.amount, demand)} with {model.name}, {proof(shown)}"
     best = max(found, key=lambda each: each.capacity / each.width)
     more = -(-(demand.amount - capacity) // best.capacity) * best.width
     return document(

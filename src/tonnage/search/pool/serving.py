@@ -19,7 +19,7 @@ from tonnage.estimate.load_options import Asked, Lengths, LoadOptions, asked, le
 from tonnage.estimate.serving import ServingRank, stage_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.formula import Number, maximum, minimum
+from tonnage.formula import Number, maximum
 from tonnage.formulas import serving as g
 from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
@@ -284,9 +284,10 @@ class Width:
     def _policy(self, runs: list[Run], checked: list[Checked]) -> Policy:
         """What all stages can follow."""
         number = runs[0].kind
-        engine = serving_runtime(self.plans[number].engine)
+        engine = serving_runtime(self.plans[number].engine, self.plans[number].engine_version)
         pool = min(each.pool_tokens for each in checked)
-        rules = [policy(self.plans[run.kind], self.kinds[run.kind].accelerator, None) for run in runs]
+        stages = [replace(self.plans[run.kind], pipeline_parallel_size=len(runs)) for run in runs]
+        rules = [policy(stage, self.kinds[run.kind].accelerator, None) for stage, run in zip(stages, runs, strict=True)]
         least = min(rules, key=lambda rule: (rule.max_num_seqs, rule.max_num_batched_tokens))
         return replace(least, pool_tokens=None if pool == inf or not engine.queues else int(pool))
 
@@ -299,17 +300,16 @@ class Probe:
         half = 1 - load.spread / 2
         prompt, self.answer = load.input_tokens * half, max(load.output_tokens * half, 1)
         self.users = users
-        self.context, p = prompt + self.answer / 2, clock.plan.pipeline_parallel_size
+        self.context = prompt + self.answer / 2
         fresh = max(prompt - load.cached_tokens, 1)
-        self.prompts = [each.seconds for each in clock.stages(fresh * p, fresh * (prompt - fresh / 2) * p, 0, 0)]
+        self.prompts = [each.seconds for each in clock.stages(fresh, fresh * (prompt - fresh / 2), 0, 0)]
         self._known: dict[int, list[float]] = {}
 
     def at(self, place: int, stages: int) -> float:
         """In a pipeline of `stages` stages, of which each has as large a part of the requests."""
         if stages not in self._known:
             part = self.users / min(stages, max(self.users, 1.0))  # no stage has less than one request
-            here = part * self.clock.plan.pipeline_parallel_size
-            decode = self.clock.stages(0, 0, here, here * self.context)
+            decode = self.clock.stages(0, 0, part, part * self.context)
             self._known[stages] = [
                 float(each.seconds + part / self.answer * prompt)
                 for each, prompt in zip(decode, self.prompts, strict=True)
@@ -336,25 +336,27 @@ class Unlike:
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """Parts of the requests go round: the slowest stage has them all one after the other."""
-        whole = len(self.runs) / minimum(maximum(requests, 1), len(self.runs))  # no stage has less than one request
+        p = len(self.runs)
+        m = self.clocks[self.runs[0].kind].micro_batches(prompt_tokens, requests)
+        decoding = requests / m.requests, keys / m.requests
         of = {
-            kind: clock.stages(prompt_tokens, prompt_keys, requests * whole, keys * whole)
+            kind: clock.stages(prompt_tokens / m.prompts, prompt_keys / m.prompts, *decoding)
             for kind, clock in self.clocks.items()
         }
+        without = {kind: clock.stages(0, 0, *decoding) for kind, clock in self.clocks.items()}
         waits = [clock.spent(prompt_tokens, prompt_keys, requests, keys).engine for clock in self.clocks.values()]
         parts = [of[run.kind][place] for place, run in enumerate(self.runs)]
         total = Spent._make(sum(each) for each in zip(*parts, strict=True))
-        p = len(self.runs)
-        size = (prompt_tokens + requests) / p * self.hidden * ACTIVATION
+        size = (prompt_tokens / m.prompts + requests / m.requests) * self.hidden * ACTIVATION
         total = total._replace(
             exchanges=total.exchanges + sum((self._send(place, size) for place in range(p - 1)), 0.0)
         )
         alone = total.seconds + sum(self.streamed)
-        slowest: Number = 0.0
-        for part, streamed in zip(parts, self.streamed, strict=True):
-            slowest = maximum(slowest, part.seconds + streamed)
-        batches = minimum(maximum(requests + prompt_tokens, 1), p) * 1.0
-        round_trip = unlike_round_seconds.evaluate(tau=alone, tau_step=slowest, n_batches=batches)
+        busiest: Number = 0.0
+        for place, (part, streamed) in enumerate(zip(parts, self.streamed, strict=True)):
+            plain = without[self.runs[place].kind][place].seconds
+            busiest = maximum(busiest, maximum(m.prompts * (part.seconds + streamed), m.requests * (plain + streamed)))
+        round_trip = unlike_round_seconds.evaluate(tau=alone, tau_step=busiest, n_batches=1)
         engine: Number = 0.0
         for each in waits:
             engine = maximum(engine, each * 1.0)

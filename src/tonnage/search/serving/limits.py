@@ -38,7 +38,7 @@ def budget(limit: float) -> str:
 def holding(rows: Rows, space: Space, tally: Tally) -> Any:
     """Which plans keep all that is asked, one constraint after the other; what each removes is counted."""
     shape = rows.ttft.shape
-    left = tally.hold(MEMORY, np.ones(shape, dtype=bool), np.broadcast_to(rows.needed <= rows.usable, shape))
+    left = tally.hold(MEMORY, np.ones(shape, dtype=bool), np.broadcast_to(rows.needed <= rows.safe, shape))
     left = tally.hold(KNOWN, left, rows.known)
     left = tally.hold(ROOM, left, rows.room)
     left = tally.hold(ANSWERED, left, np.isfinite(rows.ttft))

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.errors import MissingDatum
 from tonnage.estimate._batch import batch_limits
 from tonnage.estimate._question import Question
+from tonnage.estimate.bands import safe_bytes
 from tonnage.estimate.inference.times import ServingTimes, times
 from tonnage.estimate.load_options import Asked, asked, lengths
 from tonnage.estimate.serving import ServingMemory, serving_memory
@@ -68,7 +69,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
 
     `each`: users of a replica, or requests a second, the mean; `fullest`: requests of the replica that has most of them, whose `ttft` and `tpot` these
     are: replicas do not share all numbers of users evenly. `requests` are of the mean. `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
-    `near`: as of the space; `whole`: seconds of a whole answer, where prompts have replicas of their own.
+    `safe`: the largest need with which a plan fits at the high end of the error band; `near`: as of the space; `whole`: seconds of a whole answer, where prompts have replicas of their own.
     """
 
     plan: ServingPlan
@@ -76,6 +77,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
     layouts: Sequence[Layout]
     load: Load
     usable: int
+    safe: float
     needed: Any
     known: Any
     room: Any
@@ -123,9 +125,9 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
         return h.usd_per_million_tokens.evaluate(USD_all=self.usd, tps=everything)
 
 
-def users_searched(engine: str, asks_queue: bool = True) -> Any:
+def users_searched(engine: str, version: str, asks_queue: bool = True) -> Any:
     """Numbers of users of a replica that are tried."""
-    return USERS if serving_runtime(engine).queues and asks_queue else FEW
+    return USERS if serving_runtime(engine, version).queues and asks_queue else FEW
 
 
 def blocks(space: Space, config: Config, layouts: Sequence[Layout]) -> Iterator[Rows]:
@@ -135,7 +137,7 @@ def blocks(space: Space, config: Config, layouts: Sequence[Layout]) -> Iterator[
     plan = serving_plan(space.model, layouts[0].cluster, replace(options, concurrency=None), question)
     said = lengths(space.model, options, space.load)
     wanted = asked(plan, replace(options, concurrency=None), space.load, said, question)
-    users = users_searched(config.engine) if space.searches_users else np.ones(1)
+    users = users_searched(config.engine, plan.engine_version) if space.searches_users else np.ones(1)
     users = RATES if space.searches_rates else users
     step = max(BLOCK // len(users), 1)
     for start in range(0, len(layouts), step):
@@ -162,6 +164,7 @@ class _Block:
         self.load = wanted.load
         self.chip = layouts[0].cluster.accelerator
         self.usable = self.chip.memory.usable_bytes - space.options.reserve_bytes
+        self.safe = safe_bytes(plan.engine, self.chip, self.usable)
         self.replicas = np.array([layout.replicas for layout in layouts])[:, None]
         self.each, self.requests_of = self._shared()
         self.shape = np.broadcast_shapes(self.replicas.shape, self.each.shape)
@@ -181,7 +184,7 @@ class _Block:
             )
             return rates, np.ones_like(replicas)
         if space.users is None:
-            users = users_searched(self.plan.engine)[None, :]
+            users = users_searched(self.plan.engine, self.plan.engine_version)[None, :]
             return users, users
         return space.users / np.minimum(replicas, space.users), -(-space.users // replicas)
 
@@ -190,7 +193,7 @@ class _Block:
         for plan, made, mask in self._memory():
             bytes_needed = _fullest(made, int(np.count_nonzero(mask)))
             needed[mask] = bytes_needed
-            fits = np.broadcast_to(mask & (needed <= self.usable), self.shape)
+            fits = np.broadcast_to(mask & (needed <= self.safe), self.shape)
             if fits.any():
                 self._time(plan, made, fits)
         busy = self.replicas if self.space.users is None else np.minimum(self.replicas, self.space.users)
@@ -198,7 +201,7 @@ class _Block:
         prompt, answer = self.load.input_tokens * half, 1 + (self.load.output_tokens - 1) * half
         users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
         return Rows(
-            plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, needed=needed, known=self.known, room=self.room,
+            plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, safe=self.safe, needed=needed, known=self.known, room=self.room,
             each=self.each, fullest=self.requests_of, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
             prompt=prompt, answer=answer, unknown=self.unknown, near=self.space.near,
         )  # fmt: skip

@@ -9,8 +9,10 @@ from tonnage.architectures import Model
 from tonnage.estimate._checks import expert_counts
 from tonnage.estimate._engine_checks import GROUPS
 from tonnage.estimate._nearest import divisors
+from tonnage.estimate._weight_formats import narrower_weights
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
+from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.options import MOST_ACCELERATORS, Goal
 from tonnage.search.serving.prices import Prices
@@ -99,9 +101,11 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
     given = space.options.weights
     if given is not None:
         return tuple(name.strip() for name in given.split(","))
-    if engine in ("llama.cpp", "ollama"):
-        return (None, *OF_FILES)
-    return (None, *NARROWER, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
+    if not engine:  # no plan is valid there: the walk says why
+        return (None,)
+    runtime = serving_runtime(engine, space.options.engine_version or "" if space.options.engine else "")
+    choices = OF_FILES if runtime.gguf else (*NARROWER, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
+    return (None, *narrower_weights(space.model, None, runtime, chip, choices))
 
 
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:

@@ -42,7 +42,7 @@ def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
     made = split_times(space.model, prompts, answers, _whole(space, rows))
     every = index, slice(None)
     return Rows(
-        plan=rows.plan, replica=replica, load=rows.load, layouts=layouts, usable=rows.usable, needed=_at(rows, rows.needed)[every],
+        plan=rows.plan, replica=replica, load=rows.load, layouts=layouts, usable=rows.usable, safe=rows.safe, needed=_at(rows, rows.needed)[every],
         known=rows.known[every], room=rows.room[every], each=_at(rows, rows.each)[every], fullest=_at(rows, rows.fullest)[every], users=rows.users,
         ttft=_column(made.ttft_seconds, replicas), tpot=_column(made.tpot_seconds, replicas), requests=_column(made.requests_per_second, replicas),
         prompt=rows.prompt, answer=rows.answer, near=rows.near, whole=_column(made.end_to_end_seconds, replicas),

@@ -109,7 +109,7 @@ class Search:
                         yield from self._of_kind(Kind(machine, engine, weights, kv_cache), found, stored)
 
     def _of_kind(self, kind: Kind, engine: str, stored: str) -> Iterator[Config]:
-        queues = serving_runtime(engine).queues
+        queues = serving_runtime(engine, self.space.options.engine_version or "").queues
         for each in sizes(self.space, kind.machine, engine):
             for batch in batches(self.space, queues):
                 yield Config(kind, engine, stored, each, batch)
@@ -154,7 +154,7 @@ class Search:
             least = least if usd is None else min(least, usd)
 
     def _users(self, engine: str) -> int:
-        return len(users_searched(engine)) if self.space.searches_users else 1
+        return len(users_searched(engine, self.space.options.engine_version or "")) if self.space.searches_users else 1
 
     # ---- bounds ----
 
@@ -289,7 +289,7 @@ class Search:
         """Whether prompts on replicas of their own are searched too."""
         return (
             "disaggregation" in self.space.goal.vary
-            and serving_runtime(config.engine).queues
+            and serving_runtime(config.engine, self.space.options.engine_version or "").queues
             and not self.space.options.draft_tokens
         )
 
@@ -336,9 +336,9 @@ class Search:
             self.front.put(rows, holds, config, own, usual)
 
     def _note_miss(self, rows: Rows, config: Config) -> None:
-        if np.nanmin(rows.needed) > rows.usable:
+        if (least := np.nanmin(rows.needed)) > rows.safe:
             row = int(np.argmin(np.broadcast_to(rows.needed, rows.ttft.shape)) // rows.ttft.shape[1])
-            self._missed(Miss(config=config, cluster=rows.layouts[row].cluster, needed_bytes=float(np.nanmin(rows.needed)),
+            self._missed(Miss(config=config, cluster=rows.layouts[row].cluster, needed_bytes=float(least * rows.usable / rows.safe),
                               usable_bytes=rows.usable, what="everything"))  # fmt: skip
 
     def _missed(self, miss: Miss) -> None:

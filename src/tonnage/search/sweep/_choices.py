@@ -9,12 +9,13 @@ from msgspec import Struct
 
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate._checks import check_size
+from tonnage.estimate._request import asked_for
 from tonnage.estimate._schedule import schedule_named
 from tonnage.estimate.plans import ATTENTION, IMPLEMENTATIONS, LOSS, MODEL_CODES, RECOMPUTE
 from tonnage.optimizers import optimizer
-from tonnage.precisions import TRAINING_RECIPES
+from tonnage.precisions import ALIASES, TRAINING_RECIPES
 from tonnage.registry import unknown
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import SERVING, serving_runtime, training_runtime
 from tonnage.search.sweep._settings import NOT_SWEPT
 from tonnage.units import parse_length
 
@@ -23,11 +24,26 @@ SIZES = ("_size", "_length", "_batches", "num_microbatches")
 LENGTHS = ("sequence_length", "context", "input_tokens", "output_tokens", "cached_tokens")
 RANGE = ("from", "to", "step", "times")
 
+
+def check_kv_cache(name: str) -> None:
+    """UnknownName for a format that no engine holds keys and values in: of one engine alone the plan says it."""
+    plain = name.strip().lower().removeprefix("torch.")
+    engines = [serving_runtime(each) for each in SERVING]
+    own = {each.own_kv_cache for each in engines if each.own_kv_cache}
+    known = {"auto", "bf16", "fp16", "fp32", *own, *(each for engine in engines for pair in engine.kv_cache.items() for each in pair)}  # fmt: skip
+    named = ALIASES.get(plain, plain)
+    if not {plain, named, named.replace("_", "-")} & known:
+        raise unknown("kv_cache", name, sorted(known))
+
+
 WORDS: dict[str, Callable[[str], Any]] = {
     "runtime": training_runtime,
     "optimizer": optimizer,
     "precision": TRAINING_RECIPES.__getitem__,
     "pipeline_schedule": schedule_named,
+    "weights": asked_for,
+    "kv_cache": check_kv_cache,
+    "engine": serving_runtime,
 }
 CHOICES: dict[str, Iterable[str]] = {
     "recompute": RECOMPUTE, "attention": tuple(ATTENTION), "loss": (*LOSS, "tiled"), "model_code": MODEL_CODES,

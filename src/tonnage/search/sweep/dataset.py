@@ -50,7 +50,7 @@ def table(spec: Spec, rows: Mapping[str, np.ndarray], facts: Mapping[str, Any]) 
     """Rows as a typed table; `facts` of the chunk go with it."""
     pa = arrow()
     schema = schema_of(spec).with_metadata({FACTS: json.dumps(facts, sort_keys=True).encode()})
-    if not rows:
+    if not any(len(values) for values in rows.values()):  # every plan was ruled out, or none is kept
         return schema.empty_table()
     return pa.Table.from_arrays([_column(spec, field, rows[field.name]) for field in schema], schema=schema)
 
@@ -105,6 +105,8 @@ def _column(spec: Spec, field: Any, values: np.ndarray) -> Any:
         return pa.DictionaryArray.from_arrays(
             pa.array(digit, pa.int32()), pa.array([names[each] for each in used], pa.string())
         )
+    if values.dtype == object:  # an option that does not apply to some rows
+        return _with_gaps(field, values)
     if field.name == "fits":  # 1 it fits, 0 it does not, -1 the error band says neither
         return pa.array(values == 1, mask=values < 0)
     if pa.types.is_dictionary(field.type):
@@ -116,6 +118,14 @@ def _column(spec: Spec, field: Any, values: np.ndarray) -> Any:
         real = values.astype(np.float64)
         return pa.array(real, mask=~np.isfinite(real))
     return pa.array(values.astype(field.type.to_pandas_dtype()), field.type)
+
+
+def _with_gaps(field: Any, values: np.ndarray) -> Any:
+    """A column of an option with no value where the option does not apply."""
+    pa = arrow()
+    if not pa.types.is_dictionary(field.type):
+        return pa.array(list(values), field.type)
+    return pa.array([None if value is None else str(value) for value in values], pa.string()).dictionary_encode()
 
 
 def _told_apart(values: np.ndarray) -> tuple[list[Any], np.ndarray]:
@@ -169,12 +179,17 @@ def done(folder: Path, tasks: Tasks, digest: str) -> bytearray:
         names = [entry.name for entry in entries]
     for name in names:
         if (number := _number(name)) is not None and number < tasks.count:
-            found_facts = facts(folder / name)
-            if found_facts is None or found_facts.get("sweep") != digest:
-                (folder / name).unlink(missing_ok=True)
-            else:
+            if is_whole(folder / name, digest):
                 found[number] = 1
+            else:
+                (folder / name).unlink(missing_ok=True)
     return found
+
+
+def is_whole(path: Path, digest: str) -> bool:
+    """Whether this is a whole part, by its footer, of the sweep with this digest."""
+    found = facts(path)
+    return found is not None and found.get("sweep") == digest
 
 
 def tidy(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,12 @@ from tonnage.search.sweep.progress import Progress
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.summary import Summary, summarise
 from tonnage.search.sweep.tasks import Tasks
-from tonnage.search.sweep.work import Job, Report, peak_rss
+from tonnage.search.sweep.work import Job, Lost, Report, peak_rss
 
 Run = Callable[[Iterator[int]], Generator[Report]]
 WHAT = {"train": "plans", "serve": "questions"}  # that are counted while it runs
 ROUNDS = 2  # a part that was damaged where it lay is made once more
+DAMAGED = "its part was damaged on disk after it was written"
 
 
 class Done(Struct, frozen=True, kw_only=True):
@@ -54,8 +55,8 @@ def sweep(
     progress: Callable[[int, int], Progress] | None = None,
 ) -> Done:  # fmt: skip
     """Run it. `ray`: an address, or nothing for one that is started here; None: processes of this machine."""
-    dataset.check_extra()
     tasks = Tasks(spec)
+    dataset.check_extra()
     open_directory(directory, spec, tasks, resume=resume)
     with locked(directory):
         return _run(spec, directory, tasks, workers, ray, progress or partial(Progress, what=WHAT[spec.kind]))
@@ -76,10 +77,21 @@ class _Counts:
         if report.failed:
             self.failed[report.number] = report.failed
             return
-        self.failed.pop(report.number, None)
-        self.made, self.plans = self.made + 1, self.plans + report.plans
+        self._made(report.number, report.plans)
         self.inside, self.processor = self.inside + report.seconds, self.processor + report.processor_seconds
         self.worker_rss = max(self.worker_rss, report.peak_rss)
+
+    def settle(self, folder: Path, tasks: Tasks, digest: str, damaged: Collection[int]) -> None:
+        """Compare the reports with the parts on disk, which decide: a worker may write its part and die before it reports, and a part that was
+        written may be damaged afterwards."""
+        for number in [number for number in self.failed if number not in damaged]:
+            if dataset.is_whole(folder / dataset.part_name(number), digest):
+                self._made(number, tasks.plans_of(number))
+        self.failed |= dict.fromkeys(damaged, DAMAGED)
+
+    def _made(self, number: int, plans: int) -> None:
+        self.failed.pop(number, None)
+        self.made, self.plans = self.made + 1, self.plans + plans
 
 
 def _run(
@@ -98,6 +110,7 @@ def _run(
             dataset.tidy(folder)
             found = _summarised(directory, spec, tasks)
             summed = time.perf_counter() - counts.start - seconds
+            counts.settle(folder, tasks, digest, found.damaged)
             if not found.damaged:
                 break
             for number in found.damaged:
@@ -113,10 +126,13 @@ def _run(
 def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]) -> None:
     """The chunks that are not there."""
     with closing(run(_numbers(there, 0))) as reports:
-        for report in reports:
-            _check(report, directory)
-            counts.add(report)
-            shown(report.number)
+        try:
+            for report in reports:
+                _check(report, directory)
+                counts.add(report)
+                shown(report.number)
+        except Lost as error:
+            raise Lost(f"{error} What is in {directory} is whole: run again with --resume.") from None
 
 
 def _numbers(there: bytearray, wanted: int) -> Iterator[int]:
@@ -135,10 +151,12 @@ def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
 def _executor(job: Job, workers: int | None, address: str | None) -> Iterator[Run]:
     """What makes chunks, as long as it is needed."""
     if address is not None:
-        from tonnage.search.sweep import on_ray
+        from tonnage.search.sweep import apart, on_ray
 
-        with on_ray.connected(address or None, workers) as ray:
-            yield lambda numbers: on_ray.reports(ray, job, numbers, workers)
+        if on_ray.is_joined():
+            yield lambda numbers: on_ray.drive(job, address or None, workers, numbers)
+        else:
+            yield lambda numbers: apart.reports(job, address or None, workers, numbers)
         return
     from tonnage.search.sweep import local
 

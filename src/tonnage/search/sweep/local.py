@@ -11,8 +11,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from tonnage.errors import MissingDatum
-from tonnage.search.sweep.work import Job, Report, attempt
+from tonnage.search.sweep.work import Job, Lost, Report, attempt
 
 TRIES = 3  # workers that may die of one chunk
 Work = Callable[[Job, int], Report]
@@ -38,7 +37,7 @@ def reports(job: Job, numbers: Iterable[int], workers: int, do: Work = attempt) 
                     ended = worker.ended()
                     pool[pool.index(worker)] = worker = _Worker(job, do)
                     if fell >= NONE_LIVES:
-                        raise MissingDatum(f"no worker stays alive: {fell} died one after the other, the last {ended}.")
+                        raise Lost(f"no worker stays alive: {fell} died one after the other, the last {ended}.")
                     if died[number] < TRIES:
                         again.append(number)
                     else:

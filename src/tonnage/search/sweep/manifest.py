@@ -17,8 +17,11 @@ from tonnage.reach import why
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Tasks
+from tonnage.user_files import json_text, read_bytes
 
 NAME, LOCK = "manifest.json", ".lock"
+LARGEST = 64_000_000  # bytes of a manifest
+MOST_SECTIONS = 4_000_000  # its lists and objects
 AGAIN = "Give another --out, or remove it."
 
 
@@ -68,9 +71,9 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
 
 def _check(path: Path, now: dict[str, Any]) -> None:
     try:
-        was = json.loads(path.read_text(encoding="utf-8"))
+        was = json_text.parse(read_bytes(path, LARGEST), str(path), sections=MOST_SECTIONS)
         same = {name: was[name] == now[name] for name in ("sweep", "estimator")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}. {AGAIN}") from None
     if not same["sweep"]:
         raise InvalidInput(

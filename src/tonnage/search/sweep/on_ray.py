@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -65,6 +66,18 @@ def _check_answers(address: str | None) -> None:
         raise InvalidInput(
             f"--ray {address}: nothing answers there: {error}. `ray start --head` prints its address."
         ) from None
+
+
+def drive(job: Job, address: str | None, workers: int | None, numbers: Iterable[int]) -> Generator[Report]:
+    """Join or start Ray, and make the chunks."""
+    with connected(address, workers) as ray:
+        yield from reports(ray, job, numbers, workers)
+
+
+def is_joined() -> bool:
+    """Whether the caller has joined Ray in this process already."""
+    ray = sys.modules.get("ray")
+    return ray is not None and bool(getattr(ray, "is_initialized", bool)())
 
 
 def reports(ray: Any, job: Job, numbers: Iterable[int], workers: int | None) -> Generator[Report]:

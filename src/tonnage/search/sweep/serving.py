@@ -7,11 +7,12 @@ import numpy as np
 
 from tonnage.errors import TonnageError
 from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.frontier import Curve, frontier
+from tonnage.estimate.frontier import Curve, Frontier, frontier
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.search.removed import Tally
+from tonnage.search.sweep._companions import Companions, column_of
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
 from tonnage.search.sweep.training import model_of, place_of, why
@@ -29,24 +30,23 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     place = place_of(spec.clusters[part.digits[1]], tuple(sorted(spec.money.items())))
     choices = {axis.name: axis.values[digit] for axis, digit in zip(spec.outer, part.digits[2:], strict=True)}
     asked = spec.options | choices
-    load = {name: asked[name] for name in LoadOptions.__struct_fields__ if name in asked}
-    options = {name: value for name, value in asked.items() if name not in load}
     model = model_of(spec.models[part.digits[0]])
+
+    def ask(said: dict[str, Any]) -> Frontier:
+        load = {name: value for name, value in said.items() if name in LoadOptions.__struct_fields__}
+        options = {name: value for name, value in said.items() if name not in load}
+        money = BillOptions(**spec.money)
+        return frontier(model, place.cluster, ServingOptions(**options), LoadOptions(**load), money, points=spec.points)
+
     try:
-        found = frontier(
-            model,
-            place.cluster,
-            ServingOptions(**options),
-            LoadOptions(**load),
-            BillOptions(**spec.money),
-            points=spec.points,
-        )
+        found, left_out = Companions(spec, choices).ask(ask, asked)
     except TonnageError as error:
         tally.remove(why(error, model, place.cluster), 1)
         return {}
     if not found.curves:
         tally.remove("some tensor size and precision leaves room for the cache of one request", 1)
         return {}
+    tally.leave_out(left_out, 1)
     made = [_points(curve, found.usd_per_hour) for curve in found.curves]
     joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
     count = len(joined["concurrency"])
@@ -58,7 +58,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     }
     varied = {name: value for name, value in choices.items() if name not in joined}
     return {name: np.full(count, value) for name, value in facts.items()} | {"point": np.arange(count)} | {
-        name: np.full(count, value) for name, value in varied.items()} | joined  # fmt: skip
+        name: column_of(value, count, is_left_out=name in left_out) for name, value in varied.items()} | joined  # fmt: skip
 
 
 def _points(curve: Curve, usd: float | None) -> Columns:

@@ -14,7 +14,7 @@ from tonnage.registry import unknown
 from tonnage.search.sweep._choices import check_words, option, sizes_of
 from tonnage.search.sweep._places import clusters_of, models_of
 from tonnage.search.sweep._settings import BLOCK_AXES, FORMS, INNER
-from tonnage.yaml_files import load
+from tonnage.user_files.yaml_text import load
 
 CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes
 LARGEST_CHUNK = 4_194_304

@@ -17,7 +17,8 @@ SHOWN = 20  # workloads whose best row a summary quotes, those of most tokens a 
 
 class Summary(Struct, frozen=True, kw_only=True):
     """`considered`: plans, or questions of serving; `valid`: those whose sizes belong together and of which enough is known; `fitting`: those
-    that fit with the high end of the error band; `rows` are kept. `damaged`: parts whose pages are not what was written."""
+    that fit with the high end of the error band; `rows` are kept. `without`: of options that do not apply to all of them, how many were estimated
+    without; `damaged`: parts whose pages are not what was written."""
 
     considered: int
     valid: int
@@ -25,6 +26,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     rows: int
     size: int
     removed: dict[str, int]
+    without: dict[str, int]
     best: list[dict[str, Any]]
     best_rows: int
     missing: int
@@ -35,6 +37,7 @@ def summarise(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
     """Goes over all parts; memory is that of one part and of the best rows of one model and cluster."""
     folder, totals = directory / dataset.FOLDER, dict.fromkeys(("considered", "valid", "fitting"), 0)
     removed: dict[str, int] = {}
+    without: dict[str, int] = {}
     rows = size = missing = 0
     damaged: list[int] = []
     chosen = _Best(spec, directory / BEST)
@@ -53,12 +56,14 @@ def summarise(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
                 totals[name] += found[name]
             for constraint, plans in found["removed"].items():
                 removed[constraint] = removed.get(constraint, 0) + plans
+            for option, plans in found["without"].items():
+                without[option] = without.get(option, 0) + plans
             rows, size = rows + part.num_rows, size + path.stat().st_size
             chosen.add(part)
         chosen.close()
     finally:
         chosen.discard()
-    return Summary(**totals, rows=rows, size=size, removed=removed, best=chosen.top, best_rows=chosen.rows, missing=missing, damaged=tuple(damaged))  # fmt: skip
+    return Summary(**totals, rows=rows, size=size, removed=removed, without=without, best=chosen.top, best_rows=chosen.rows, missing=missing, damaged=tuple(damaged))  # fmt: skip
 
 
 class _Best:

@@ -25,6 +25,7 @@ from tonnage.formulas.time import tokens_per_second
 from tonnage.models import read
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.removed import Tally
+from tonnage.search.sweep._companions import Companions, column_of, size_of_experts
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
 from tonnage.search.sweep.valid import valid
@@ -78,20 +79,25 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
                         for axis, digit in zip(spec.inner, tasks.sizes(part), strict=True)}  # fmt: skip
     count = len(part)
     tally.consider(count)
+    columns = size_of_experts(spec, model, columns, tally)
     try:
         columns = complete(model, place.cluster, given, columns, count)
     except TonnageError as error:
         tally.remove(why(error, model, place.cluster), count)
         return {}
     runtime = training_runtime(given.get("runtime") or usual_runtime(place.cluster))
-    left = valid(model, place.cluster, runtime, given.get("sequence_parallel"), columns, tally)
+    left = valid(
+        model, place.cluster, runtime, given.get("sequence_parallel"), given.get("pipeline_schedule"), columns, tally
+    )
     numbers = tasks.numbers(part)
     made = []
-    for chosen, names in _laid_out(model, place.cluster, given, runtime, columns, left, tally):
+    companions = Companions(spec, choices)
+    for chosen, names, left_out in _laid_out(model, place.cluster, given, runtime, columns, left, tally, companions):
         sizes = {name: values[chosen] for name, values in columns.items()}
         found = _estimated(model, place, sizes, names, tally)
         if found is not None:
-            asked = {axis.name: np.full(len(chosen), choices[axis.name]) for axis in spec.outer if axis.name not in (*COLUMNS, *CHOSEN)}  # fmt: skip
+            asked = {axis.name: column_of(choices[axis.name], len(chosen), is_left_out=axis.name in left_out)
+                     for axis in spec.outer if axis.name not in (*COLUMNS, *CHOSEN)}  # fmt: skip
             named = {name: np.full(len(chosen), names[name]) for name in CHOSEN}
             made.append({"plan": numbers[chosen], **named, **asked, **found})
     if not made:
@@ -152,38 +158,41 @@ def _laid_out(
     columns: Columns,
     left: np.ndarray,
     tally: Tally,
-) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    """Plans that agree in all that is no size, and these choices: each layout is asked of estimate.plans, as a single answer asks it."""
+    companions: Companions,
+) -> Iterator[tuple[np.ndarray, dict[str, Any], frozenset[str]]]:
+    """Plans that agree in all that is no size, these choices, and the options that do not apply to them: each layout is asked of estimate.plans,
+    as a single answer asks it."""
     rows = np.flatnonzero(left)
     if not len(rows):
         return
-    alike: dict[TrainingPlan, list[np.ndarray]] = {}
+    alike: dict[tuple[TrainingPlan, frozenset[str]], list[np.ndarray]] = {}
     facts = [*(columns[name] for name in LAYOUT), *_told_apart(model, given, runtime, columns)]
     for chosen in _grouped(rows, facts):
         first = chosen[0]
         sizes = {name: int(columns[name][first]) for name in (*COLUMNS,)}
-        options = TrainingOptions(**(dict(given) | sizes))
         try:
-            plan = training_plan(model, cluster, options, Question())
+            plan, left_out = companions.ask(
+                lambda options: training_plan(model, cluster, TrainingOptions(**options), Question()),
+                dict(given) | sizes,
+            )
         except TonnageError as error:
             tally.remove(why(error, model, cluster), len(chosen))
             continue
-        alike.setdefault(_without_sizes(plan), []).append(chosen)
-    for plan, parts in alike.items():
+        tally.leave_out(left_out, len(chosen))
+        alike.setdefault((_without_sizes(plan), left_out), []).append(chosen)
+    for (plan, left_out), parts in alike.items():
         found = {name: getattr(plan, name) for name in plan.__struct_fields__ if name not in COLUMNS}
-        yield np.sort(np.concatenate(parts)), found
+        yield np.sort(np.concatenate(parts)), found, left_out
 
 
 def _told_apart(
     model: Model, given: Mapping[str, Any], runtime: TrainingRuntime, columns: Columns
 ) -> Iterator[np.ndarray]:
-    """Facts of the batch on which rules depend: parts of a chunked loss, positions that a model has, rounds of some schedules."""
+    """Facts of the batch on which rules depend: parts of a chunked loss, positions that a model has."""
     length = columns["sequence_length"]
     yield (length > (model.context or np.inf)).astype(np.int64)
     if runtime.equal_chunks and runtime.loss_chunks:
         yield (length // columns["context_parallel_size"] % runtime.loss_chunks > 0).astype(np.int64)
-    if given.get("pipeline_schedule"):
-        yield columns["num_microbatches"]
 
 
 def _grouped(rows: np.ndarray, columns: Iterable[np.ndarray]) -> Iterator[np.ndarray]:

@@ -9,12 +9,10 @@ from tonnage.architectures import Model
 from tonnage.runtimes import TrainingRuntime
 from tonnage.search.dividing import (
     EVEN_PARTS,
-    WHOLE_ROUNDS,
     experts_divide,
     heads_divide,
-    rounds_are_whole,
+    microbatch_masks,
     sequence_parts,
-    takes_rounds,
 )
 from tonnage.search.removed import Tally
 from tonnage.spec import Cluster
@@ -27,11 +25,12 @@ def valid(
     cluster: Cluster,
     runtime: TrainingRuntime,
     sequence_parallel: bool | None,
+    schedule: str | None,
     columns: Columns,
     tally: Tally,
 ) -> np.ndarray:
     """A mask of shape (plans,): the plans whose sizes belong together. `columns` are complete (complete_columns), whole numbers, all
-    of one shape; `tally` counts what each constraint took away."""
+    of one shape; `schedule`: of pipelines, None for the runtime's own; `tally` counts what each constraint took away."""
     world, (t, p, c, d, e, q) = cluster.size, (columns[f"{name}_parallel_size"] for name in
                                                ("tensor", "pipeline", "context", "data", "expert", "expert_tensor"))  # fmt: skip
     left = np.ones(t.shape, dtype=bool)
@@ -55,6 +54,6 @@ def valid(
             "global_batch_size is a multiple of micro_batch_size x data_parallel_size", left, even & (batch > 0)
         )
     chunks = columns["virtual_pipeline_size"]
-    if takes_rounds(runtime, chunks):
-        left = tally.hold(WHOLE_ROUNDS, left, rounds_are_whole(columns["num_microbatches"], p, chunks))
+    for sentence, holds in microbatch_masks(runtime, schedule, p, chunks, columns["num_microbatches"]):
+        left = tally.hold(sentence, left, holds)
     return left

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from tonnage.errors import MissingDatum
 from tonnage.search.removed import Tally
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.keep import kept
@@ -25,6 +26,10 @@ class Job(Struct, frozen=True, kw_only=True):
     folder: str
     digest: str
     estimator: str
+
+
+class Lost(MissingDatum):
+    """Nobody is left to make the chunks that are missing."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -75,7 +80,7 @@ def chunk(job: Job, tasks: Tasks, number: int) -> Any:
             found.append(made)
     joined = {name: np.concatenate([each[name] for each in found]) for name in found[0]} if found else {}
     facts = {"chunk": number, "sweep": job.digest, "considered": tally.considered, "valid": tally.left, "fitting": fitting,
-             "removed": {each.constraint: each.plans for each in tally}}  # fmt: skip
+             "removed": {each.constraint: each.plans for each in tally}, "without": tally.without}  # fmt: skip
     return dataset.table(job.spec, kept(job.spec, joined), facts)
 
 

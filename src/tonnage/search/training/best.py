@@ -45,7 +45,7 @@ class Candidate(Struct, frozen=True, kw_only=True, eq=False):
 def simplicity(group: Group, inner: Mapping[str, Any]) -> tuple[Any, Any]:
     """How many kinds of cutting, copying again and moving away a plan has, and how far they go: arrays with an entry for each row."""
     cuts = [inner[name] for name in CUTS]
-    kinds = sum((size > 1) * 1 for size in cuts) + (group.stages > 1) + (group.chunks > 1)
+    kinds = sum((size > 1) * 1 for size in cuts) + (group.stages > 1) + (group.chunks > 1) + len(group.layout)
     kinds = (
         kinds
         + (group.choices["recompute"] != "none")

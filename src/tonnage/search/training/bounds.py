@@ -6,12 +6,15 @@ what replicas send each other, the optimizer. So no plan is turned away that the
 (tests/search/test_training_bounds.py).
 """
 
+from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from tonnage.estimate._communication import width_of
+from tonnage.estimate._microbatches import microbatches_per_round
 from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._rank import Shares, block_parameters, stages
 from tonnage.estimate._rates import rates
@@ -24,6 +27,7 @@ from tonnage.formulas.pipeline import bubble_seconds
 from tonnage.optimizers import optimizer
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
+from tonnage.search.training.pipelines import ENDS, LAYOUTS, chunks_of, with_choices
 from tonnage.search.training.space import Group, Space
 from tonnage.search.training.validity import Columns
 from tonnage.search.training.walk import REFUSALS, WIDE, template
@@ -34,9 +38,6 @@ PLAIN = (
     "1f1b",
     "interleaved-1f1b",
 )  # schedules whose micro-batches in flight, and whose bubble, are counted here
-# What deals out layers to stages otherwise than the runtime does by itself.
-DEALT = ("pipeline_layout", "first_stage_layers", "last_stage_layers", "account_for_embedding_in_pipeline_split",
-         "account_for_loss_in_pipeline_split")  # fmt: skip
 OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
 
@@ -79,11 +80,12 @@ class _Layers:
 
     def __init__(self, space: Space, plan: TrainingPlan, sizes: dict[str, Any]):
         whole = replace(plan, **sizes, pipeline_parallel_size=1, virtual_pipeline_size=1, pipeline_schedule="1f1b", num_microbatches=1,
-                        data_parallel_size=1, chunk_layers=(), first_stage_layers=None, last_stage_layers=None)  # fmt: skip
+                        data_parallel_size=1, replicate_size=1, chunk_layers=(), first_stage_layers=None, last_stage_layers=None)  # fmt: skip
         step = Step(space.model, whole, space.largest)
         timed = StepTime(step, rates())
         self.plan, self.rows = plan, len(sizes["micro_batch_size"])
         self.through = timed.stages[0].seconds * timed.factor  # one micro-batch through all layers, and the head
+        self.each = {block: passes.seconds * timed.factor for block, passes in timed.layers.items()}
         self.fixed = timed.factor * timed.rates.step
         memory = StageMemory(step, step.stages[0])
         self.kept = {block: kept.value for block, kept in memory.kept.items()}
@@ -109,26 +111,46 @@ class Least:
     def __init__(self, space: Space, group: Group, columns: Columns, layers: _Layers):
         self.space, self.group, self.columns, self.layers = space, group, columns, layers
         plan, runtime = layers.plan, training_runtime(group.choices["runtime"], layers.plan.runtime_version)
-        said = {name: group.choices.get(name, getattr(space.options, name)) for name in ("pipeline_schedule", *DEALT)}
-        self.is_plain = said["pipeline_schedule"] in PLAIN
-        self.first: dict[Any, int] = {}  # layers of the first stage, where the runtime deals them out by itself
-        if not any(said[name] for name in DEALT):
-            made = replace(plan, pipeline_parallel_size=group.stages, virtual_pipeline_size=group.chunks)
-            self.first = dict(stages(space.model, group.stages, chunk_layers(space.model, runtime, made))[0].layers)
+        options = with_choices(space.options, group.names)
+        self.is_plain = options.pipeline_schedule in PLAIN
+        self.stages: tuple[
+            Mapping[Any, int], ...
+        ] = ()  # layers of each kind of stage, the first one first; none where a layout says them
+        chunks = chunks_of(space.model, group.stages, group.chunks, options)
+        if chunks is None and not any(getattr(options, name) for name in LAYOUTS):
+            piped = replace(
+                plan,
+                pipeline_parallel_size=group.stages,
+                virtual_pipeline_size=group.chunks,
+                **dict.fromkeys(ENDS),
+                chunk_layers=(),
+            )
+            chunks = chunk_layers(space.model, runtime, piped)
+        if chunks is not None:
+            made = stages(space.model, group.stages, chunks)
+            self.stages = tuple(dict(layers) for layers in dict.fromkeys(stage.layers for stage in made))
+        self.first = self.stages[0] if self.stages else {}
 
     def seconds_per_token(self) -> np.ndarray:
-        """Of a step: layers on stages that are all alike, and what stages wait while a pipeline fills and drains."""
+        """Of a step: all micro-batches on the stage that takes longest, and what it waits while a pipeline fills and drains."""
         p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
-        one = np.broadcast_to(self.layers.through, (self.group.rows,))[:, None] / p
-        if v > 1 and self.is_plain:
-            step = m * one + bubble_seconds.evaluate(tau=p * one, tau_step=one, v=v)
-        else:
-            # each stage runs all micro-batches, and each micro-batch passes all stages, unless gradients of weights wait for no other stage
-            step = (np.maximum(m, p) if self.is_plain else m) * one
+        through = np.broadcast_to(self.layers.through, (self.group.rows,))[:, None]
+        step = m * through / p
+        if self.is_plain:
+            slowest = np.maximum(through / p, self._slowest())
+            step = m * slowest
+            if v > 1:  # other numbers than whole rounds are played out, and may wait less
+                step = np.where(m % p == 0, step + bubble_seconds.evaluate(tau=through, tau_step=slowest, v=v), step)
+            step = np.maximum(step, through)  # a micro-batch passes all stages
         tokens = (
             self.columns["sequence_length"] * self.columns["micro_batch_size"] * self.columns["data_parallel_size"] * m
         )
         return np.asarray((step + self.layers.fixed) / tokens)
+
+    def _slowest(self) -> Any:
+        """Seconds of a micro-batch in the layers of the stage that has most to do: shape (rows, 1)."""
+        times = [sum(count * self.layers.each[block] for block, count in layers.items()) for layers in self.stages]
+        return np.broadcast_to(reduce(np.maximum, times, 0.0), (self.group.rows,))[:, None]
 
     def needed(self) -> np.ndarray | float:
         """The high end of the band of bytes that layers of the first stage keep: their states, and what backward needs of each micro-batch
@@ -142,7 +164,9 @@ class Least:
             flying = (
                 microbatches_in_flight.evaluate(p=p, i=0, m=m)
                 if v == 1
-                else interleaved_microbatches_in_flight.evaluate(p=p, i=0, m=m, v=v)
+                else interleaved_microbatches_in_flight.evaluate(
+                    p=p, i=0, m=m, v=v, n_turn=microbatches_per_round(m, p)
+                )
             )
         kept = sum(count * np.broadcast_to(self.layers.kept[block], (self.group.rows,))[:, None]
                    for block, count in self.first.items() if block in self.layers.kept)  # fmt: skip

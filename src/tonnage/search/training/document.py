@@ -25,6 +25,7 @@ def document_of(found: Plans, asked: Asked) -> dict[str, Any]:
         "schema": SCHEMA, "question": _question(found, asked), "goal": found.objective,
         "machines": made.machines, "passed": made.passed, "considered": made.tally.considered,
         "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
+        "refused": [{"constraint": reason, "plans": plans} for reason, plans in made.reasons.items()],
         "beaten": made.beaten, "estimated": made.walked, "plans": rows,
         "front": [_front(entry) for entry in found.front],
         "status": found.status, "binds": found.why, "nearest": _row(found.model, found.nearest, "") if found.nearest else None,
@@ -47,6 +48,7 @@ def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
         "run_seconds": run["seconds"].value if "seconds" in run else None,
         "cost": cost.value if cost is not None and "seconds" in run else None,
         "launch": launch_settings(model, one.plan), "launch_lacks": launch_lacks(model, one.plan), "beats": beats,
+        "price": answer.question.get("price", {}).get("value"),
     }  # fmt: skip
 
 
@@ -96,8 +98,9 @@ def _fewer(one: Planned, other: Planned) -> str:
 
 
 def _simpler(one: Planned, other: Planned) -> str:
+    """What changes from the other plan to this one, by option: its value there, and here."""
     names = [name for name in other.options if name not in NOT_OF_RUN and one.options.get(name) != other.options[name]]
-    changed = [f"{name} {one.options.get(name, 'none')} for {other.options[name]}" for name in names]
+    changed = [f"{name} {other.options[name]} → {one.options.get(name, 'none')}" for name in names]
     return ", ".join(changed) or "the first of equals"
 
 
@@ -139,7 +142,7 @@ def _question(found: Plans, asked: Asked) -> dict[str, Any]:
         best = found.plans[0].options
         for name, why in (
             ("sequence_length", "the model's context, at most 4096"),
-            ("global_batch_size", "about four million tokens a step"),
+            ("global_batch_size", "about four million tokens a step, in a number that the replicas divide"),
         ):
             if getattr(asked.options, name) is None and name not in asked.vary and name in best:
                 q.put(name, best[name], "default", why)

@@ -18,7 +18,7 @@ from tonnage.search.training.ideal import ideal_seconds
 from tonnage.search.training.machines import Fleet, between
 from tonnage.search.training.objective import Goal
 from tonnage.search.training.options import Asked
-from tonnage.search.training.search import Cutoff, search
+from tonnage.search.training.search import Cutoff, count_valid, search
 from tonnage.search.training.space import Space
 from tonnage.spec import Cluster
 
@@ -53,6 +53,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
 class Searched(Struct, kw_only=True):
     """All machines that carry the model, and what was looked at on the way. `refused`: accelerators of which nothing can be said, and why;
+    `reasons`: why runtimes refuse plans that were to be estimated, and how many of these;
     `unknown`: valid plans whose time needs something that nobody published; `unpriced`: accelerators that nobody sells; `passed`: machines
     whose fastest imaginable plan is no use; `spaces`: that were searched, with the bytes of an accelerator that are usable."""
 
@@ -64,6 +65,7 @@ class Searched(Struct, kw_only=True):
     passed: int = 0
     unknown: int = 0
     refused: dict[str, TonnageError] = {}
+    reasons: dict[str, int] = {}
     unpriced: dict[str, None] = {}
     spaces: list[tuple[Space, int]] = []
 
@@ -103,7 +105,14 @@ class Searcher:
             advance("machines", len(fleet.machines))
 
     def _space(self, machines: Sequence[Cluster]) -> Space:
-        return Space(self.model, machines, self.asked.options, self.asked.vary, self._prices(machines))
+        return Space(
+            self.model,
+            machines,
+            self.asked.options,
+            self.asked.vary,
+            self._prices(machines),
+            shifts_batch=self.asked.run.max_steps is None,
+        )
 
     def _ideal(self, space: Space) -> float:
         name = space.largest.accelerator.name
@@ -139,6 +148,8 @@ class Searcher:
         found = search(space, usable, most=self.each, cutoff=self._cutoff(space, goodput), bounded=self.bounded)
         made.tally.add(found.tally)
         made.walked += found.walked
+        for sentence, count in found.refused.items():
+            made.reasons[sentence] = made.reasons.get(sentence, 0) + count
         made.unknown += found.unknown
         made.beaten += found.beaten
         made.machines += len(machines)
@@ -163,7 +174,12 @@ class Searcher:
         limits = self._limits(best, space, goodputs(space, machines, self.asked.run))
         of_use = (self._ideal(space) / space.worlds <= limits) & (limits > 0)
         kept = [machine for machine, keep in zip(machines, of_use, strict=True) if keep]
-        self.found.passed += len(machines) - len(kept)
+        over = [machine for machine, keep in zip(machines, of_use, strict=True) if not keep]
+        if over:
+            tally = count_valid(self._space(over))
+            self.found.tally.add(tally)
+            self.found.beaten += tally.left
+            self.found.passed += len(over)
         return kept
 
     def _limits(self, best: float, space: Space, goodput: np.ndarray) -> np.ndarray:

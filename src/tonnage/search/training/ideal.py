@@ -6,13 +6,9 @@ Good for passing over a whole accelerator, or numbers of it, before any plan is 
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from tonnage.errors import TonnageError
-from tonnage.estimate._question import Question
-from tonnage.estimate.plans import training_plan
 from tonnage.estimate.time import Timing
-from tonnage.search.training.space import SIZES, Space
+from tonnage.search.training.space import Space
 from tonnage.spec import Cluster, TrainingPlan
 
 
@@ -28,10 +24,8 @@ def ideal_seconds(space: Space) -> float:
 
 
 def plan_alone(space: Space, choice: Mapping[str, Any], s: int) -> tuple[Cluster, TrainingPlan]:
-    """The plan of a choice of names on one accelerator, as if it fitted. TonnageError where it cannot be."""
-    alone = replace(space.largest, num_nodes=1, accelerators_per_node=1)
-    named = dict.fromkeys(SIZES) | dict(choice) | {"sequence_length": s}
-    return alone, training_plan(space.model, alone, replace(space.options, **named), Question())
+    """One accelerator, and the plan of a choice of names on it, as if it fitted. TonnageError where it cannot be."""
+    return space.alone, space.ask_alone(choice, s)[0]
 
 
 def _of(space: Space, choice: Mapping[str, Any], s: int) -> float:

@@ -109,12 +109,20 @@ def _sizes(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
 
 
 def _uneven(model: Model, plan: TrainingPlan) -> list[str]:
-    """Megatron splits evenly or as a layout says: E is the embedding, t a layer, L the loss."""
-    p = plan.pipeline_parallel_size
-    if p == 1 or model.num_layers % p == 0 or plan.virtual_pipeline_size > 1:
+    """Megatron splits evenly, or as options say. Of one chunk a stage a layout says it: E is the embedding, t a layer, L the loss. Of several
+    chunks, whose number the layout would repeat, the sizes of the ends do, or that table and head count as a layer."""
+    layers = chunk_layers(model, training_runtime(plan.runtime), plan)
+    if len(set(layers)) == 1:
         return []
-    stages = ["t" * count for count in chunk_layers(model, training_runtime(plan.runtime), plan)]
-    return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
+    if plan.virtual_pipeline_size == 1:
+        stages = ["t" * count for count in layers]
+        return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
+    ends = {"first": plan.first_stage_layers, "last": plan.last_stage_layers}
+    if any(ends.values()):
+        return [f"--decoder-{end}-pipeline-num-layers {size}" for end, size in ends.items() if size]
+    most = max(layers)
+    counted = {"embedding": layers[0] < most, "loss": layers[-1] < most}
+    return [f"--account-for-{end}-in-pipeline-split" for end, is_counted in counted.items() if is_counted]
 
 
 def _needs_chunks(plan: TrainingPlan) -> bool:

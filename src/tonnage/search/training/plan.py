@@ -1,6 +1,6 @@
 """tonnage plan --train: the best plans of one machine, or the best machines, each with its best plan; every one estimated again by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tonnage.formulas.run import accelerator_hours
 from tonnage.search.pareto import front
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.fleet import Entry, Searched, Searcher
+from tonnage.search.training.hopeless import check_choices
 from tonnage.search.training.machines import Fleet, fleets
 from tonnage.search.training.objective import Goal, Objective, objective_named
 from tonnage.search.training.options import Asked
@@ -107,6 +108,8 @@ def plan_training(model: Model, asked: Asked) -> Plans:
             f"pareto is a front of machines: name several, or one without a number. Got {asked.on[0]!r} alone."
         )
     goal = _goal(model, found, asked, compares)
+    Space(model, found[0].machines, asked.options, asked.vary).check_companions()
+    check_choices(Space(model, part, asked.options, asked.vary) for part in _parts_of((found[0], found[-1])))
     each = 1 if compares else asked.search.shown
     made = Searcher(model, asked, goal, each=each).go(found)
     if asked.search.goal is None and compares and all(entry.usd is None for entry in made.entries):
@@ -121,6 +124,12 @@ def plan_training(model: Model, asked: Asked) -> Plans:
         model=model, objective=goal.objective, plans=tuple(plans), front=tuple(_front(made.entries)) if asked.search.pareto else (), nearest=near,
         why=why, searched=made, unpriced=tuple(made.unpriced) if goal.objective == "cheapest" else (), compares=compares,
     )  # fmt: skip
+
+
+def _parts_of(found: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
+    """Machines that are searched together: one accelerator has runtimes of its own."""
+    for fleet in found:
+        yield from (part for part in (fleet.machines[:1], fleet.machines[1:]) if part)
 
 
 def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) -> Goal:
@@ -141,7 +150,9 @@ def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) ->
     want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
     if want.steps is not None:
-        tokens = want.steps * _step_tokens(Space(model, found[0].machines, asked.options, asked.vary))
+        tokens = want.steps * _step_tokens(
+            Space(model, found[0].machines, asked.options, asked.vary, shifts_batch=False)
+        )
     assert tokens  # one of the three lengths is given
     limits = {"slowest": want.deadline, "dearest": want.budget, "longest": want.hours}
     return Goal(objective=name, **{name: value / tokens for name, value in limits.items() if value is not None})
@@ -224,8 +235,8 @@ class _Finish:
         close = [(plan.high / usable, space.machines[at], plan)
                  for space, usable in made.spaces for at, plan in nearest(space, range(len(space.machines))).items()]  # fmt: skip
         if not close:
-            removed = [each for each in made.tally if each.plans]
-            return None, removed[-1].constraint if removed else str(next(iter(made.refused.values()), ""))
+            removed = [*(each.constraint for each in made.tally if each.plans), *made.reasons]
+            return None, removed[-1] if removed else str(next(iter(made.refused.values()), ""))
         _, machine, plan = min(close, key=lambda each: (each[0], each[1].size))
         return self.answer(Entry(machine=machine, plans=(plan,)), plan), MEMORY
 

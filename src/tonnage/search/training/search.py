@@ -11,11 +11,11 @@ from tonnage.search.progress import advance
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Best, Candidate, rung
 from tonnage.search.training.bounds import Bounds
+from tonnage.search.training.hopeless import Hopeless
 from tonnage.search.training.space import Group, Space
-from tonnage.search.training.validity import Columns, columns_of, holding
-from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, walk
+from tonnage.search.training.validity import Columns, Validity, columns_of, holding
+from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, settle, walk
 
-FITS = "the fullest rank fits the accelerator's memory, with the high end of the error band"
 SWEPT = 30_000  # plans walked between two collections of rings
 CARE = 1 - 1e-9  # a bound may meet the estimate, but for rounding
 # Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of it is of no use.
@@ -23,14 +23,16 @@ Cutoff = Callable[[np.ndarray], np.ndarray]
 
 
 class Found(Struct, frozen=True, kw_only=True, eq=False):
-    """`best`: of each machine. `tally`: all plans considered, and what took them away; `beaten`: slower than what was found, by a bound or by their
-    time; where the bound is of a whole group, valid or not; `walked`: how many fit and were estimated whole. A plan considered is in one of the
-    three, and in one alone. `unknown`: of how many something is not known that their time needs."""
+    """`best`: of each machine. `tally`: all plans considered, and the constraints that ruled some out, the same with and without bounds. Of the
+    others `walked` fit and were estimated whole; `beaten` do not fit, are refused by their runtime, or are slower than what was found, by a bound
+    or by their time, so that their memory was not estimated. `refused`: why, and how many of those that were to be estimated; `unknown`: of how many of these something
+    is not known that their time needs."""
 
     best: tuple[tuple[Candidate, ...], ...]
     tally: Tally
     walked: int
     beaten: int
+    refused: dict[str, int]
     unknown: int
 
 
@@ -41,12 +43,14 @@ def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = 
         if not bounded:
             for group in groups:
                 run.take_all(group)
+            run.validity.forget()
             continue
         surveyed = [run.survey(group) for group in groups]
         surveyed.sort(key=lambda each: each.promise)  # those first that may be fastest: they turn away most of the rest
         for each in surveyed:
             run.take(each)
         run.bounds.forget()
+        run.validity.forget()
     return run.found()
 
 
@@ -62,25 +66,31 @@ class _Search:
     def __init__(self, space: Space, usable: int, most: int, cutoff: Cutoff | None):
         self.space, self.usable, self.cutoff = space, usable, cutoff
         self.best, self.tally, self.bounds = Best(space, most), Tally(), Bounds(space)
-        self.walked = self.beaten = self.large = self.unknown = self._unswept = 0
+        self.validity = Validity(space)
+        self.walked = self.beaten = self.unknown = self._unswept = 0
         self.refused: dict[str, int] = {}
+        self.hopeless = Hopeless(space)
 
     def survey(self, group: Group) -> _Surveyed:
         """Count what the constraints take away, and what the bound on memory does."""
         advance("plans", group.rows * len(self.space.machines))
+        left, tally = self.validity.of(group)
+        self.tally.add(tally)
         floor = self.bounds.floor(group)
-        if floor is not None and (floor * CARE / self.space.worlds > self._limits).all():
-            plans = group.rows * len(self.space.machines)
-            self.tally.consider(plans)
-            self.beaten += plans
+        if self._is_hopeless(group, tally.left):
+            return _Surveyed(group, np.inf, 0)
+        if not tally.left or (floor is not None and (floor * CARE / self.space.worlds > self._limits).all()):
+            self.beaten += tally.left
             return _Surveyed(group, np.inf, 0)
         columns = columns_of(self.space, group)
-        left = holding(self.space, group, columns, self.tally)
-        bounds = self.bounds.of(group, columns, left) if left.any() else None
+        group = settle(self.space, group, columns, left)
+        if self._is_hopeless(group, tally.left):
+            return _Surveyed(group, np.inf, 0)
+        bounds = self.bounds.of(group, columns, left)
         if bounds is None:
-            return _Surveyed(group, 0.0 if left.any() else np.inf, int(left.sum()))
+            return _Surveyed(group, 0.0, tally.left)
         small = left & (bounds.needed() <= self.usable)
-        self.large += int(left.sum()) - int(small.sum())
+        self.beaten += tally.left - int(small.sum())
         promise = float(np.min(np.broadcast_to(bounds.seconds_per_token(), small.shape), where=small, initial=np.inf))
         return _Surveyed(group, promise, int(small.sum()))
 
@@ -94,7 +104,7 @@ class _Search:
             return
         group = each.group
         columns = columns_of(self.space, group)
-        left = self._hopeful(group, columns, holding(self.space, group, columns, Tally()))
+        left = self._hopeful(group, columns, self.validity.of(group)[0])
         rows = np.any(left, axis=1)
         if rows.any():
             kept = {name: values[rows] for name, values in columns.items()}
@@ -103,16 +113,18 @@ class _Search:
     def take_all(self, group: Group) -> None:
         """Walk every valid plan."""
         advance("plans", group.rows * len(self.space.machines))
-        columns = columns_of(self.space, group)
-        left = holding(self.space, group, columns, self.tally)
-        if left.any():
-            self._walk(group, columns, left, None)
+        left, tally = self.validity.of(group)
+        self.tally.add(tally)
+        if tally.left:
+            columns = columns_of(self.space, group)
+            self._walk(settle(self.space, group, columns, left), columns, left, None)
 
     def _walk(self, group: Group, columns: Columns, left: np.ndarray, hopeful: Hopeful | None) -> None:
         try:
             walked = walk(self.space, group, columns, left, hopeful)
         except REFUSALS as error:
-            self.refused[reason(error)] = self.refused.get(reason(error), 0) + int(left.sum())
+            self.hopeless.learn(group)
+            self._refuse(reason(error), int(left.sum()))
             self.unknown += int(left.sum()) if isinstance(error, MissingDatum) else 0
             return
         advance("estimated", walked.plans)
@@ -124,14 +136,23 @@ class _Search:
             self._unswept = 0
         self._keep(group, columns, walked)
 
+    def _is_hopeless(self, group: Group, plans: int) -> bool:
+        """Whether its choice was refused whatever the sizes are; its plans are then counted as refused."""
+        why = self.hopeless.has(group)
+        if why:
+            self._refuse(why, plans)
+        return bool(why)
+
+    def _refuse(self, reason: str, plans: int) -> None:
+        self.refused[reason] = self.refused.get(reason, 0) + plans
+        self.beaten += plans
+
     def _is_hopeful(self, seconds_per_token: np.ndarray, machine: np.ndarray) -> np.ndarray:
         return (rung(seconds_per_token) <= self.best.worst()[machine]) & (seconds_per_token <= self._limits[machine])
 
     def _keep(self, group: Group, columns: Columns, walked: Walked) -> None:
         fits = walked.high <= self.usable
-        unasked = np.isinf(walked.needed)  # slower than what was found: their memory was not walked
-        self.beaten += int(np.count_nonzero(unasked))
-        self.large += int(np.count_nonzero(~fits & ~unasked))
+        self.beaten += int(np.count_nonzero(~fits))  # infinite: slower than what was found, and not walked
         self.walked += int(np.count_nonzero(fits))
         self.best.put(group, columns, walked, fits)
 
@@ -152,28 +173,39 @@ class _Search:
         return np.full(len(found), np.inf) if self.cutoff is None else self.cutoff(found)
 
     def found(self) -> Found:
-        for sentence, plans in self.refused.items():
-            self.tally.remove(sentence, plans)
-        self.tally.remove(FITS, self.large)
         return Found(
             best=tuple(map(tuple, self.best.of)),
             tally=self.tally,
             walked=self.walked,
             beaten=self.beaten,
+            refused=self.refused,
             unknown=self.unknown,
         )
 
 
+def count_valid(space: Space) -> Tally:
+    """Plans of a space, and what the constraints take away: without a bound and without an estimate."""
+    tally, validity = Tally(), Validity(space)
+    for groups in space.windows():
+        for group in groups:
+            tally.add(validity.of(group)[1])
+        validity.forget()
+    return tally
+
+
 def nearest(space: Space, machines: Sequence[int]) -> dict[int, Candidate]:
     """Of each of these machines the plan that needs least: what comes nearest where nothing fits. None for one that has no valid plan."""
-    bounds, least = Bounds(space), Least(space)
+    bounds, least, hopeless = Bounds(space), Least(space), Hopeless(space)
     of = np.zeros(len(space.machines), dtype=bool)
     of[list(machines)] = True
-    for group in space.groups():
-        columns = columns_of(space, group)
-        left = holding(space, group, columns, Tally()) & of
+    for every in space.groups():
+        if hopeless.has(every):
+            continue
+        columns = columns_of(space, every)
+        left = holding(space, every, columns, Tally()) & of
         if not left.any():
             continue
+        group = settle(space, every, columns, left)
         bound = bounds.of(group, columns, left)
         left &= (0.0 if bound is None else bound.needed()) < least.needed
         if not left.any():
@@ -181,6 +213,7 @@ def nearest(space: Space, machines: Sequence[int]) -> dict[int, Candidate]:
         try:
             walked = walk(space, group, columns, left)
         except REFUSALS:
+            hopeless.learn(group)
             continue
         least.put(group, columns, walked)
     return least.of
@@ -206,10 +239,13 @@ class Least:
 def faster(space: Space, usable: int, seconds_per_token: float) -> int:
     """How many plans of a space of one machine fit and take fewer seconds for a token: the rank of a plan, less one."""
     bounds, count = Bounds(space), 0
-    for group in space.groups():
-        columns = columns_of(space, group)
-        left = holding(space, group, columns, Tally())
-        bound = bounds.of(group, columns, left) if left.any() else None
+    for every in space.groups():
+        columns = columns_of(space, every)
+        left = holding(space, every, columns, Tally())
+        if not left.any():
+            continue
+        group = settle(space, every, columns, left)
+        bound = bounds.of(group, columns, left)
         if bound is not None:
             left = left & (bound.needed() <= usable) & (bound.seconds_per_token() * CARE < seconds_per_token)
         if not left.any():

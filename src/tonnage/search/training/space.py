@@ -5,8 +5,10 @@ one rank does (`inner`, one row each) meet every number of accelerators: what de
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, islice, product
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, NotApplicable, TonnageError
 from tonnage.estimate._checks import check_size, expert_counts
+from tonnage.estimate._question import Question
 from tonnage.estimate.batch import CHUNK, alike
-from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
+from tonnage.estimate.companions import Refusals, ask_applicable
+from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.ops import Attention, LatentAttention
 from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.training.choices import choices_of
-from tonnage.spec import Cluster
+from tonnage.search.training.pipelines import Pipeline, pipelines, with_choices
+from tonnage.spec import Cluster, TrainingPlan
 
 TOKENS_OF_A_STEP = 2**22  # where nobody says: about four million, as GPT-3, OPT, Falcon and Llama had
+BATCH_SHIFT = 0.03  # by which share of it the usual batch may differ, so that the replicas of a machine divide it
+SHIFTED = -1  # stands for a batch that each machine has of its own
 WIDEST = 64  # tensor, context and micro-batch sizes that are tried go so far
 WINDOW = 64  # blocks of columns that a search holds at once
 FEWEST_ROWS = 256  # of a group's inner columns at a time, however many machines they meet
@@ -35,18 +42,25 @@ INNER = (
 )  # fmt: skip
 SIZES = ("sequence_length", "global_batch_size", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size",
          "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size")  # fmt: skip
+POLICIES = ("zero_stage", "recompute")  # names that are tried where nobody gives them
 ABILITIES = {"tensor_parallel_size": "tensor_parallel", "context_parallel_size": "context_parallel",
              "pipeline_parallel_size": "pipeline", "expert_parallel_size": "expert_parallel"}  # fmt: skip
 
 
 class Group(Struct, frozen=True, eq=False):
-    """Plans that share `choices` and a pipeline. `inner`: columns of shape (rows,); `block`: which of those of its runtime."""
+    """Plans that share `choices` and a pipeline. `layout`: the options that deal out its layers, none where the runtime does; `inner`: columns of shape (rows,); `block`: which of those of its runtime."""
 
     choices: Mapping[str, Any]
     stages: int
     chunks: int
     block: int
     inner: Mapping[str, np.ndarray]
+    layout: Mapping[str, Any] = {}
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """All options that its plans share, but for sizes."""
+        return {**self.choices, **self.layout}
 
     @property
     def rows(self) -> int:
@@ -60,6 +74,7 @@ class Space:
     """Plans of `model` on each of `machines`, which differ in their number of accelerators alone, the largest last.
 
     `usd`: an hour of one of each machine's accelerators, shape (machines,), NaN where no price is known. What `options` say is not varied. `vary`: values of other options to try, by name; of a size they replace those that the model allows.
+    `shifts_batch`: a global batch that nobody gave may also differ a little from the usual one.
     """
 
     def __init__(
@@ -69,6 +84,8 @@ class Space:
         options: TrainingOptions,
         vary: Mapping[str, Sequence[Any]] | None = None,
         usd: np.ndarray | None = None,
+        *,
+        shifts_batch: bool = True,
     ):
         if not machines:
             raise InvalidInput("a search needs at least one machine. Got none.")
@@ -84,6 +101,7 @@ class Space:
         for name in (*SIZES, "lora_rank", "trainable_layers"):
             for value in (getattr(options, name), *self.vary.get(name, ())):
                 check_size(name, value)
+        self.shifts_batch = shifts_batch
         self.usd = np.full(len(machines), np.nan) if usd is None else usd
         self.worlds = np.array([machine.size for machine in machines], dtype=np.int64)
 
@@ -95,6 +113,56 @@ class Space:
     def choices(self) -> tuple[dict[str, Any], ...]:
         """Every combination of the options that have names."""
         return tuple(choices_of(self.model, self.machines, self.options, self.vary))
+
+    @property
+    def tried(self) -> frozenset[str]:
+        """Options of which a search tries several values: those that are varied, and sizes and policies that nobody gave. The runtime is not among the
+        latter: who gives an option of one runtime means that runtime."""
+        return frozenset({*self.vary, *(name for name in (*SIZES, *POLICIES) if getattr(self.options, name) is None)})
+
+    def ask_plan(
+        self, machine: Cluster, chosen: Mapping[str, Any], left_out: Refusals | None = None
+    ) -> tuple[TrainingPlan, Refusals]:
+        """The plan with these options, and the options that do not apply to it because of a value of what is varied (ask_applicable)."""
+        given = {name: getattr(self.options, name) for name in self.options.__struct_fields__}
+        repeated = [name for name, values in self.vary.items() if name in chosen and chosen[name] != values[0]]
+        return ask_applicable(
+            lambda options: training_plan(self.model, machine, TrainingOptions(**options), Question()),
+            {**given, **chosen},
+            self.tried,
+            repeated,
+            left_out,
+        )
+
+    def check_companions(self) -> None:
+        """Raise the refusal of an option that applies beside no value of what is varied. One that a choice may take on more accelerators applies."""
+        everywhere: Refusals | None = None
+        for choice in self.choices:
+            left_out = Refusals()
+            with suppress(TonnageError):
+                self.ask_alone(choice, self.sequences[0], left_out)
+            known = left_out if everywhere is None else everywhere
+            everywhere = {
+                name: error for name, error in known.items() if name in left_out and not self._may_apply(error)
+            }
+        for error in (everywhere or {}).values():
+            raise error
+
+    def _may_apply(self, error: NotApplicable) -> bool:
+        """Whether a size that is tried decides it, and has a value above 1."""
+        sizes = [name for name in error.owners if name in SIZES and name in self.tried]
+        return any(value > 1 for name in sizes for value in self.vary.get(name, (self.largest.size,)))
+
+    def ask_alone(
+        self, choice: Mapping[str, Any], s: int, left_out: Refusals | None = None
+    ) -> tuple[TrainingPlan, Refusals]:
+        """The plan of a choice of names on one accelerator, as if it fitted, as `ask_plan` has it. TonnageError where it cannot be."""
+        return self.ask_plan(self.alone, dict.fromkeys(SIZES) | dict(choice) | {"sequence_length": s}, left_out)
+
+    @property
+    def alone(self) -> Cluster:
+        """One of the accelerators."""
+        return replace(self.largest, num_nodes=1, accelerators_per_node=1)
 
     # ---- sizes ----
 
@@ -113,10 +181,19 @@ class Space:
 
     @cached_property
     def batches(self) -> dict[int, tuple[int, ...]]:
-        """Sequences of a step, by their length; 0: as many as micro-batches make."""
+        """Sequences of a step, by their length; 0: as many as micro-batches make; SHIFTED: the `shifted` ones."""
         if self.options.num_microbatches is not None and self.options.global_batch_size is None:
             return dict.fromkeys(self.sequences, (0,))
-        return {s: self._sizes("global_batch_size", (max(TOKENS_OF_A_STEP // s, 1),)) for s in self.sequences}
+        found = {}
+        for s in self.sequences:
+            shifted = self.shifts_batch and (self.shifted[s] != usual_batch(s)).any()
+            found[s] = self._sizes("global_batch_size", (usual_batch(s), SHIFTED) if shifted else (usual_batch(s),))
+        return found
+
+    @cached_property
+    def shifted(self) -> dict[int, np.ndarray]:
+        """By the length of sequences, of each machine the batch near the usual one that its replicas divide best: shape (machines,)."""
+        return {s: np.array([near_batch(usual_batch(s), int(world)) for world in self.worlds]) for s in self.sequences}
 
     @cached_property
     def _heads(self) -> set[int]:
@@ -127,14 +204,12 @@ class Space:
         """Sizes up to `most` that divide some number of accelerators."""
         return [n for n in range(1, most + 1) if not (self.worlds % n).all()]
 
-    def _stages(self, runtime: TrainingRuntime) -> Iterator[tuple[int, int]]:
-        """Pipeline stages, and chunks of each."""
-        layers = self.model.num_layers
-        for p in self._able(runtime, "pipeline_parallel_size", self._dividing(layers)):
-            every = [v for v in range(1, max(layers // p, 1) + 1) if p > 1 or v == 1]
-            most = [v for v in every if layers % (p * v) == 0 or v == 1 or (runtime.splits_chunks and v & (v - 1) == 0)]
-            for v in self._sizes("virtual_pipeline_size", most):
-                yield p, v
+    def _pipelines(self, choices: Mapping[str, Any]) -> list[Pipeline]:
+        """Those of a choice of names."""
+        runtime = training_runtime(choices["runtime"])
+        stages = self._able(runtime, "pipeline_parallel_size", self._dividing(self.model.num_layers))
+        chunks = self._sizes("virtual_pipeline_size", ()) or None
+        return list(pipelines(self.model, runtime, with_choices(self.options, choices), stages, chunks))
 
     def _able(self, runtime: TrainingRuntime, name: str, allowed: Sequence[int]) -> tuple[int, ...]:
         return self._sizes(name, allowed if getattr(runtime, ABILITIES[name]) else (1,))
@@ -148,6 +223,7 @@ class Space:
     def windows(self) -> Iterator[list[Group]]:
         """All plans, valid or not, in a fixed order, so many blocks of columns at a time: a search holds no more than these."""
         names = dict.fromkeys(choices["runtime"] for choices in self.choices)
+        of_choices = [(choices, self._pipelines(choices)) for choices in self.choices]
         every = (
             (name, number, columns)
             for name in names
@@ -155,11 +231,11 @@ class Space:
         )
         while blocks := list(islice(every, WINDOW)):
             yield [
-                Group(choices, p, v, number, columns)
+                Group(choices, each.stages, each.chunks, number, columns, each.layout)
                 for name, number, columns in blocks
-                for choices in self.choices
+                for choices, found in of_choices
                 if choices["runtime"] == name
-                for p, v in self._stages(training_runtime(name))
+                for each in found
             ]
 
     def groups(self) -> Iterator[Group]:
@@ -182,6 +258,13 @@ class Space:
             if len(rows):
                 yield _columns(rows)
 
+    def _micro_batches(self, s: int, batch: int) -> list[int]:
+        """Sizes that divide a batch of sequences of length s."""
+        if not batch:
+            return [1, 2, 4, 8]
+        wholes = self.shifted[s] if batch == SHIFTED else np.array([batch])
+        return [n for n in range(1, WIDEST + 1) if (wholes % n == 0).any()]
+
     def _rows(self, runtime: TrainingRuntime) -> Iterator[np.ndarray]:
         """Sizes of all ranks for one length of sequences and one batch: shape (rows, len(INNER))."""
         t = self._able(
@@ -196,9 +279,7 @@ class Space:
         has_experts = bool(expert_counts(self.model))
         for s in self.sequences:
             for batch in self.batches[s]:
-                micro = self._sizes(
-                    "micro_batch_size", [n for n in range(1, WIDEST + 1) if batch % n == 0] if batch else [1, 2, 4, 8]
-                )
+                micro = self._sizes("micro_batch_size", self._micro_batches(s, batch))
                 rows = [
                     (s, batch, tensor, context, expert, cut, b)
                     for tensor, context, expert in product(t, c, e)
@@ -210,3 +291,21 @@ class Space:
 
 def _columns(rows: np.ndarray) -> dict[str, np.ndarray]:
     return {name: values.copy() for name, values in zip(INNER, rows.T, strict=True)}
+
+
+def usual_batch(s: int) -> int:
+    """Sequences of length s in a step, where nobody says."""
+    return max(TOKENS_OF_A_STEP // s, 1)
+
+
+def near_batch(usual: int, world: int) -> int:
+    """Sequences of a step, at most BATCH_SHIFT away from `usual`, that replicas of a machine of `world` accelerators divide best: a multiple of
+    the odd part of `world` times the largest power of two, the nearest of these; `usual` where there is none.
+
+    >>> [near_batch(1024, world) for world in (64, 72, 80, 96, 1000)]
+    [1024, 1008, 1040, 1008, 1000]
+    """
+    odd = world // (world & -world)
+    least, most = ceil(usual * (1 - BATCH_SHIFT) / odd), int(usual * (1 + BATCH_SHIFT) / odd)
+    every = [times * odd for times in range(least, most + 1)]
+    return min(every, key=lambda batch: (-(batch & -batch), abs(batch - usual)), default=usual)

@@ -52,7 +52,7 @@ def said(space: Space, group: Group, columns: Columns, row: int, machine: int) -
     }
     if not sizes["global_batch_size"]:
         del sizes["global_batch_size"]
-    return {**group.choices, "pipeline_parallel_size": group.stages, "virtual_pipeline_size": group.chunks, **sizes}
+    return {**group.names, "pipeline_parallel_size": group.stages, "virtual_pipeline_size": group.chunks, **sizes}
 
 
 def template(space: Space, group: Group, columns: Columns, left: np.ndarray) -> TrainingPlan:
@@ -60,6 +60,20 @@ def template(space: Space, group: Group, columns: Columns, left: np.ndarray) -> 
     row, machine = np.argwhere(left)[0]
     options = replace(space.options, **said(space, group, columns, int(row), int(machine)))
     return training_plan(space.model, space.machines[machine], options, Question())
+
+
+def settle(space: Space, group: Group, columns: Columns, left: np.ndarray) -> Group:
+    """The group, of which some plans are `left`, without the options that do not apply beside its values of varied ones: these are None in `choices`.
+
+    Where such an option is varied too, its first value stands for all of them: the same plan is not tried twice.
+    """
+    row, machine = np.argwhere(left)[0]
+    chosen = said(space, group, columns, int(row), int(machine))
+    try:
+        _, left_out = space.ask_plan(space.machines[machine], chosen)
+    except REFUSALS:
+        return group  # the walk says why
+    return replace(group, choices={**group.choices, **dict.fromkeys(left_out)}) if left_out else group
 
 
 def walk(space: Space, group: Group, columns: Columns, left: np.ndarray, hopeful: Hopeful | None = None) -> Walked:

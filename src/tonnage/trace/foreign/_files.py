@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tonnage.errors import InvalidInput
 from tonnage.units import GIB, MIB, human
+from tonnage.user_files import file_size, open_regular, read_part
 
 LARGEST_FILE = GIB  # of what is read, unpacked
 GZIP = b"\x1f\x8b"
@@ -15,22 +16,16 @@ _PIECE = 4 * MIB
 
 def head(path: Path, length: int = 64) -> bytes:
     """The first bytes. Raises InvalidInput."""
-    try:
-        with path.open("rb") as file:
-            return file.read(length)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}.") from None
+    with open_regular(path) as file:
+        return read_part(file, path, 0, length)
 
 
 def content(path: Path, largest: int = LARGEST_FILE) -> bytes:
     """All bytes, unpacked if they are gzip's. Raises InvalidInput for what is too large or broken."""
-    try:
-        if path.is_file() and path.stat().st_size > largest:
+    with open_regular(path) as file:
+        if file_size(file) > largest:
             raise _too_large(path, largest)
-        with path.open("rb") as file:
-            data = file.read(largest + 1)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}.") from None
+        data = read_part(file, path, 0, largest + 1)
     if data.startswith(GZIP):
         data = _unpacked(data, path, largest)
     if len(data) > largest:

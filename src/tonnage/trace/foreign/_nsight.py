@@ -16,15 +16,17 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.errors import InvalidInput, shown
 from tonnage.trace.events import Allocation
 from tonnage.trace.foreign._foreign import NOT_TOLD, Device, Foreign
 from tonnage.trace.foreign._history import History, checked, notes_of, walk
+from tonnage.user_files import file_size, open_regular
 
 FORMAT = "Nsight Systems export"
 MAGIC = b"SQLite format 3\x00"
 USAGE, MEMORY, MEMORY2 = "CUDA_GPU_MEMORY_USAGE_EVENTS", "CUPTI_ACTIVITY_KIND_MEMORY", "CUPTI_ACTIVITY_KIND_MEMORY2"
-MOST_ROWS = 5_000_000
+MOST_ROWS = 1_000_000  # of one table
+MOST_TABLES = 10_000  # an export has about a hundred
 _LONGEST = 1_000_000  # bytes of one value
 _STEPS = 100_000  # of SQLite's machine, between two looks at how many there were
 _MOST_LOOKS = 10_000
@@ -60,6 +62,8 @@ class _Row(Struct, frozen=True, kw_only=True):
 def from_database(path: Path, device: int | None = None) -> Foreign:
     """Device memory of one GPU: `device`, or the one with most rows. Raises InvalidInput."""
     where = str(path)
+    with open_regular(path) as file:  # SQLite opens it again, by its name
+        texts = _Texts(where, file_size(file))
     try:
         database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     except sqlite3.Error as error:
@@ -67,23 +71,40 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
     try:
         database.row_factory = sqlite3.Row
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-        database.execute("PRAGMA trusted_schema = OFF")
         looks = iter(range(_MOST_LOOKS))
         database.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
-        return _read(database, where, device)
-    except sqlite3.Error as error:
+        database.execute("PRAGMA trusted_schema = OFF")
+        return _read(database, texts, where, device)
+    except (sqlite3.Error, OverflowError, MemoryError) as error:
         raise InvalidInput(f"{where} is no whole SQLite database of Nsight Systems: {error}.") from None
     finally:
         database.close()
 
 
-def _read(database: sqlite3.Connection, where: str, wanted: int | None) -> Foreign:
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+class _Texts:
+    """Bounds what all texts of a database hold together. Cells of a broken file may share their pages, and a column's default value stands in every
+    row, so that a small file could give texts without end; a whole one gives no more than its own size."""
+
+    def __init__(self, where: str, size: int):
+        self.where, self.left = where, size
+
+    def take(self, text: str) -> str:
+        self.left -= len(text)
+        if self.left < 0:
+            raise InvalidInput(f"{self.where}: its tables hold more text than the file has bytes: it is broken.")
+        return text
+
+
+def _read(database: sqlite3.Connection, texts: _Texts, where: str, wanted: int | None) -> Foreign:
+    tables = _tables(database, where)
     table = next((name for name in (USAGE, MEMORY2, MEMORY) if name in tables), None)
     if table is None:
         raise InvalidInput(f"{where} has no table {USAGE}: memory was not recorded. {_ADVICE}")
-    kinds = _words(database, tables, "ENUM_CUDA_MEM_KIND", NSIGHT_KINDS if table == USAGE else CUPTI_KINDS)
-    rows = list(_operations(database, table, _strings(database, tables), kinds, where))
+    known = NSIGHT_KINDS if table == USAGE else CUPTI_KINDS
+    kinds = dict(enumerate(known)) | _texts_by_number(database, tables, "ENUM_CUDA_MEM_KIND", "label", texts)
+    kinds = {number: word.lower() for number, word in kinds.items()}
+    strings = _texts_by_number(database, tables, "StringIds", "value", texts)
+    rows = _operations(database, table, texts, strings, kinds)
     if not rows:
         raise InvalidInput(f"{where}: table {table} is empty: no memory was recorded. {_ADVICE}")
     actions = Counter(row.device for row in rows if row.on_device)
@@ -157,48 +178,86 @@ def _notes(rows: list[_Row], others: Counter[str], pooled: bool) -> Iterator[str
         yield "no free was recorded: the peak is the sum of all allocations"
 
 
+def _tables(database: sqlite3.Connection, where: str) -> set[str]:
+    """Names of the tables that store their rows; views and virtual tables compute theirs."""
+    rows = database.execute(
+        f"SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 LIMIT {MOST_TABLES + 1}"
+    )
+    names = {str(name) for (name,) in rows}
+    if len(names) > MOST_TABLES:
+        raise InvalidInput(f"{where} has more than {MOST_TABLES:,} tables, so it is no export of Nsight Systems.")
+    return names
+
+
+def _columns(database: sqlite3.Connection, table: str, where: str) -> set[str]:
+    """Columns that are stored; InvalidInput where one is computed (generated), which an export never has."""
+    columns = list(database.execute(f"PRAGMA table_xinfo({table})"))
+    computed = [row["name"] for row in columns if row["hidden"]]
+    if computed:
+        raise InvalidInput(
+            f"{where}: table {table} computes its column {shown(computed[0])}; an export stores its columns."
+        )
+    return {row["name"] for row in columns}
+
+
+def _whole(column: str) -> str:
+    """SQL for a whole number of a column, NULL for a value of another type, which is not even loaded."""
+    return _typed(column, "integer")
+
+
+def _name(column: str) -> str:
+    """The same for a number or a text."""
+    return _typed(column, "integer", "text")
+
+
+def _typed(column: str, *types: str) -> str:
+    name, listed = f'"{column}"', ",".join(map(repr, types))
+    return " ".join(("CASE WHEN typeof(", name, ") IN (", listed, ") THEN", name, "END AS", name))
+
+
 def _operations(
-    database: sqlite3.Connection, table: str, strings: Mapping[int, str], kinds: Mapping[int, str], where: str
-) -> Iterator[_Row]:
+    database: sqlite3.Connection, table: str, texts: _Texts, strings: Mapping[int, str], kinds: Mapping[int, str]
+) -> list[_Row]:
     """One row for each allocation and free, in order of time."""
-    columns = {row["name"] for row in database.execute(f"PRAGMA table_info({table})")}
+    where = texts.where
+    columns = _columns(database, table, where)
     time = "timestamp" if "timestamp" in columns else "start"
     missing = sorted({time, "bytes", "address"} - columns)
     if missing:
         raise InvalidInput(f"{where}: table {table} has no column {', '.join(missing)}.")
-    asked = ", ".join(f'"{name}"' for name in (time, *_COLUMNS) if name in columns)
-    (count,) = database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
-    if count > MOST_ROWS:
-        raise InvalidInput(f"{where}: table {table} has {count:,} rows, and {MOST_ROWS:,} can be read: record less.")
-    rows = database.execute(f"SELECT {asked} FROM {table} ORDER BY {time}")
-    if table == MEMORY:
-        found = [each for row in rows for each in _from_to(row, kinds, where)]
-        yield from sorted(found, key=lambda each: (each.time, each.allocates))
-        return
-    for row in rows:
+    asked = ", ".join(_name(name) if name == "name" else _whole(name) for name in (time, *_COLUMNS) if name in columns)
+    made: list[_Row] = []
+    # Neither COUNT nor ORDER BY: of a broken file, SQLite would count or sort without end.
+    for count, row in enumerate(database.execute(f"SELECT {asked} FROM {table} LIMIT {MOST_ROWS + 1}")):
+        if count == MOST_ROWS:
+            raise InvalidInput(f"{where}: table {table} has more than {MOST_ROWS:,} rows: record less.")
+        if table == MEMORY:
+            made += _from_to(row, texts, kinds)
+            continue
         operation = _number(row, "memoryOperationType")
         if operation in _OPERATIONS[table]:
-            yield _row(row, time, operation == _OPERATIONS[table][0], strings, kinds, where)
+            made.append(_row(row, time, operation == _OPERATIONS[table][0], texts, strings, kinds))
+    return sorted(made, key=lambda each: (each.time, table == MEMORY and each.allocates))
 
 
-def _from_to(row: sqlite3.Row, kinds: Mapping[int, str], where: str) -> Iterator[_Row]:
-    yield _row(row, "start", True, {}, kinds, where)
+def _from_to(row: sqlite3.Row, texts: _Texts, kinds: Mapping[int, str]) -> Iterator[_Row]:
+    yield _row(row, "start", True, texts, {}, kinds)
     if _number(row, "end"):
-        yield _row(row, "end", False, {}, kinds, where)
+        yield _row(row, "end", False, texts, {}, kinds)
 
 
 def _row(
-    row: sqlite3.Row, time: str, allocates: bool, strings: Mapping[int, str], kinds: Mapping[int, str], where: str
+    row: sqlite3.Row, time: str, allocates: bool, texts: _Texts, strings: Mapping[int, str], kinds: Mapping[int, str]
 ) -> _Row:
     name = row["name"] if "name" in row.keys() else ""  # noqa: SIM118 - a Row's `in` looks at values
     kind = _number(row, "memKind", "memoryKind")
     pool = _number(row, "localMemoryPoolAddress")
     return _Row(
-        time=_number(row, time) or 0, allocates=allocates, bytes=checked(row["bytes"], where), address=_number(row, "address") or 0,
+        time=_number(row, time) or 0, allocates=allocates, bytes=checked(row["bytes"], texts.where), address=_number(row, "address") or 0,
         process=_number(row, "globalPid", "processId") or 0, device=_number(row, "deviceId") or 0,
         kind="device" if kind is None else kinds.get(kind, "unknown"), pool=pool or None,
-        name=(strings.get(name, "") if isinstance(name, int) else str(name or ""))[:200],
-        pool_bytes=checked(_number(row, "localMemoryPoolSize") or 0, where, "a pool"),
+        name=(strings.get(name, "") if isinstance(name, int) else texts.take(name or ""))[:200],
+        pool_bytes=checked(_number(row, "localMemoryPoolSize") or 0, texts.where, "a pool"),
     )  # fmt: skip
 
 
@@ -211,18 +270,11 @@ def _number(row: sqlite3.Row, *names: str) -> int | None:
     return None
 
 
-def _words(database: sqlite3.Connection, tables: set[str], table: str, known: tuple[str, ...]) -> dict[int, str]:
-    """What numbers mean: from the database's own table, else as documented."""
-    made = dict(enumerate(known))
-    if table in tables:
-        columns = [row["name"] for row in database.execute(f"PRAGMA table_info({table})")]
-        if {"id", "label"} <= set(columns):
-            for row in database.execute(f"SELECT id, label FROM {table} LIMIT 1000"):
-                made[row["id"]] = str(row["label"]).lower()
-    return made
-
-
-def _strings(database: sqlite3.Connection, tables: set[str]) -> dict[int, str]:
-    if "StringIds" not in tables:
+def _texts_by_number(
+    database: sqlite3.Connection, tables: set[str], table: str, column: str, texts: _Texts
+) -> dict[int, str]:
+    """What numbers mean, by the database's own table; nothing where it has none."""
+    if table not in tables or not {"id", column} <= _columns(database, table, texts.where):
         return {}
-    return {row[0]: str(row[1]) for row in database.execute(f"SELECT id, value FROM StringIds LIMIT {MOST_ROWS}")}
+    rows = database.execute(f"SELECT {_whole('id')}, {_name(column)} FROM {table} LIMIT {MOST_ROWS}")
+    return {number: texts.take(str(text)) for number, text in rows if number is not None and text is not None}

@@ -20,6 +20,7 @@ KNOWN = (
     "a memory snapshot of PyTorch (pickle, JSON), a trace or memory timeline of its profiler, an SQLite export of Nsight Systems, "
     "a memory profile of TensorFlow (JSON), a buffer assignment of XLA (text)"
 )
+MOST_PARTS = 50_000_000  # commas, lists and objects of a JSON: each takes some 50 bytes when it is read
 _PICKLES = (b"\x80", b"(", b"}", b"]")  # protocol 2 and later; older ones begin with a container
 
 
@@ -74,6 +75,8 @@ def _from_list(outer: list[msgspec.Raw], data: bytes, where: str, device: int | 
 
 
 def _decode(data: bytes, where: str, kind: Any) -> Any:
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_PARTS:
+        raise InvalidInput(f"{where} holds more than {MOST_PARTS:,} values: record less.")
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -3,7 +3,7 @@
 Read in bitsandbytes 0.50.2: optim/optimizer.py, nn/modules.py, functional.py, autograd/_functions.py, backends/cuda/ops.py.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -106,6 +106,14 @@ class Linear4bit(nn.Linear):
         made = torch.empty(self.out_features, self.in_features, dtype=self.weight_dtype, device=self.weight.device)
         del scales
         return made
+
+
+def scales_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Scales and code tables of quantised weights, by the names that they have in the model: they are part of the weights."""
+    for path, module in model.named_modules():
+        if isinstance(module, Linear4bit | Linear8bit):
+            for name, tensor in module.named_buffers(recurse=False):
+                yield f"{path}.{name}", tensor
 
 
 def _moved(bias: torch.Tensor | None, device: torch.device) -> nn.Parameter | None:

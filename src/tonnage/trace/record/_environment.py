@@ -63,8 +63,13 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
             library.impl("scaled_dot_product_attention", recorder.attention, "AutogradMeta")
         library.impl("dropout", _dropout, "AutogradMeta")
         library.impl("rms_norm", _rms_norm, "AutogradMeta")
+        library.impl("softmax.int", _softmax, "AutogradMeta")
         library.impl("mish_backward", _one_kernel, "AutogradMeta")
-    recorder.whole |= {torch.ops.aten.dropout.default: _dropout, torch.ops.aten.rms_norm.default: _rms_norm}
+    recorder.whole |= {
+        torch.ops.aten.dropout.default: _dropout,
+        torch.ops.aten.rms_norm.default: _rms_norm,
+        torch.ops.aten.softmax.int: _softmax,
+    }
     stack.enter_context(_OnMeta())
     stack.enter_context(torch.device("meta"))
     stack.enter_context(recorder)
@@ -167,6 +172,15 @@ def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     if not train or p == 0 or x.numel() == 0:
         return x
     result: torch.Tensor = torch.ops.aten.native_dropout(x, p, train)[0]
+    return result
+
+
+def _softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """As on CUDA: one kernel makes fp32 of fp16 (native/SoftMax.cpp: half_to_float)."""
+    half_to_float = x.dtype == torch.float16 and dtype == torch.float32
+    if not half_to_float and dtype is not None:
+        x = x.to(dtype)
+    result: torch.Tensor = torch.ops.aten._softmax(x, dim, half_to_float)
     return result
 
 

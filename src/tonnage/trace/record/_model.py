@@ -96,7 +96,7 @@ def _adapted(recorder: Recorder | None, build: Callable[[], Any], options: Trace
     else:
         made = build()
     with torch.device("cuda"):
-        made = with_lora(made, rank=options.lora_rank or 16)
+        made = with_lora(made, rank=options.lora_rank or 16, upcast=bool(options.upcast_base))
     if options.recompute == "full":
         made.enable_input_require_grads()
     return made

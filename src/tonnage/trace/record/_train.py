@@ -8,6 +8,7 @@ import torch
 
 from tonnage.errors import InvalidInput
 from tonnage.trace.program import STAGES, Program, arguments
+from tonnage.trace.record._bitsandbytes import scales_of
 
 if TYPE_CHECKING:  # measuring runs the same steps, on machines where the recorder may not even be imported
     from tonnage.trace.record._recorder import Recorder
@@ -22,8 +23,10 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
     recorder.modules.name(model)
     optimizer = program.optimizer(model.parameters()) if callable(program.optimizer) else program.optimizer
     _check(program, model, optimizer)
-    recorder.sort_named(model.named_parameters(), "parameter")
-    recorder.sort_named(model.named_buffers(), "buffer")
+    scales = dict(scales_of(model))
+    # in one call: a meter keeps the last tensors of a category
+    recorder.sort_named([*model.named_parameters(), *scales.items()], "parameter")
+    recorder.sort_named(((name, each) for name, each in model.named_buffers() if name not in scales), "buffer")
     recorder.sort(_tensors_in(program.inputs), "buffer")
     recorder.mark("Initial", "forward")
     output: Any = None

@@ -27,6 +27,9 @@ from tonnage.trace.record._recorder import Recorder
 from tonnage.trace.record._train import Progress, train
 from tonnage.trace.record._watch import NeedsCuda, sorting, watching
 from tonnage.trace.recording import Recording
+from tonnage.user_files import read_bytes
+
+LARGEST_PROGRAM = 10_000_000  # bytes of a Python file
 
 
 class _Target(Struct, frozen=True):
@@ -87,7 +90,7 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
 
 def _places(target: _Target) -> bool:
     """Whether a program puts its tensors on the GPU itself; otherwise all of them are taken to be there."""
-    return "cuda" in target.file.read_text(errors="replace")
+    return b"cuda" in read_bytes(target.file, LARGEST_PROGRAM)
 
 
 def _target(text: str, arguments: Mapping[str, Any]) -> _Target:
@@ -176,12 +179,12 @@ def _moved(thing: Any, device: str) -> Any:
 def _parsed(target: _Target) -> ast.Module:
     """The file as a tree; libraries that it imports and that need to know of the recording are imported before it."""
     try:
-        tree = ast.parse(target.file.read_bytes(), str(target.file))
-    except (SyntaxError, ValueError) as error:
+        tree = ast.parse(read_bytes(target.file, LARGEST_PROGRAM), str(target.file))
+    except TonnageError:
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
         raise InvalidInput(f"{target.file}{line}: no Python: {str(error)[:200]}.") from None
-    except OSError as error:
-        raise InvalidInput(f"{target.file}: {error.strerror}.") from None
     for node in ast.walk(tree):
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -11,6 +11,7 @@ from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import OUT_OF_MEMORY, Measured, Row
 from tonnage.validation._serving_memory._asked import Asked, asked
 from tonnage.validation._serving_memory._figures import figure_of, tensor_bytes, unit_of
+from tonnage.validation._serving_memory._whole import whole as whole
 
 
 def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:

@@ -8,13 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, UnknownName, shown
+from tonnage.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.precisions import ALIASES
 from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
-from tonnage.runtimes._versions import number_of
 from tonnage.spec import Accelerator, Memory, ServingPlan
 from tonnage.units import GIB
 from tonnage.validation import _hparams
+from tonnage.validation._engine_versions import known_version
 from tonnage.validation._params import model_of, usable
 from tonnage.validation._rows import Row
 from tonnage.validation._serving_memory import _words
@@ -29,6 +29,7 @@ PROMPT = ("input_len", "prompt", "input_length", "isl", "prompt_len")
 ANSWER = ("output_len", "new_tokens", "max_new_tokens", "output_length", "osl")
 # litgpt/generate/base.py: its default prompt is a sentence, and it generates 50 tokens
 LITGPT = 64
+LARGEST_MEMORY = 1_000_000  # GiB of one accelerator
 
 
 class Asked(Struct, frozen=True, eq=False):
@@ -146,20 +147,10 @@ def _as_released(model: Model, weights: str | None, text: str) -> tuple[Model, s
 def _runtime(name: str, version: str, notes: list[str]) -> tuple[ServingRuntime | None, str]:
     if name not in SERVING:
         return None, ""
-    try:
-        found = serving_runtime(name, version)
-    except UnknownName:
-        found, known = serving_runtime(name), serving_runtime(name).older
-        if number_of(version) is None:
-            notes.append(f"{shown(version)} is no version: the rules of {found.version} are taken")
-        elif known:
-            version = list(known)[-1]
-            notes.append(f"the rules of {known[version].version} are taken, the oldest known")
-            return known[version], version
-        return found, ""
-    if not version:
-        notes.append(f"the row names no version: the rules of {found.version} are taken")
-    return found, version
+    version, note = known_version(name, version)
+    if note:
+        notes.append(note)
+    return serving_runtime(name, version), version
 
 
 def _sized(chip: Accelerator, c: Config) -> tuple[Accelerator, bool]:
@@ -169,6 +160,10 @@ def _sized(chip: Accelerator, c: Config) -> tuple[Accelerator, bool]:
     size = float(stated) if isinstance(stated, int | float) else float(text[1]) if text else None
     if size is None:
         return chip, is_known(chip)
+    if not 0 < size <= LARGEST_MEMORY:
+        raise InvalidInput(
+            f"the memory of an accelerator must be above 0 and at most {LARGEST_MEMORY:,} GiB. Got {size:g}."
+        )
     memory = Memory(nominal_bytes=chip.memory.nominal_bytes, runtime_bytes=round(size * GIB), kind=chip.memory.kind)
     return replace(chip, memory=memory), True
 

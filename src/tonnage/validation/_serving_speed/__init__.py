@@ -4,6 +4,7 @@ A file here says what its sources' rows mean and what their scripts imply. Nothi
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from tonnage.errors import MissingDatum, TonnageError
 from tonnage.estimate.inference._rates import ServingRates, serving_rates
 from tonnage.estimate.inference.times import ServingTimes
 from tonnage.spec import Cluster, Load, ServingPlan
+from tonnage.validation._engine_versions import known_version
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._serving_speed._figures import Figure, Quantity, Times, figure_of
@@ -59,7 +61,7 @@ class Asked(Struct, frozen=True, eq=False, kw_only=True):
             self.cluster,
             self.rounds,
             rates,
-            room(self.model, self.plan, self.cluster),
+            room(self.model, self.plan, self.cluster, self.load),
         )
 
     def figure(self, measured: Measured) -> Figure:
@@ -73,9 +75,17 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
     source.rules(run)
     model = model_of(run, references)
     cluster = cluster_of(run, source)
+    for name in ("input_tokens", "output_tokens"):
+        if run.load.get(name) is None:
+            raise MissingDatum(f"the row says no number of {name.replace('_', ' ')} of a request")
     load = Load(**run.load)
     whole = int(load.input_tokens) + int(load.output_tokens)
-    sizes = {"context": whole, "concurrency": load.concurrency or 1, **run.plan}
+    version, note = known_version(run.engine, str(run.plan.get("engine_version") or ""))
+    if note:
+        run.note(note)
+    sizes: dict[str, Any] = {"context": whole, "concurrency": load.concurrency or 1}
+    sizes |= {name: value for name, value in run.plan.items() if value is not None or name not in sizes}
+    sizes["engine_version"] = version
     return Asked(
         source=source, model=model, cluster=cluster, plan=ServingPlan(**sizes), load=load, precision=run.precision, notes=tuple(run.notes),
         is_guessed=run.is_guessed, name=str(row.model.get("ref") or model.name), rounds=run.rounds,

@@ -1,20 +1,25 @@
 """Times of serving: the one place where rows meet the estimator."""
 
-from msgspec.structs import replace
-
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum
+from tonnage.errors import MissingDatum, TonnageError
 from tonnage.estimate.inference._pool import pool_tokens
 from tonnage.estimate.inference._rates import ServingRates
 from tonnage.estimate.inference.times import ServingTimes, serving_times
+from tonnage.estimate.serving import serving_memory
 from tonnage.formula import Number
 from tonnage.spec import Cluster, Load, ServingPlan
 
 
-def room(model: Model, plan: ServingPlan, cluster: Cluster) -> Number | None:
-    """Tokens of cache of the replica that a row is about, by the newest version of its engine: rows write versions in words of their own."""
-    found = pool_tokens(model, replace(plan, engine_version=""), cluster)
-    return None if found is None or found < plan.context else found
+def room(model: Model, plan: ServingPlan, cluster: Cluster, load: Load) -> Number | None:
+    """Tokens of cache of the replica that a row is about, as an answer caps them; None where nothing bounds them, where the memory is not known, and where
+    it would not hold one request: the run was measured, so that it did."""
+    chip = cluster.accelerator
+    try:
+        made = serving_memory(model, plan, chip)
+        found = pool_tokens(model, plan, cluster, made, chip.memory.usable_bytes - plan.reserve_bytes, load)
+    except TonnageError:
+        return None
+    return None if found is None or found < load.input_tokens + load.output_tokens else found
 
 
 def predict_times(
@@ -24,6 +29,4 @@ def predict_times(
     """Times of one replica under this load."""
     if load.concurrency is None and load.requests_per_second is None and pool is None:
         raise MissingDatum("how many requests ran at once is not said, and the memory that bounds them is not known")
-    return serving_times(
-        model, replace(plan, engine_version=""), load, cluster, pool_tokens=pool, rounds=rounds, rates=rates
-    )
+    return serving_times(model, plan, load, cluster, pool_tokens=pool, rounds=rounds, rates=rates)

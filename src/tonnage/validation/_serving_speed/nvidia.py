@@ -12,7 +12,8 @@ MODELOPT = {"fp8": "FP8", "nvfp4": "NVFP4"}
 
 def overview(run: Run) -> None:
     """trtllm-bench throughput: all requests are there at the start, and as many run as the engine takes."""
-    _common(run, "tensorrt-llm")
+    found = re.search(r"\d+\.\d+(\.\d+)?", run.config.text("framework"))
+    _common(run, "tensorrt-llm", found[0] if found else "")
     run.load |= {"input_tokens": run.config.size("isl"), "output_tokens": run.config.size("osl")}
     run.guess("as many requests run as the cache holds: the page does not print the engine's limits")
 
@@ -27,18 +28,19 @@ def nim(run: Run) -> None:
         run.guess(
             "2 accelerators, fp8, prompts of 5,000 tokens and answers of 500 are guessed: as in the rows of the next version"
         )
-    _common(run, "tensorrt-llm")  # what it runs on these
+    _common(
+        run, "tensorrt-llm", ""
+    )  # what it runs on these, in a version that the row, which has NIM's own, does not say
     if run.config.has("isl"):
         run.load |= {"input_tokens": run.config.size("isl"), "output_tokens": run.config.size("osl")}
     run.load["concurrency"] = run.config.size("concurrency")
 
 
-def _common(run: Run, engine: str) -> None:
-    found = re.search(r"\d+\.\d+(\.\d+)?", run.config.text("framework"))
+def _common(run: Run, engine: str, version: str) -> None:
     run.precision = run.precision or run.config.text("weights")
     if run.precision not in MODELOPT:
         raise MissingDatum("the row does not say what the weights are in")
-    run.plan |= {"engine": engine, "engine_version": found[0] if found else "", "kv_cache": "fp8"}
+    run.plan |= {"engine": engine, "engine_version": version, "kv_cache": "fp8"}
     run.plan.setdefault("tensor_parallel_size", run.config.size("tp") or 1)
     run.quantization = {
         "quant_method": "modelopt",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import MissingDatum
+from tonnage.errors import MissingDatum, shown
 from tonnage.validation._serving_speed._run import Run, Source
 
 ENGINES = {"trtllm": "tensorrt-llm", "sglang": "sglang", "vllm": "vllm"}
@@ -46,6 +46,8 @@ DRAFT_SIZES = {("deepseek", "b200_sxm"): (8, 1), ("qwen3.5", "b200_sxm"): (4, 1)
 def rules(run: Run) -> None:
     config = run.config
     framework, name = config.text("framework"), str(run.row.config.get("hf_model", "")).lower()
+    if framework not in ENGINES:
+        raise MissingDatum(f"config.framework must be one of {', '.join(ENGINES)}. Got {shown(framework)}")
     run.plan |= {"engine": ENGINES[framework], "engine_version": str(run.row.config.get("framework_version") or "")}
     isl, osl = config.size("isl"), config.size("osl")
     run.load |= {"input_tokens": isl, "output_tokens": osl, "concurrency": _concurrency(run)}

@@ -69,7 +69,7 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
     plan = replace(training_plan(model, cluster, options, Question()), **run.plan)
     tokens = run.config.find("tokens")[1]
     step = _figures.Step(
-        model=model, plan=plan, cluster=cluster, tokens=float(tokens) if isinstance(tokens, int | float) else None,
+        model=model, plan=plan, cluster=cluster, tokens=float(tokens) if isinstance(tokens, int | float) and tokens > 0 else None,
         convention=source.convention, iterations=_iterations(run, plan),
     )  # fmt: skip
     return Asked(source, model, cluster, plan, step, (*run.notes, *notes), run.is_guessed)

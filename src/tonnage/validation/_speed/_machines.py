@@ -52,7 +52,7 @@ def _chip(run: Run, source: Source) -> Accelerator:
     if found := re.search(r"\bv(\d)(p?)-\d+", text):  # "1x v5p-128"
         return accelerator(f"TPU-v{found[1]}{found[2]}")
     share = TRAY.search(text)
-    if share and GB200_SHOWS[0] < 100 * float(share[1]) / float(share[2]) < GB200_SHOWS[1]:
+    if share and float(share[2]) and GB200_SHOWS[0] < 100 * float(share[1]) / float(share[2]) < GB200_SHOWS[1]:
         run.guess(f"{text}: a GB200 is taken, which four a tray and this memory are of")
         return accelerator("GB200-186GB")
     if source.accelerator and text:

@@ -70,7 +70,7 @@ def _described(run: Run, source: Source, references: Mapping[str, Row], layers: 
         return None
     sizes = dict(said)
     width = sizes.get("hidden")
-    if width and not isinstance(sizes.get("intermediate"), int):  # "4*hidden (GPT default)", or nothing
+    if type(width) is int and not isinstance(sizes.get("intermediate"), int):  # "4*hidden (GPT default)", or nothing
         sizes["intermediate"] = 4 * width
     if not {"vocab", "vocab_size"} & set(sizes) and source.vocabulary is not None:
         sizes["vocab"], why = source.vocabulary

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.errors import InvalidInput
 from tonnage.validation._rows import Row
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import Options
@@ -96,6 +97,10 @@ GPT: Mapping[str, Any] = {
 
 def even_chunks(run: Run) -> None:
     """An interleaved pipeline of Megatron whose layers do not divide: the first chunks have one more."""
+    if run.chunks > run.layers:
+        raise InvalidInput(
+            f"a pipeline of {run.chunks:,} virtual stages has more of them than the model has layers, {run.layers}"
+        )
     if run.size("virtual_pipeline") > 1 and run.layers % run.chunks:
         each, more = divmod(run.layers, run.chunks)
         lay_out(run, [each + (index < more) for index in range(run.chunks)])

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.estimate._question import Question
-from tonnage.estimate.bands import Band, band_of
+from tonnage.estimate.bands import Band, training_band
 from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
 from tonnage.estimate.training import TrainingMemory, training_memory
 from tonnage.estimate.training_options import TrainingOptions
@@ -29,7 +29,7 @@ from tonnage.validation._training._reader import Reader, parallel_sizes
 
 # Dialects in the order in which they are tried: what names another's words comes before it.
 DIALECTS = (
-    "korthikanti", "torchtitan", "torchtune", "llama_factory", "nanotron", "litgpt", "galvatron", "llm_foundry", "maxtext", "peft", "qlora",
+    "korthikanti", "fitcheck", "torchtitan", "torchtune", "llama_factory", "nanotron", "litgpt", "galvatron", "llm_foundry", "maxtext", "peft", "qlora",
     "unsloth", "megatron", "deepspeed", "trainer", "plain",
 )  # fmt: skip
 
@@ -52,11 +52,11 @@ def readers() -> tuple[Reader, ...]:
 
 
 def reader_of(row: Row) -> Reader:
-    """The dialect of a row: by its framework, else by its source."""
+    """The dialect of a row: by its framework, else by its source; a harness drives a framework of others, and its source says so."""
     framework = Config(row.config).text("framework")
     source = row.source_name.lower()
     for reader in readers():
-        if reader.matches(framework, source if not framework else ""):
+        if reader.matches(framework, source if reader.is_harness or not framework else ""):
             return reader
     raise MissingDatum(f"config.framework {shown(framework)} is a dialect that nothing reads")
 
@@ -82,7 +82,7 @@ def predict(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
         plan, made = _estimate(question, {})
     except TonnageError as error:
         return [Prediction(skipped=str(error)) for _ in every]
-    band = band_of(plan.runtime, question.cluster.accelerator.vendor, str(question.found.get("method", "full")))
+    band = training_band(plan, question.cluster)
     return [_predicted(measured, row, question, plan, made, band) for measured in every]
 
 

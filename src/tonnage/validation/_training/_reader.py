@@ -55,7 +55,7 @@ class Reader(Struct, frozen=True, kw_only=True):
     `frameworks`: words that its rows have under `framework`; `sources`: words of the source of rows that name no framework.
     `figure`: what a "peak memory" is, `activations` what "activations" are; `gigabyte`: what its GB is. `options`: what it says beyond, or other than, the common
     names; `hparams`: what its models have that its rows do not say; `baseline`: the run that a ratio is relative to.
-    `plain_16_bit`: what a bare "bf16" means, "mixed" or "true".
+    `plain_16_bit`: what a bare "bf16" means, "mixed" or "true". `is_harness`: its rows name the framework that it drives, so their source tells it.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Reader(Struct, frozen=True, kw_only=True):
     activations: Kind = "activations"
     gigabyte: int = GIB
     plain_16_bit: str = "mixed"
+    is_harness: bool = False
     options: Callable[[Config], Options] = _nothing
     hparams: Callable[[Config], Mapping[str, Any]] = _nothing
     baseline: Mapping[str, Any] = {}
@@ -183,11 +184,21 @@ def _what_trains(c: Config) -> Options:
     return {
         "method": method or ("lora" if rank else None),
         "lora_rank": rank,
+        "base_weights": _base_weights(c, method) if method in ("qlora", "lora", "dora") else None,
         "lora_targets": _words.lora_targets(
             c.text("lora_targets", "lora_target", "target_modules", "lora_target_modules")
         ),
         "objective": _words.objective(c.text("objective", "stage", "task")),
     }
+
+
+def _base_weights(c: Config, method: str) -> str | None:
+    """How bitsandbytes stores the base, as far as the row says: the type, and whether its scales are quantised too."""
+    kind = _words.base_weights(c.text("base_weights", "bnb_4bit_quant_type"))
+    twice = c.flag("double_quant", "bnb_4bit_use_double_quant", "use_nested_quant")
+    if kind is None and method == "qlora" and twice is not None:
+        kind = "nf4"  # QLoRA's own
+    return f"{kind}-double" if twice and kind in ("nf4", "fp4") else kind
 
 
 def is_4_bit(text: str) -> bool:

@@ -92,6 +92,14 @@ def method(text: str) -> str | None:
     return "full" if re.search(r"full|pre-?train|sft", text) else None
 
 
+def base_weights(text: str) -> str | None:
+    """The type in which bitsandbytes stores a base; None for one that it does not quantise."""
+    if re.search(r"int8|8.?bit", text):
+        return "int8"
+    found = re.search(r"(nf4|fp4)(.?double)?", text)
+    return f"{found[1]}-double" if found and found[2] else found[1] if found else None
+
+
 def objective(text: str) -> str | None:
     for word in ("dpo", "grpo", "ppo", "distillation"):
         if word in text:

@@ -17,6 +17,10 @@ def options(c: Config) -> Options:
     made["method"] = "qlora" if is_4_bit(text) or text.strip() == "4" else "full" if "full" in text else "lora"
     if "freeze" in text:
         made["method"] = "freeze"
+    if made["method"] == "qlora":
+        made["upcast_base"] = (
+            False  # model/model_utils/checkpointing.py: prepare_model_for_training upcasts norms only, and where upcast_layernorm asks
+        )
     if made["method"] in ("lora", "qlora"):
         made |= {"lora_rank": c.size("lora_rank") or 8}  # hparams/finetuning_args.py: lora_rank 8, lora_target all
         if not c.has("lora_targets", "lora_target"):

@@ -10,6 +10,7 @@ def options(c: Config) -> Options:
         "method": "qlora",
         "lora_rank": c.size("lora_rank", "lora_r") or 64,
         "lora_targets": "all-linear",
+        "upcast_base": False,  # qlora.py: after prepare_model_for_kbit_training embedding and head are turned to bf16 again
         "precision": "bf16",
     }
     if not c.has("optimizer"):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tonnage.web.jobs.folder import hold, is_held
 from tonnage.web.jobs.limits import JobLimits
-from tonnage.web.sqlite import write_ahead
+from tonnage.web.sqlite import make_private, write_ahead
 
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = STATES = ("queued", "running", "done", "failed", "cancelled")
 ENDED = (DONE, FAILED, CANCELLED)
@@ -78,6 +78,7 @@ class Board:
     def __init__(self, folder: Path):
         self.folder = folder
         self._lock = RLock()
+        make_private(folder / "jobs.db")
         self._base = sqlite3.connect(
             folder / "jobs.db", isolation_level=None, check_same_thread=False, timeout=PATIENCE
         )
@@ -212,13 +213,21 @@ class Board:
         """How many jobs there are in each state."""
         return dict.fromkeys(STATES, 0) | dict(self._rows("SELECT state, count(*) FROM jobs GROUP BY state"))
 
+    def processes(self) -> list[tuple[str, int | None]]:
+        """Each job that runs, with the number of its process where that has been written down."""
+        return [(job, pid) for job, pid in self._rows("SELECT id, pid FROM jobs WHERE state = ?", RUNNING)]
+
     # ---- housekeeping ----
+
+    def lose(self, job: str) -> bool:
+        """Its process has ended without an answer."""
+        return self.fail(job, *LOST)
 
     def tidy(self, limits: JobLimits) -> None:
         """Drops what ended long ago, and says of jobs whose process is gone that they failed."""
         for (job,) in self._rows("SELECT id FROM jobs WHERE state = ?", RUNNING):
             if not is_held(self.lock_of(job)):
-                self.fail(job, *LOST)
+                self.lose(job)
         old = self._rows(
             "SELECT id FROM jobs WHERE ended < ? UNION SELECT id FROM (SELECT id FROM jobs WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT -1 OFFSET ?)",
             time.time() - limits.kept_seconds, limits.kept,

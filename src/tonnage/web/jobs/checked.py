@@ -8,6 +8,7 @@ from tonnage.ask import asked_options, in_fields, parsed
 from tonnage.cli import _options
 from tonnage.cli._compare import axes
 from tonnage.errors import TonnageError, UnknownName
+from tonnage.web.jobs.documents import SEARCHES
 
 TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is shown: no axes
 
@@ -17,7 +18,8 @@ def check(verb: str, question: Mapping[str, Any]) -> None:
     _, arguments, words = parsed(verb, question)
     with in_fields(verb, question, words):
         _check_values(verb, arguments, [option for option in asked_options(verb, words) if option.name != "inventory"])
-        _check_needed(verb, arguments)
+        if verb in SEARCHES:  # forms of the other verbs need other things: the answer says which
+            _check_needed(verb, arguments)
         several = verb == "compare"
         for name in _names(arguments.model, several):
             _options.check_model(name)

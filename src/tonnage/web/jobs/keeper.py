@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from contextlib import suppress
@@ -12,6 +11,7 @@ import msgspec
 
 from tonnage.web.jobs.board import QUEUED, Board
 from tonnage.web.jobs.limits import JobLimits
+from tonnage.web.jobs.processes import end_process
 from tonnage.web.jobs.work import Task
 
 BUSY, IDLE = 0.1, 2.0  # seconds between two looks while jobs wait, and while none do
@@ -93,9 +93,3 @@ class Keeper:
             self.board.tidy(self.limits)
             self.call()
             await process.wait()
-
-
-def end_process(pid: int) -> None:
-    """At once, with all that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)

@@ -21,6 +21,7 @@ from tonnage.search.progress import followed
 from tonnage.web.jobs.board import Board
 from tonnage.web.jobs.limits import MOST_PROGRESS
 from tonnage.web.memory import is_out_of_memory
+from tonnage.web.parent import kill_with_parent
 
 COURTESY = 5  # how much less of the processor it asks for than the workers, which answer at once
 
@@ -85,6 +86,7 @@ def work(board: Board, job: str, task: Task) -> None:
 
 
 def main(folder: str, job: str) -> None:
+    kill_with_parent()
     with open(0, "rb", buffering=0, closefd=False) as told:  # no buffer: Python locks it when it ends
         task = msgspec.json.decode(told.readline(), type=Task)
     Thread(target=_end_with_server, daemon=True).start()

@@ -9,15 +9,18 @@ from tonnage import __version__
 SAVED_VERBS = ("train", "serve", "plan", "max", "compare")
 WORDS = {0: "fits", 2: "tight", 3: "does not fit", 4: "not known"}  # the exit status of the command line
 
+BAD_INPUT = 64
+LONGEST_REASON = 500  # characters
+
 
 class Digest(Struct, frozen=True, kw_only=True):
-    """`answer`: in a few words. `needed_bytes`, `usable_bytes`: of the fullest accelerator; `usd`: the price of what `usd_of` says. Figures that
+    """`status`, `answer`: None until the question is answered; `answer` is in a few words. `needed_bytes`, `usable_bytes`: of the fullest accelerator; `usd`: the price of what `usd_of` says. Figures that
     such an answer does not have are None."""
 
     tonnage: str
     command: str
-    status: int
-    answer: str
+    status: int | None
+    answer: str | None
     needed_bytes: int | None = None
     usable_bytes: int | None = None
     usd: float | None = None
@@ -30,6 +33,16 @@ def digest(verb: str, document: dict[str, Any], status: int, command: str) -> Di
         document
     )
     return Digest(tonnage=__version__, command=command, status=status, **({"answer": WORDS.get(status, "")} | figures))
+
+
+def unanswered(command: str) -> Digest:
+    """Of a question whose figures follow."""
+    return Digest(tonnage=__version__, command=command, status=None, answer=None)
+
+
+def refused(command: str, message: str) -> Digest:
+    """Of a question that has no answer, and why."""
+    return Digest(tonnage=__version__, command=command, status=BAD_INPUT, answer=message[:LONGEST_REASON])
 
 
 def _estimate(document: dict[str, Any]) -> dict[str, Any]:

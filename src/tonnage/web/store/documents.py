@@ -16,24 +16,36 @@ class AskedSave(Struct, forbid_unknown_fields=True):
     version: int | None = None
 
 
-class SavedPlan(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A question as it was saved, with what shows how its answer changes. `saved`: when, in UTC; `tonnage`: the version that answered; `answer`: in
-    a few words; bytes: of the fullest accelerator; `usd`: the price of what `usd_of` says."""
+class SavedSummary(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A version of a saved plan in a list. `saved`: when, in UTC; `tonnage`: the version that answered; `model`, `machine`, `method`: of the
+    question, null where it does not say them in a few words, `model` config.json where its content was pasted. `status`: exit status of the command line, 64 where the question has no answer;
+    `answer`: in a few words; bytes needed and usable: of the fullest accelerator; `usd`: the price of what `usd_of` says. `status` and `answer`
+    are null until the figures are computed, which follows the save where the server is busy. `bytes`: what the version counts against the
+    server's limit."""
 
     name: str
     version: int
     saved: str
     tonnage: str
     verb: str
-    question: Raw
-    command: str
-    status: int
-    answer: str
+    model: str | None
+    machine: str | None
+    method: str | None
+    status: int | None
+    answer: str | None
     needed_bytes: int | None
     usable_bytes: int | None
     usd: float | None
     usd_of: str | None
+    bytes: int
     deleted: bool
+
+
+class SavedPlan(SavedSummary, kw_only=True, forbid_unknown_fields=True):
+    """A whole version: also the `question` as it was saved, and the `command` line that asks it."""
+
+    command: str
+    question: Raw
 
 
 class SavedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -44,10 +56,11 @@ class SavedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SavedPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The latest versions of plans, by name; or the versions of one, the latest first."""
+    """A page of the latest versions of plans, by name; or of the versions of one, the latest first. `more`: whether others follow the last one."""
 
     schema: Literal["tonnage/1"] = "tonnage/1"
-    plans: list[SavedPlan]
+    plans: list[SavedSummary]
+    more: bool
 
 
 class DeletedDocument(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, select, text
@@ -10,11 +11,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.web.sqlite import write_ahead
+from tonnage.web.sqlite import close_to_others, make_private, write_ahead
+from tonnage.web.store.backup import back_up
 from tonnage.web.store.conflict import StoreError
-from tonnage.web.store.tables import SCHEMA, TABLES
+from tonnage.web.store.file_checks import check_file, check_version
+from tonnage.web.store.migrations import migrate
+from tonnage.web.store.tables import SCHEMA, TABLES, VERSION
 
-VERSION = 1  # of the tables
 PATIENCE = 10  # seconds for others to finish a write, or for a server to answer
 SERVED = ("postgresql", "postgres", "postgresql+psycopg")
 FILE, SERVER = "sqlite:///plans.db", "postgresql://user@host/database"
@@ -43,9 +46,20 @@ def store_url(given: str) -> URL:
 
 
 class Base:
-    """One process's connections, with the tables made or brought to this version. Every reading and every writing is one transaction."""
+    """One process's connections, with the tables made or brought to this version. Every reading and every writing is one transaction.
+
+    `backup`: what the copy of older tables is called, where this has brought them to this version. StoreError where the data base is of a newer
+    tonnage, damaged, or of another program.
+    """
 
     def __init__(self, url: URL):
+        self.backup: str | None = None
+        self._url = url
+        if url.get_backend_name() == "sqlite":
+            path = Path(url.database or "")
+            check_file(path)
+            with _said():
+                make_private(path)
         self.engine = _engine(url)
         self._writer = self.engine.execution_options(writes=True)
         try:
@@ -77,10 +91,13 @@ class Base:
             if version is None:
                 TABLES.create_all(connection)
                 connection.execute(SCHEMA.insert().values(version=VERSION))
-            elif version != VERSION:
-                raise StoreError(
-                    f"the data base of saved plans has tables of version {version}, and this tonnage knows version {VERSION}: use the tonnage that made them, or another data base."
-                )
+                return
+            check_version(version)
+            if version < VERSION:
+                self.backup = back_up(self._url, connection, version)
+                migrate(connection, version, VERSION)
+        if self.backup and self._url.get_backend_name() == "sqlite":
+            close_to_others(Path(self._url.database or ""))  # version 1 was made as the umask had it
 
 
 @contextmanager
@@ -89,6 +106,8 @@ def _said() -> Iterator[None]:
         yield
     except IntegrityError:  # says something of what was written, not of the data base
         raise
+    except OSError as error:
+        raise StoreError(f"the file of saved plans cannot be opened: {error.strerror}.") from error
     except SQLAlchemyError as error:
         origin = getattr(error, "orig", None) or error
         raise StoreError(f"the data base of saved plans does not answer ({type(origin).__name__}).") from error

@@ -1,13 +1,9 @@
 """The data base of saved plans of one worker: opened when it is first needed, made when something is first saved."""
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
-
-from litestar import Litestar
 
 from tonnage.errors import InvalidInput
 
@@ -20,9 +16,10 @@ REFUSED = "this server saves no plans: its owner starts it with --store sqlite:/
 
 class Opened:
     """`given`: a URL; "none"; or None for the user's own file. `own`: whether the server answers its user alone: of strangers nothing is kept
-    unless its owner has said where."""
+    unless its owner has said where. `most_bytes`: how much is kept."""
 
-    def __init__(self, given: str | None, *, own: bool):
+    def __init__(self, given: str | None, *, own: bool, most_bytes: int | None = None):
+        self._most_bytes = most_bytes
         self.url = (default_url() if own else NONE) if given is None else given
         self._is_default = given is None
         self._lock = Lock()
@@ -33,12 +30,30 @@ class Opened:
         """Whether anything is saved here."""
         return self.url != NONE
 
-    def check(self) -> None:
-        """InvalidInput where the URL is none."""
-        if self.saves:
-            from tonnage.web.store.engine import store_url
+    def prepare(self) -> str | None:
+        """Before the server starts: InvalidInput where its plans could not be read or saved, with the reason. Tables of an older tonnage are
+        brought to this version; what the backup of them is called, where that was done."""
+        if not self.saves:
+            return None
+        from tonnage.web.store.conflict import StoreError
+        from tonnage.web.store.engine import Base, store_url
+        from tonnage.web.store.file_checks import check_file
 
-            store_url(self.url)
+        url = store_url(self.url)
+        path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+        try:
+            if path is not None:
+                check_file(path, thoroughly=True)
+                if not path.exists():
+                    if not (self._is_default or path.parent.is_dir()):
+                        raise StoreError(f"there is no folder {path.parent}.")
+                    return None
+            base = Base(url)
+        except StoreError as error:
+            where = "" if path is None else f" {path}:"
+            raise InvalidInput(f"--store:{where} {error}") from error
+        base.close()
+        return base.backup
 
     def for_saving(self) -> "Store":
         """The store; InvalidInput where nothing is saved here."""
@@ -47,11 +62,11 @@ class Opened:
         with self._lock:
             if self._store is None:
                 from tonnage.web.store.engine import Base, store_url
-                from tonnage.web.store.saved import Store
+                from tonnage.web.store.saved import MOST_BYTES, Store
 
                 if self._is_default:
                     _file(self.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._store = Store(Base(store_url(self.url)))
+                self._store = Store(Base(store_url(self.url)), self._most_bytes or MOST_BYTES)
             return self._store
 
     def for_reading(self) -> "Store | None":
@@ -73,14 +88,3 @@ def default_url() -> str:
 
 def _file(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///").partition("?")[0])
-
-
-@asynccontextmanager
-async def store_opened(app: Litestar) -> AsyncIterator[None]:
-    """From the start of a worker to its end."""
-    settings = app.state.settings
-    app.state.store = Opened(settings.store, own=settings.loopback)
-    try:
-        yield
-    finally:
-        app.state.store.close()

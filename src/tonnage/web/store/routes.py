@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 from litestar import Request, Response, delete, get, post
@@ -17,10 +17,19 @@ from tonnage.registry import nearest, unknown
 from tonnage.web.answer import Refusal
 from tonnage.web.body import question_of, read
 from tonnage.web.jobs.board import DONE, Board
-from tonnage.web.questions import answer_to
+from tonnage.web.questions import answer_at_once
+from tonnage.web.store.check import checked_command
 from tonnage.web.store.conflict import ConflictError, StoreError
-from tonnage.web.store.digest import SAVED_VERBS, Digest, digest
-from tonnage.web.store.documents import AskedSave, DeletedDocument, SavedDocument, SavedPlan, SavedPlansDocument
+from tonnage.web.store.digest import SAVED_VERBS, Digest, digest, unanswered
+from tonnage.web.store.documents import (
+    AskedSave,
+    DeletedDocument,
+    SavedDocument,
+    SavedPlan,
+    SavedPlansDocument,
+    SavedSummary,
+)
+from tonnage.web.store.figures import BUSY, digest_of
 from tonnage.web.store.names import ANY, check_name
 
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
@@ -28,7 +37,8 @@ if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
 
 JSON = "application/json"
 Asking = Request[Any, Any, Any]
-MOST_SHOWN = 1000
+SHOWN, MOST_SHOWN = 100, 1000  # plans, or versions of one, on a page
+MOST_VERSION = 2**31 - 1
 FIELDS: dict[str, tuple[type, str]] = {
     "name": (str, "a text"), "verb": (str, f"one of {', '.join(SAVED_VERBS)}"), "question": (dict, "an object of names and values"), "job": (str, "the id of a job"),
     "version": (int, "a whole number from 0, which is of a new name, to 2,147,483,647"),
@@ -39,7 +49,10 @@ _TAG = re.compile(r'(?:W/)?"(\d{1,9})"\Z')
 
 @post("/v1/saved", status_code=201)
 async def save(request: Asking, state: State) -> Response[bytes]:
-    """Save a question with what its answer is now, as a new version of its name. The answer is asked here, or is that of a job."""
+    """Save a question with what its answer is now, as a new version of its name. The answer is asked here, or is that of a job.
+
+    Saving waits for nobody's questions: where all processes that answer are busy, the figures of the answer follow.
+    """
     body = await read(request, state.settings.limits)
     question_of(body)  # with its bounds
     asked = _asked(body)
@@ -48,6 +61,8 @@ async def save(request: Asking, state: State) -> Response[bytes]:
     await asyncio.to_thread(state.store.for_saving)  # whoever cannot save is told before the search
     verb, question, found = await _answered(request, asked, state)
     made = await asyncio.to_thread(lambda: state.store.for_saving().save(asked.name, verb, question, found, expected))
+    if made.status is None:
+        state.figures.compute(made.name, made.version)
     state.jobs.board.count("saved:save")
     return _responded(
         SavedDocument(plan=made), 201, {"ETag": _tag(made), "Location": f"/v1/saved/{quote(asked.name, safe='')}"}
@@ -56,21 +71,24 @@ async def save(request: Asking, state: State) -> Response[bytes]:
 
 @get("/v1/saved", query=("after", "limit"))
 async def every(request: Asking, state: State) -> Response[bytes]:
-    """The latest version of every name, in their order; of those `after` a name."""
-    after, limit = request.query_params.get("after", ""), _number(request, "limit", MOST_SHOWN, MOST_SHOWN)
+    """A page of names in their order, with the figures of their latest version; of those `after` a name."""
+    after, limit = request.query_params.get("after", ""), _number(request, "limit", SHOWN, MOST_SHOWN)
     store = await asyncio.to_thread(state.store.for_reading)
-    found = await asyncio.to_thread(store.every, after, limit) if store else []
-    return _responded(SavedPlansDocument(plans=found))
+    found = await asyncio.to_thread(store.every, after, limit + 1) if store else []
+    return _page(state, found, limit)
 
 
-@get("/v1/saved/{name:str}")
-async def latest(name: FromPath[str], state: State) -> Response[bytes]:
-    """The latest version of a name."""
+@get("/v1/saved/{name:str}", query=("version",))
+async def latest(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
+    """The latest version of a name, whole; or the one that is asked for."""
     check_name(name)
+    version = _number(request, "version", None, MOST_VERSION)
     store = await asyncio.to_thread(state.store.for_reading)
-    found = await asyncio.to_thread(store.latest, name) if store else None
+    found = await asyncio.to_thread(_whole, store, name, version) if store else None
     if found is None:
-        raise await _nowhere(name, store)
+        raise await _nowhere(name, store, version)
+    if found.status is None:
+        state.figures.compute(found.name, found.version)
     return _responded(SavedDocument(plan=found), 200, {"ETag": _tag(found)})
 
 
@@ -78,12 +96,12 @@ async def latest(name: FromPath[str], state: State) -> Response[bytes]:
 async def history(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Every version of a name, deleted or not, the latest first; of those `before` a version."""
     check_name(name)
-    before, limit = _number(request, "before", None, 2**31 - 1), _number(request, "limit", MOST_SHOWN, MOST_SHOWN)
+    before, limit = _number(request, "before", None, MOST_VERSION), _number(request, "limit", SHOWN, MOST_SHOWN)
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(store.history, name, before, limit) if store else []
     if not found and before is None:
         raise await _nowhere(name, store)
-    return _responded(SavedPlansDocument(plans=found))
+    return _page(state, found, limit)
 
 
 @delete("/v1/saved/{name:str}", status_code=200, query=("history",))
@@ -114,13 +132,21 @@ async def _answered(request: Asking, asked: AskedSave, state: State) -> tuple[st
         return _of_job(state.jobs.board, asked.job)
     if asked.verb is None or asked.question is None:
         raise InvalidInput("what is saved is a verb with its question, or a job that has answered one: give them.")
-    answer = await answer_to(request, asked.verb, asked.question)
     question = msgspec.json.encode(asked.question).decode()
-    return (
-        asked.verb,
-        question,
-        digest(asked.verb, msgspec.json.decode(answer.body), answer.status, unquote(answer.command)),
-    )
+    return asked.verb, question, await _digest(request, asked.verb, asked.question, state)
+
+
+async def _digest(request: Asking, verb: str, question: dict[str, Any], state: State) -> Digest:
+    """Of the answer, where one can be had at once; else of a question whose figures follow."""
+    try:
+        answer = await answer_at_once(request, verb, question)
+    except Refusal as refusal:
+        if refusal.code != BUSY:
+            raise
+        answer = None
+    if answer is not None:
+        return digest_of(verb, answer)
+    return unanswered(await asyncio.to_thread(checked_command, verb, question, state.settings.reach))
 
 
 def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
@@ -185,8 +211,27 @@ def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, 
     return Response(msgspec.json.encode(document), status_code=code, media_type=JSON, headers=said)
 
 
-async def _nowhere(name: str, store: "Store | None") -> Refusal:
-    """Of a name that is not saved, with the nearest that is."""
+def _page(state: State, found: list[SavedSummary], limit: int) -> Response[bytes]:
+    """Of one more than the page holds, where there are as many."""
+    for plan in found[:limit]:
+        if plan.status is None:
+            state.figures.compute(plan.name, plan.version)
+    return _responded(SavedPlansDocument(plans=found[:limit], more=len(found) > limit))
+
+
+def _whole(store: "Store", name: str, version: int | None) -> SavedPlan | None:
+    return store.latest(name) if version is None else store.version(name, version)
+
+
+def _is_name(store: "Store", name: str) -> bool:
+    """Whether any version of it is there."""
+    return bool(store.history(name, limit=1))
+
+
+async def _nowhere(name: str, store: "Store | None", version: int | None = None) -> Refusal:
+    """Of a name that is not saved, with the nearest that is; or of a version that there is not."""
+    if version is not None and store and await asyncio.to_thread(_is_name, store, name):
+        return Refusal(404, "NotFound", f"{shown(name)} has no version {version}: GET /v1/saved/NAME/history lists those that there are.")  # fmt: skip
     near = await asyncio.to_thread(lambda: nearest(name, store.names())) if store else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return Refusal(404, "NotFound", f"no plan is saved as {shown(name)}.{hint}")

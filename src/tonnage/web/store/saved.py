@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Raw
+from msgspec.json import decode
 from msgspec.structs import asdict
 from sqlalchemy import Connection, Row, and_, func, select
 from sqlalchemy.exc import IntegrityError
@@ -11,51 +12,72 @@ from sqlalchemy.exc import IntegrityError
 from tonnage.errors import InvalidInput, shown
 from tonnage.web.store.conflict import ConflictError
 from tonnage.web.store.digest import Digest
-from tonnage.web.store.documents import SavedPlan
+from tonnage.web.store.documents import SavedPlan, SavedSummary
 from tonnage.web.store.engine import Base
 from tonnage.web.store.names import ANY, check_name
-from tonnage.web.store.tables import FIGURES, PLANS, VERSIONS
+from tonnage.web.store.subject import stored_bytes, subject
+from tonnage.web.store.tables import PLANS, QUESTIONS, SUMMARY, VERSIONS
 
 MOST_NAMES = 10_000
 MOST_SHOWN = 1000
+NOT_KNOWN = 4  # exit status of the command line
+MOST_BYTES = 256_000_000  # of all versions together, where the owner of the server says nothing else
 
 
 class Store:
-    """One process's view of the data base."""
+    """One process's view of the data base. `most_bytes`: how much all versions may count together."""
 
-    def __init__(self, base: Base):
-        self.base = base
+    def __init__(self, base: Base, most_bytes: int = MOST_BYTES):
+        self.base, self.most_bytes = base, most_bytes
 
     def close(self) -> None:
         self.base.close()
 
     def save(self, name: str, verb: str, question: str, digest: Digest, expected: int | None = None) -> SavedPlan:
-        """A new version. `expected`: the latest version that who saves has seen, None or 0 for a new name. ConflictError where it is another."""
+        """A new version. `expected`: the latest version that who saves has seen, None or 0 for a new name. ConflictError where it is another;
+        InvalidInput where all versions together would be too large."""
         check_name(name)
+        size = stored_bytes(question, digest.command)
         try:
             with self.base.writing() as connection:
                 row = _locked(connection, name)
                 _check_expected(row, name, expected)
-                plan, version = _next_version(connection, row, name)
-                values = {"saved": _now(), "verb": verb, "question": question} | asdict(digest)
-                connection.execute(VERSIONS.insert().values(plan=plan, version=version, **values))
+                self._check_room(connection, size)
+                plan, version = _next_version(connection, row, name, size)
+                values: dict[str, Any] = (
+                    {"saved": _now(), "verb": verb, "bytes": size} | subject(decode(question)) | asdict(digest)
+                )
+                made = connection.execute(VERSIONS.insert().values(plan=plan, version=version, **_columns(values)))
+                assert made.inserted_primary_key is not None
+                connection.execute(QUESTIONS.insert().values(version=made.inserted_primary_key[0], question=question))
         except IntegrityError:  # another has saved the same new name at the same moment
             raise ConflictError(
                 1, f"{shown(name)} was saved by somebody else just now: read it, and save again."
             ) from None
-        return SavedPlan(name=name, version=version, deleted=False, **(values | {"question": Raw(question.encode())}))
+        return SavedPlan(name=name, version=version, deleted=False, question=Raw(question.encode()), **values)
+
+    def fill(self, name: str, version: int, digest: Digest) -> None:
+        """Write down the figures of a version that was saved without them."""
+        plan = select(PLANS.c.id).where(PLANS.c.name == name).scalar_subquery()
+        where = and_(VERSIONS.c.plan == plan, VERSIONS.c.version == version, VERSIONS.c.answered.is_(False))
+        values = {field: value for field, value in asdict(digest).items() if field != "command"}
+        with self.base.writing() as connection:
+            connection.execute(VERSIONS.update().where(where).values(**_columns(values)))
 
     def latest(self, name: str) -> SavedPlan | None:
         """The last version of a name that is not deleted."""
-        rows = self._versions(
-            and_(PLANS.c.name == name, VERSIONS.c.version == PLANS.c.version, PLANS.c.deleted.is_(False)), 1
+        return self._whole(
+            and_(PLANS.c.name == name, VERSIONS.c.version == PLANS.c.version, PLANS.c.deleted.is_(False))
         )
-        return rows[0] if rows else None
 
-    def every(self, after: str = "", limit: int = MOST_SHOWN) -> list[SavedPlan]:
+    def version(self, name: str, version: int) -> SavedPlan | None:
+        """One version of a name, deleted or not."""
+        return self._whole(and_(PLANS.c.name == name, VERSIONS.c.version == version))
+
+    def every(self, after: str = "", limit: int = MOST_SHOWN) -> list[SavedSummary]:
         """The last version of each name, by name, of those after one."""
         where = and_(PLANS.c.name > after, VERSIONS.c.version == PLANS.c.version, PLANS.c.deleted.is_(False))
-        return self._versions(where, limit, PLANS.c.name)
+        return self._summaries(where, limit, PLANS.c.name)
 
     def names(self) -> list[str]:
         """Those that are not deleted, as many as are shown."""
@@ -63,10 +85,10 @@ class Store:
         with self.base.reading() as connection:
             return [row.name for row in connection.execute(query)]
 
-    def history(self, name: str, before: int | None = None, limit: int = MOST_SHOWN) -> list[SavedPlan]:
+    def history(self, name: str, before: int | None = None, limit: int = MOST_SHOWN) -> list[SavedSummary]:
         """All versions of a name, deleted or not, the latest first."""
         where = PLANS.c.name == name if before is None else and_(PLANS.c.name == name, VERSIONS.c.version < before)
-        return self._versions(where, limit, VERSIONS.c.version.desc())
+        return self._summaries(where, limit, VERSIONS.c.version.desc())
 
     def delete(self, name: str, expected: int | None = None, *, history: bool = False) -> bool:
         """Whether there was such a name. Its versions stay, unless the `history` is to go too."""
@@ -77,6 +99,8 @@ class Store:
             if expected not in (None, ANY, row.version):
                 raise _changed(name, row.version, expected, deletes=True)
             if history:
+                numbers = select(VERSIONS.c.id).where(VERSIONS.c.plan == row.id)
+                connection.execute(QUESTIONS.delete().where(QUESTIONS.c.version.in_(numbers)))
                 connection.execute(VERSIONS.delete().where(VERSIONS.c.plan == row.id))
                 connection.execute(PLANS.delete().where(PLANS.c.id == row.id))
             else:
@@ -91,14 +115,46 @@ class Store:
             ).scalar_one()
             return names, connection.execute(select(func.count()).select_from(VERSIONS)).scalar_one()
 
-    def _versions(self, where: Any, limit: int, order: Any = None) -> list[SavedPlan]:
-        columns = [VERSIONS.c[name] for name in FIGURES]
-        query = select(PLANS.c.name, VERSIONS.c.version, PLANS.c.deleted, *columns).join(
-            VERSIONS, VERSIONS.c.plan == PLANS.c.id
+    def _check_room(self, connection: Connection, size: int) -> None:
+        """InvalidInput where a version of this size has no room. In PostgreSQL several who save at the same moment may each take what is left."""
+        held = int(connection.execute(select(func.coalesce(func.sum(PLANS.c.bytes), 0))).scalar_one())
+        if held + size > self.most_bytes:
+            raise InvalidInput(
+                f"saved plans take {held / 1e6:,.2f} of {self.most_bytes / 1e6:,.2f} MB, and this one needs {size / 1e6:,.2f}: delete some, with their history, or have the server started with a larger --store-limit."
+            )
+
+    def _summaries(self, where: Any, limit: int, order: Any) -> list[SavedSummary]:
+        """At most `limit` versions, without their questions."""
+        query = select(PLANS.c.name, VERSIONS.c.version, PLANS.c.deleted, VERSIONS.c.answered, *_listed())
+        query = query.join(VERSIONS, VERSIONS.c.plan == PLANS.c.id).where(where).order_by(order).limit(limit)
+        with self.base.reading() as connection:
+            return [SavedSummary(**_shown(row)) for row in connection.execute(query)]
+
+    def _whole(self, where: Any) -> SavedPlan | None:
+        query = select(PLANS.c.name, VERSIONS.c.version, PLANS.c.deleted, VERSIONS.c.answered, *_listed(), VERSIONS.c.command, QUESTIONS.c.question)  # fmt: skip
+        query = query.join(VERSIONS, VERSIONS.c.plan == PLANS.c.id).join(
+            QUESTIONS, QUESTIONS.c.version == VERSIONS.c.id
         )
         with self.base.reading() as connection:
-            rows = connection.execute(query.where(where).order_by(order).limit(min(limit, MOST_SHOWN)))
-            return [SavedPlan(**(dict(row._mapping) | {"question": Raw(row.question.encode())})) for row in rows]
+            row = connection.execute(query.where(where)).one_or_none()
+        return None if row is None else SavedPlan(**(_shown(row) | {"question": Raw(row.question.encode())}))
+
+
+def _listed() -> list[Any]:
+    return [VERSIONS.c[name] for name in SUMMARY]
+
+
+def _shown(row: Any) -> dict[str, Any]:
+    """Columns as fields: without figures there is no status and no answer."""
+    found = dict(row._mapping)
+    return found if found.pop("answered") else found | {"status": None, "answer": None}
+
+
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    """Fields as columns. An answer that is not there yet is "not known" to a tonnage that does not look at `answered`."""
+    if values["status"] is not None:
+        return values | {"answered": True}
+    return values | {"answered": False, "status": NOT_KNOWN, "answer": ""}
 
 
 def _locked(connection: Connection, name: str) -> Row[Any] | None:
@@ -138,14 +194,18 @@ def _changed(name: str, version: int, expected: int, *, deletes: bool = False) -
     return ConflictError(version, f"{shown(name)} {now}, and version {expected} was given: read it, and save again.")
 
 
-def _next_version(connection: Connection, row: Row[Any] | None, name: str) -> tuple[int, int]:
+def _next_version(connection: Connection, row: Row[Any] | None, name: str, size: int) -> tuple[int, int]:
     """The number of the plan, and the version that is written now. A name that was deleted goes on where it ended."""
     if row is not None:
-        connection.execute(PLANS.update().where(PLANS.c.id == row.id).values(version=row.version + 1, deleted=False))
+        connection.execute(
+            PLANS.update()
+            .where(PLANS.c.id == row.id)
+            .values(version=row.version + 1, deleted=False, bytes=PLANS.c.bytes + size)
+        )
         return row.id, row.version + 1
     if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= MOST_NAMES:
         raise InvalidInput(f"{MOST_NAMES:,} names are saved, which is the most: delete some, with their history.")
-    made = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False))
+    made = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False, bytes=size))
     assert made.inserted_primary_key is not None
     return made.inserted_primary_key[0], 1
 

@@ -1,6 +1,7 @@
 /* The verdict of the next answer is told to a screen reader where somebody asked for a change by a button; typing is not interrupted. */
 import { say } from "./dom.js";
 import { kindOf, WORDS } from "./marks.js";
+import { t, tr } from "./words.js";
 
 let wanted = false;
 
@@ -9,6 +10,7 @@ export function announceNext() {
 }
 
 export function announce(document) {
-  if (wanted) say(WORDS[kindOf(document.verdict)]());
+  const { verdict } = document;
+  if (wanted) say(verdict.fits && verdict.missed ? t("Fits, but {missed}", { missed: tr(verdict.missed) }) : WORDS[kindOf(verdict)]());
   wanted = false;
 }

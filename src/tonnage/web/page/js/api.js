@@ -83,16 +83,16 @@ const savedPath = (name) => `/v1/saved/${encodeURIComponent(name)}`;
 /** Whether plans are saved at all. */
 export const saves = async () => (await once("/v1/server")).saves;
 
-/** The latest version of each name, by name, of those after one. */
-export const saved = async (after, limit) => (await (await sent("GET", `/v1/saved?limit=${limit}${after ? `&after=${encodeURIComponent(after)}` : ""}`)).json()).plans;
+/** {plans, more}: a page of names with the figures of their latest version, by name, of those after one; without their questions. */
+export const saved = async (after, limit) => (await sent("GET", `/v1/saved?limit=${limit}${after ? `&after=${encodeURIComponent(after)}` : ""}`)).json();
 
-/** All versions of a name, the latest first; of those before one. */
-export const savedHistory = async (name, before, limit) => (await (await sent("GET", `${savedPath(name)}/history?limit=${limit}${before ? `&before=${before}` : ""}`)).json()).plans;
+/** {plans, more}: a page of the versions of a name, the latest first, of those before one; without their questions. */
+export const savedHistory = async (name, before, limit) => (await sent("GET", `${savedPath(name)}/history?limit=${limit}${before ? `&before=${before}` : ""}`)).json();
 
-/** The latest version of a name; null where it is not saved. */
-export async function savedLatest(name) {
+/** A version of a name with its question, the latest where none is given; null where it is not saved. */
+export async function savedPlan(name, version = null) {
   try {
-    return (await (await sent("GET", savedPath(name))).json()).plan;
+    return (await (await sent("GET", `${savedPath(name)}${version ? `?version=${version}` : ""}`)).json()).plan;
   } catch (error) {
     if (error.status === 404) return null;
     throw error;

@@ -9,7 +9,7 @@ export function offerAll(document) {
   const offered = { low: edge(document, t("low end of the error band"), 0, band), high: edge(document, t("high end of the error band"), 1, band) };
   if (usable !== null) {
     offered.usable = usableOf(document, usable);
-    document.ranks.forEach((rank, i) => (offered[`free ${i}`] = less(t("free"), offered.usable, rank)));
+    document.ranks.forEach((rank, i) => (offered[`free ${i}`] = rank.value > usable ? less(t("short by"), rank, offered.usable) : less(t("free"), offered.usable, rank)));
     if (need !== null) Object.assign(offered, { spare: less(t("to spare"), offered.usable, memory), over: less(t("over the usable line"), memory, offered.usable) });
   }
   offer("page", offered);

@@ -2,16 +2,24 @@
 import { accelerators } from "./api.js";
 
 let byName = new Map();
+let aliases = new Map(); // another name -> the name in the catalogue
 
 /** Asks for the catalogue; true when it is there. */
 export async function learn() {
-  byName = new Map((await accelerators()).accelerators.map((each) => [each.name.toLowerCase(), each]));
+  const catalogue = await accelerators();
+  byName = new Map(catalogue.accelerators.map((each) => [plain(each.name), each]));
+  aliases = new Map(Object.entries(catalogue.aliases).map(([alias, name]) => [plain(alias), plain(name)]));
 }
+
+/** How the catalogue compares names: case, blanks and underscores do not matter. */
+const plain = (name) => name.toLowerCase().replaceAll("_", " ").trim().split(/\s+/).join("-");
+
+const named = (name) => byName.get(plain(name)) ?? byName.get(aliases.get(plain(name)));
 
 export const all = () => [...byName.values()];
 
 /** The accelerator of a cluster's text, such as 8x8xH100-SXM-80GB, or undefined: a node, a file, this machine. */
-export const accelerator = (on) => byName.get(machineOf(on).name.toLowerCase());
+export const accelerator = (on) => named(machineOf(on).name);
 
 /** What the driver reports of the answer's accelerator, in bytes, or null. */
 export function capacityOf(document) {

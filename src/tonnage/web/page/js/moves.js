@@ -32,6 +32,7 @@ export function described(move, document) {
   else facts.push(t("its speed is not known"));
   if (known(move.usd_change)) facts.push(t("{change} money a token", { change: changeText(move.usd_change) }));
   else if (known(move.usd_per_million_tokens)) facts.push(t("{usd} per 1M tokens", { usd: usd(move.usd_per_million_tokens) }));
+  if (move.provider) facts.push(t("price of {provider}", { provider: move.provider }));
   return [h("span", { class: "moves" }, named(move, document)), h("span", {}, facts.join(t(", ")))];
 }
 

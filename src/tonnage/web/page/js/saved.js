@@ -1,6 +1,6 @@
 /* Saved plans: questions under names, each with all its versions. The server keeps them; the list is asked for when the panel is opened. */
 import { announceNext } from "./announce.js";
-import { save, saved, savedHistory, savedLatest, saves, unsave } from "./api.js";
+import { save, saved, savedHistory, savedPlan, saves, unsave } from "./api.js";
 import { $, h, icon, keepingFocus, say } from "./dom.js";
 import { isPasted } from "./pasted.js";
 import { WORDS } from "./marks.js";
@@ -9,13 +9,16 @@ import { asked, stateOf } from "./saved_state.js";
 import { restore, state } from "./state.js";
 import { language, t, tr } from "./words.js";
 
-const MOST = 100; // names, or versions of one, that are asked for at a time
+const NAMES = 100, VERSIONS = 20; // that are asked for at a time
+const COMPARED = 100_000; // bytes of a version whose question is read to show what has changed
+const AGAIN = 1500, TRIES = 40; // milliseconds until figures that follow a save are looked for again, and how often
+const NO_ANSWER = 64; // status of a question that turned out to have none: the answer says why
 const KINDS = { 0: "fits", 2: "tight", 3: "no" }; // of the command line's status
 const TABS = { train: () => t("Train"), tune: () => t("Fine-tune"), serve: () => t("Serve"), plan: () => t("Plan") };
 
-/** `plans`: null until they are there. `older`: name -> its versions, or null while they are asked for. `doomed`: the name that is about to be
+/** `plans`: null until they are there. `commands`: "name version" -> the command line of a question that the page has no inputs for. `older`: name -> its versions, or null while they are asked for. `doomed`: the name that is about to be
     deleted, `whole`: with all its versions. `absent`: says why nothing is saved here. */
-const panel = { plans: null, more: false, loading: false, error: null, absent: null, older: new Map(), doomed: "", whole: false, saving: false, refused: "" };
+const panel = { plans: null, more: false, loading: false, error: null, absent: null, older: new Map(), commands: new Map(), doomed: "", whole: false, saving: false, refused: "" };
 let written = ""; // the language in which the form stands
 
 const body = () => $("#saved-body");
@@ -57,11 +60,12 @@ async function load(after = "") {
   Object.assign(panel, { loading: true, error: null });
   redraw();
   try {
-    const [keeps, plans] = await Promise.all([saves(), saved(after, MOST)]);
+    const [keeps, { plans, more }] = await Promise.all([saves(), saved(after, NAMES)]);
     panel.absent = keeps ? null : () => t("This server saves no plans; its owner starts it with --store where it is to.");
     panel.plans = after ? [...panel.plans, ...plans] : plans;
-    panel.more = plans.length === MOST;
+    panel.more = more;
     if (!after) panel.older.clear();
+    plans.filter((each) => each.status === null).forEach((each) => awaitFigures(each));
   } catch (error) {
     if (error.kind === "NotInBrowser") panel.absent = () => t("This needs `tonnage web`: a page without a server keeps nothing.");
     else panel.error = error;
@@ -75,6 +79,18 @@ const known = (name) => panel.plans?.find((each) => each.name === name);
 /** Puts a version that has just been read or saved in its place. */
 function put(plan) {
   panel.plans = [...panel.plans.filter((each) => each.name !== plan.name), plan].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** Figures of a version follow its save where the server was busy. */
+async function awaitFigures({ name, version }) {
+  for (let tries = 0; tries < TRIES; tries++) {
+    await new Promise((done) => setTimeout(done, AGAIN));
+    const plan = await savedPlan(name).catch(() => null);
+    if (!plan || plan.version !== version || known(name)?.version !== version) return; // others have taken its place
+    if (plan.status === null) continue;
+    put(plan);
+    return redraw();
+  }
 }
 
 /* ---- to save ---- */
@@ -111,6 +127,7 @@ async function keep() {
     const plan = await save(name, now.verb, now.question, known(name)?.version ?? 0);
     if (panel.plans) put(plan);
     else load();
+    if (plan.status === null) awaitFigures(plan);
     panel.older.delete(name);
     say(t("Saved as version {number}", { number: plan.version }));
   } catch (error) {
@@ -123,7 +140,7 @@ async function keep() {
 /** What to say of a refusal. Where somebody else has saved or deleted since, the list learns what is there now. */
 async function failed(error, name) {
   if (error.status !== 409 && error.status !== 404) return tr(error.message);
-  const plan = await savedLatest(name).catch(() => null);
+  const plan = await savedPlan(name).catch(() => null);
   panel.plans = (panel.plans ?? []).filter((each) => each.name !== name);
   if (plan) put(plan);
   panel.older.delete(name);
@@ -156,13 +173,15 @@ function item(plan) {
 
 /** What was asked, what the answer was, and when. */
 function summary(plan) {
-  const { verb, question } = plan;
-  const tab = TABS[verb === "train" && "method" in question ? "tune" : verb]?.() ?? verb;
-  return [h("small", {}, [tab, modelOf(question.model), question.on].filter(Boolean).join(" · ")), answerOf(plan), dateOf(plan)];
+  const { verb, model, machine, method } = plan;
+  const tab = TABS[verb === "train" && method !== null ? "tune" : verb]?.() ?? verb;
+  return [h("small", {}, [tab, model === "config.json" ? t("pasted config.json") : model, machine].filter(Boolean).join(" · ")), answerOf(plan), dateOf(plan)];
 }
 
 function answerOf({ verb, status, answer, needed_bytes: need, usable_bytes: usable, usd: price, usd_of: of }) {
   const kind = KINDS[status] ?? "unknown";
+  if (status === null) return h("p", {}, icon(kind), " ", t("Its figures are being computed."));
+  if (status === NO_ANSWER) return h("p", {}, icon(kind), " ", tr(answer));
   const words = verb === "train" || verb === "serve" ? WORDS[kind]() : verb === "max" ? answer.replace(/ \S+$/, (unit) => ` ${tr(unit.trim())}`) : tr(answer);
   const facts = [need !== null && usable !== null ? t("{need} of {usable} GiB", { need: gib(need), usable: gib(usable) }) : null, price !== null && of ? t("{usd} ({of})", { usd: usd(price), of: tr(of) }) : null];
   return h("p", {}, icon(kind), " ", [words, ...facts].filter(Boolean).join(" · "));
@@ -174,16 +193,35 @@ const dated = (text) => new Intl.DateTimeFormat({ en: "en-GB", zh: "zh-Hans" }[l
 
 /* ---- to open ---- */
 
-/** A button that restores the page of a version; where the page cannot, the command line that can. */
+/** A button that restores the page of a version; where the page turned out to have no inputs for it, the command line that asks it. */
 function opening(plan, words, key) {
-  const found = stateOf(plan);
-  if (!found) return h("div", { class: "saved-command" }, h("p", { class: "note" }, t("The page has no inputs for this question; the command line has:")), h("pre", {}, plan.command));
-  return h("button", { type: "button", class: "btn", "data-key": key, "aria-label": words, onclick: () => opened(plan, found) }, t("Open"));
+  const command = panel.commands.get(versionKey(plan));
+  if (command) return h("div", { class: "saved-command", tabindex: "-1", "data-key": key }, h("p", { class: "note" }, t("The page has no inputs for this question; the command line has:")), h("pre", {}, command));
+  return h("button", { type: "button", class: "btn", "data-key": key, "aria-label": words, onclick: () => open(plan) }, t("Open"));
 }
 
-function opened(plan, { tab, values }) {
-  $("#saved-name").value = plan.name;
+const versionKey = ({ name, version }) => `${name} ${version}`;
+
+/** Its question is read now, where a list has none. */
+async function open(listed) {
+  const { name, version } = listed;
+  let plan;
+  try {
+    plan = "question" in listed ? listed : await savedPlan(name, version);
+    if (!plan) panel.refused = t("{name} is not saved any more.", { name });
+  } catch (error) {
+    panel.refused = await failed(error, name);
+  }
+  if (!plan) return redraw();
   panel.refused = "";
+  const found = stateOf(plan);
+  if (found) return restored(plan, found);
+  panel.commands.set(versionKey(plan), plan.command);
+  redraw();
+}
+
+function restored(plan, { tab, values }) {
+  $("#saved-name").value = plan.name;
   announceNext();
   restore(tab, values);
   say(t("Opened {name}, version {number}", { name: plan.name, number: plan.version }));
@@ -205,8 +243,9 @@ async function older(name, before = 0) {
   redraw();
   let found;
   try {
-    found = [...there, ...(await savedHistory(name, before, MOST))];
-    found.more = found.length === there.length + MOST;
+    const { plans, more } = await savedHistory(name, before, VERSIONS);
+    found = [...there, ...(await Promise.all(plans.map((each) => (each.bytes > COMPARED ? each : savedPlan(name, each.version).then((whole) => whole ?? each)))))];
+    found.more = more;
   } catch (error) {
     found = error;
   }
@@ -227,7 +266,7 @@ function history(name) {
 
 /** What a version asks otherwise than the one before it: names of options stay as they are typed. */
 function changes({ verb, question }, before) {
-  if (!before) return null;
+  if (!question || !before?.question) return null; // the first version, or one that is too long to be compared
   const names = [...new Set([...Object.keys(before.question), ...Object.keys(question)])].filter((name) => told(question[name]) !== told(before.question[name]));
   const lines = names.map((name) => [name, told(before.question[name]), told(question[name])]);
   if (verb !== before.verb) lines.unshift([t("question"), before.verb, verb]);

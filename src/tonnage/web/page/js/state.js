@@ -7,7 +7,7 @@ export const TABS = ["train", "tune", "serve", "plan", "rules"];
 /** The verb whose answer a tab shows. The parts of plan and rules ask for themselves. */
 export const VERB = { train: "train", tune: "train", serve: "serve", plan: null, rules: null };
 /** Options of training that belong to the tab that tunes. */
-export const TUNING = ["method", "lora_rank", "lora_targets", "lora_dropout", "base_weights", "trainable_layers"];
+export const TUNING = ["method", "lora_rank", "lora_targets", "lora_dropout", "base_weights", "upcast_base", "trainable_layers"];
 const CLUSTER = "8xH100-SXM-80GB";
 const METHOD = "lora";
 /** What was typed into the two counts of the cluster and is no count: kept until the cluster is another one. */

@@ -10,6 +10,14 @@ import { labelOf } from "./labels.js";
 const CHIPS = [["H100 80", "H100-SXM-80GB"], ["H200", "H200-SXM-141GB"], ["B200", "B200-SXM-180GB"], ["MI300X", "MI300X"], ["A100 80", "A100-SXM-80GB"], ["L40S", "L40S"], ["RTX 4090", "RTX-4090"]];
 const LOCAL = "local";
 const COUNT = /^0*[1-9]\d*$/;
+let answered = { asked: "", on: "" }; // the cluster of the newest answer as it was typed, and in full, such as 8x8xH100-SXM-80GB for 64xh100
+
+/** Nodes, accelerators of each, and name of the cluster that stands: as the answer has them, where there is one. */
+function standing() {
+  const typed = machineOf(cluster());
+  const full = machineOf(answered.on);
+  return typed.name !== LOCAL && answered.asked === cluster() && accelerator(full.name) ? full : typed;
+}
 
 export function build(slot) {
   const chips = [...CHIPS.filter(([, name]) => all().length === 0 || accelerator(name)), [t("this machine"), LOCAL]];
@@ -38,7 +46,7 @@ function chip(words, name) {
 }
 
 function choose(name) {
-  const { nodes, each } = machineOf(cluster());
+  const { nodes, each } = standing();
   change({ on: name === LOCAL ? name : clusterText(nodes, each, name) });
 }
 
@@ -46,7 +54,7 @@ function choose(name) {
 function written({ target }) {
   const text = target.value.trim();
   if (!text) return;
-  change({ on: machineOf(text).counted || !accelerator(text) ? text : clusterText(machineOf(cluster()).nodes, machineOf(cluster()).each, text) });
+  change({ on: machineOf(text).counted || !accelerator(text) ? text : clusterText(standing().nodes, standing().each, text) });
 }
 
 function counted() {
@@ -54,7 +62,7 @@ function counted() {
   if (!nodes || !each) return; // it is being typed anew
   const wrong = { nodes: COUNT.test(nodes) ? null : nodes, each: COUNT.test(each) ? null : each };
   if (wrong.nodes || wrong.each) change(wrong);
-  else change({ on: clusterText(Number(nodes), Number(each), machineOf(cluster()).name) });
+  else change({ on: clusterText(Number(nodes), Number(each), standing().name) });
 }
 
 /** Throws Refused where one of the two counts is none. */
@@ -64,7 +72,8 @@ export function check() {
 }
 
 export function refresh(answer) {
-  const { nodes, each, name } = machineOf(cluster());
+  if (answer) answered = { asked: answer.question.on, on: String(answer.document.question.on?.value ?? "") };
+  const { nodes, each, name } = standing();
   const found = accelerator(name);
   for (const [id, value] of [["nodes", nodes], ["each", each]]) {
     const input = $(`#${id}`);

@@ -41,7 +41,7 @@ function workload({ verb, document: { question, verdict } }) {
 const batch = ({ value, from }, fits) => (fits === false && from !== "given" ? Math.max(value, DIVIDED) : value);
 
 function about({ global_batch_size: batch, concurrency: users }) {
-  const prices = t("On-demand list prices, the cheapest for so many accelerators");
+  const prices = t("On-demand list prices, of one provider where it has all these machines");
   const which = batch ? t("Fewest on which this workload fits, all with a global batch of {batch}", { batch: fixed(batch) }) : users === 1 ? t("Fewest on which this workload fits, all for one user alone") : users ? t("Fewest on which this workload fits, all for {users} users at once", { users: fixed(users) }) : t("Fewest on which this workload fits");
   return t("{one}. {two}", { one: which, two: prices });
 }

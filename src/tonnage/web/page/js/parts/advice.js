@@ -50,7 +50,7 @@ function row(move, i, document) {
   return h(
     "li",
     {},
-    h("span", { class: "moves" }, named(move, document), h("small", {}, [CHANGES[move.changes](), user(move)].filter(Boolean).join(" · "))),
+    h("span", { class: "moves" }, named(move, document), h("small", {}, [CHANGES[move.changes](), user(move), market(move)].filter(Boolean).join(" · "))),
     h("span", {}, number(path("advice", i, "freed"), freed(move))),
     h("span", {}, part(i, "time", move.time_change, change, t("cluster time a token"), t("time unknown"))),
     h("span", {}, part(i, "money", ...(known(move.usd_change) || !known(move.usd_per_million_tokens) ? [move.usd_change, change, t("money a token")] : [move.usd_per_million_tokens, usd, t("per 1M tokens")]), t("money unknown"))),
@@ -68,6 +68,9 @@ function part(i, name, value, write, words, unknown) {
 
 /** What one user of a served model then waits for. */
 const user = (move) => (known(move.tpot_seconds) ? t("TPOT {time}", { time: said(move.tpot_seconds, "seconds") }) : null);
+
+/** Whose price it has, where that is not the provider of the machine that was asked about. */
+const market = (move) => (move.provider ? t("price of {provider}", { provider: move.provider }) : null);
 
 /** The figures of a move, which the answer states without TERMs. */
 function terms(move, document) {

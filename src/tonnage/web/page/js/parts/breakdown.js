@@ -1,6 +1,6 @@
 /* The table behind the bars: each component on each group of ranks; a row opens into the parts that make it, down to the formulas. */
 import { childPath, number, path } from "../card.js";
-import { h, scroll } from "../dom.js";
+import { fill, h, scroll } from "../dom.js";
 import { basis, name, patternOf } from "../marks.js";
 import { fixed, gib, percent } from "../numbers.js";
 import { fullestOf, groupName, groupsOf, momentOf } from "../ranks.js";
@@ -116,6 +116,10 @@ function sum(table) {
 function free(table) {
   const usable = table.document.verdict.usable_bytes;
   if (usable === null) return null;
-  const cells = table.shown.map((group) => h("td", { class: side(table, group) }, number(path("page", `free ${group.index}`), gib(usable - group.term.value, 2))));
+  const cells = table.shown.map((group) => {
+    const left = usable - group.term.value;
+    const amount = number(path("page", `free ${group.index}`), gib(Math.abs(left), 2));
+    return h("td", { class: side(table, group) }, left < 0 ? fill(t("short by {amount}"), { amount }) : amount);
+  });
   return h("tr", { class: "sub" }, h("th", { scope: "row" }, t("free")), cells, h("td", { class: "opt opt2" }), h("td"));
 }

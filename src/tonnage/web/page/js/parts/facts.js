@@ -2,6 +2,7 @@
 import { figure, number, offer, path } from "../card.js";
 import { h } from "../dom.js";
 import { fixed, human, joules, percent, seconds, short, significant, usd } from "../numbers.js";
+import { promptWords } from "../prompts.js";
 import { t } from "../words.js";
 
 export function draw(slot, answer) {
@@ -74,7 +75,7 @@ function rates({ tokens_per_second: all, step_time_band: [low, high] }, n) {
 
 function serving({ serving: of, question, cost, warnings }) {
   return [
-    [t("TTFT"), path("serving", "ttft_seconds"), text(of?.ttft_seconds, time), range(of?.ttft_band)],
+    [t("TTFT"), path("serving", "ttft_seconds"), text(of?.ttft_seconds, time), [promptWords(question), range(of?.ttft_band)].filter(Boolean).join(" · ")],
     [t("TPOT"), path("serving", "tpot_seconds"), text(of?.tpot_seconds, time), range(of?.tpot_band)],
     [t("tokens/s/user"), path("serving", "tokens_per_second_per_user"), text(of?.tokens_per_second_per_user, rate), ""],
     [t("tokens/s/GPU"), path("serving", "tokens_per_second_per_gpu"), text(of?.tokens_per_second_per_gpu, rate), t("of answers")],

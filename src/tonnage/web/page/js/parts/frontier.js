@@ -3,6 +3,7 @@ import { ask } from "../api.js";
 import { figure, offer, path } from "../card.js";
 import { $, $$, h, say, section } from "../dom.js";
 import { fixed, said, significant } from "../numbers.js";
+import { promptWords } from "../prompts.js";
 import { change } from "../state.js";
 import { chart, label, legend, s, ticks, title } from "../svg.js";
 import { t } from "../words.js";
@@ -29,7 +30,7 @@ const shape = (size) => SHAPES[size] ?? MORE;
 const many = (users) => (users === 1 ? t("1 user") : t("{n} users", { n: fixed(users) }));
 const nameOf = (point) => t("TP {size}, {users}, {weights}", { size: point.tensor_parallel_size, users: many(point.concurrency), weights: point.weights });
 
-function picture(slot, { points }, answer) {
+function picture(slot, { points, question }, answer) {
   if (!points.length) return h("p", { class: "note" }, t("No number of users fits."));
   const width = slot.clientWidth || 600;
   const now = here(answer.document);
@@ -48,7 +49,7 @@ function picture(slot, { points }, answer) {
     marks, now ? standing(now, x, y, width) : null);
   made.setAttribute("role", "group");
   made.addEventListener("keydown", move);
-  return [made, key(points), h("div", { class: "chosen", "data-chosen": "" }, chosen ? details(chosen) : h("p", { class: "note" }, t("Arrow keys go from mark to mark; Enter opens one.")))];
+  return [made, key(points), h("div", { class: "chosen", "data-chosen": "" }, chosen ? details(chosen) : h("p", { class: "note" }, t("Arrow keys go from mark to mark; Enter opens one."))), h("p", { class: "note" }, t("TTFT: {prompts}.", { prompts: promptWords(question) }))];
 }
 
 /** The plan of the page, by its own answer. */

@@ -5,6 +5,7 @@ import { $, $$, fill, h, icon, say, scroll, section } from "../dom.js";
 import { inLabels } from "../inputs/labels.js";
 import { fixed, gib, percent, said, usdApart } from "../numbers.js";
 import { configOf, isPasted } from "../pasted.js";
+import { promptWords } from "../prompts.js";
 import { change, cluster, state as inputs } from "../state.js";
 import { language, t, tr } from "../words.js";
 import { later, stop } from "./later.js";
@@ -199,14 +200,14 @@ function note(document, verb) {
   const looked = document.considered;
   const gone = document.removed.reduce((all, each) => all + each.plans, 0);
   return verb === "train"
-    ? t("{looked} plans looked at; {gone} cannot be or do not fit, {beaten} are beaten by a bound or by their time, {estimated} fit and were estimated whole", { looked: fixed(looked), gone: fixed(gone), beaten: fixed(document.beaten), estimated: fixed(document.estimated) })
+    ? t("{looked} plans looked at; {gone} cannot be, {beaten} do not fit, are refused or are slower and were not estimated in full, {estimated} fit and were estimated whole", { looked: fixed(looked), gone: fixed(gone), beaten: fixed(document.beaten), estimated: fixed(document.estimated) })
     : t("{looked} plans of {machines} machines and settings looked at; {gone} cannot be or do not hold, {beaten} are beaten by a bound, {kept} hold", { looked: fixed(looked), machines: fixed(document.configurations), gone: fixed(gone - document.skipped), beaten: fixed(document.skipped), kept: fixed(document.kept) });
 }
 
 function results(made, verb) {
   const { document } = made;
   const { plans } = document;
-  return [verdict(made, verb), plans.length ? table(plans, verb, document.goal) : nearest(document, verb), others(document, verb), left(document)];
+  return [verdict(made, verb), plans.length ? [table(plans, verb, document.goal), promptNote(document, verb)] : nearest(document, verb), others(document, verb), left(document)];
 }
 
 function verdict({ document, status, asked }, verb) {
@@ -252,6 +253,9 @@ const count = (plan, index, group = "plan") => give(index, plan, "accelerators",
 
 /** Whether what tokens cost orders the plans: then it is shown. */
 const dear = (goal) => goal === "token-cost" || goal === "cheapest";
+
+/** What the times to the first token are of. */
+const promptNote = (document, verb) => (verb === "serve" ? h("p", { class: "note" }, t("TTFT: {prompts}.", { prompts: promptWords(document.question) })) : null);
 
 function table(plans, verb, goal = "") {
   const time = plans.some((each) => each.run_seconds) ? t("Run") : t("Step");

@@ -21,6 +21,7 @@ const SLIDERS = {
   utilization: { label: () => t("share of the peak"), least: 0.05, most: 1, fine: true, say: (value) => `${fixed(100 * value)} %` },
 };
 const STEPS = 400; // of a slider
+const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: STEPS / 10, PageDown: -STEPS / 10 }; // steps of a slider
 
 const asking = new Map(); // rule -> AbortController
 const figured = new Map(); // rule -> where its sliders stood, as text, when its figures on the page were asked for
@@ -95,21 +96,33 @@ function slider(rule, name, value) {
   const { label, least, most, factors, say } = SLIDERS[name];
   const top = Math.max(most, value);
   const place = (each) => Math.round(factors ? (Math.log(each / least) / Math.log(top / least)) * STEPS : ((each - least) / (top - least)) * STEPS);
+  /* The value of the inputs of the page; one that a link says and the slider cannot take leaves it at its default. */
+  const now = () => {
+    const wanted = Number(inputs.values[placeOf(rule, name)] ?? value);
+    return wanted >= least && wanted <= top ? wanted : value;
+  };
   const told = h("small", { "data-x": "" });
   const input = h("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-label": `${rule}: ${label()}`, "data-moves": name,
     oninput: () => {
       const step = Number(input.value);
       change({ [placeOf(rule, name)]: step === place(value) ? null : at(name, step, top) });
       input.stand();
+    },
+    onkeydown: (event) => {
+      const way = KEYS[event.key];
+      if (!way) return;
+      event.preventDefault(); // a step of the browser's own may be too short to reach another value: the slider would stand still
+      let step = Math.min(STEPS, Math.max(0, Number(input.value) + way));
+      while (step > 0 && step < STEPS && Math.sign(way) * (at(name, step, top) - now()) <= 0) step += Math.sign(way);
+      input.value = step;
+      input.dispatchEvent(new Event("input", { bubbles: true }));
     } });
-  /* Where the inputs of the page say; a link that says no such place leaves it at its default. */
   input.stand = () => {
-    const wanted = Number(inputs.values[placeOf(rule, name)] ?? value);
-    const now = wanted >= least && wanted <= top ? wanted : value;
-    if (Number(input.value) !== place(now) || !told.textContent) input.value = place(now);
-    told.textContent = say(now);
-    input.setAttribute("aria-valuetext", say(now));
-    return now === value ? {} : { [name]: now };
+    const stands = now();
+    if (Number(input.value) !== place(stands) || !told.textContent) input.value = place(stands);
+    told.textContent = say(stands);
+    input.setAttribute("aria-valuetext", say(stands));
+    return stands === value ? {} : { [name]: stands };
   };
   input.stand();
   return h("label", { class: "slide" }, h("span", {}, label()), input, told);

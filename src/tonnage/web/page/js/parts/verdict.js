@@ -57,7 +57,8 @@ function banner({ error, field }) {
 function headline(document) {
   const kind = kindOf(document.verdict);
   const { needed_bytes: need, usable_bytes: usable, band } = document.verdict;
-  const word = h("strong", {}, WORDS[kind](), t(": ").trimEnd());
+  const missed = kind === "fits" && document.verdict.missed;
+  const word = h("strong", {}, missed ? t("Fits, but {missed}", { missed: tr(missed) }) : WORDS[kind](), t(": ").trimEnd());
   const sentence = SENTENCES[kind];
   if (!sentence || need === null || usable === null) {
     return line(kind, word, need === null ? null : [" ", fill(t("{need} GiB needed per GPU"), { need: number("memory", gib(need)) })]);
@@ -70,7 +71,7 @@ function headline(document) {
     over: number(path("page", "over"), gib(need - usable)),
     high: band && number(path("page", "high"), gib(band[1])),
   };
-  return line(kind, fill(sentence(), figures));
+  return line(missed ? "tight" : kind, fill(sentence(), figures));
 }
 
 function basics(document) {

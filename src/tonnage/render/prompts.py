@@ -1,0 +1,21 @@
+"""The length of the prompts that a time to the first token (TTFT) is for: it is printed wherever a TTFT stands, since the prompt decides it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.language import say
+
+
+def prompt_words(question: Mapping[str, Any]) -> str:
+    """Such as "1,024-token prompts"; of a trace "prompts of the trace"; nothing where the question has no prompts."""
+    if "trace" in question:
+        return say("prompts of the trace")
+    entry = question.get("input_tokens")
+    length = entry["value"] if isinstance(entry, Mapping) else entry
+    return say("{tokens}-token prompts", tokens=f"{length:,}") if isinstance(length, int) else ""
+
+
+def with_prompts(text: str, question: Mapping[str, Any]) -> str:
+    """A name of a time to the first token, with the length of the prompts behind it."""
+    prompts = prompt_words(question)
+    return say("{name} ({prompts})", name=text, prompts=prompts) if prompts else text

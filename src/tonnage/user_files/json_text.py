@@ -1,0 +1,75 @@
+"""JSON within bounds: finite numbers, no key twice, bounded depth."""
+
+import json
+import re
+from collections.abc import Collection
+from math import inf, isinf, isnan
+from typing import Any
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.user_files import decode
+
+DEEPEST = 64
+MOST_SECTIONS = 200_000  # lists and objects of one text
+_LONG = 309  # digits of a whole number that no float holds
+_LONG_NUMBER = re.compile(rb"[0-9]{%d}" % _LONG)
+
+
+def parse(
+    data: bytes, where: str, *, sections: int = MOST_SECTIONS, may_be_infinite: Collection[str] = frozenset()
+) -> Any:
+    """The value that a text in UTF-8 holds. InvalidInput names the place and the field.
+
+    `may_be_infinite`: fields that hold Infinity in files that people publish.
+    """
+    if data.count(b"[") + data.count(b"{") > sections:
+        raise InvalidInput(f"{where} holds more than {sections:,} lists and objects, or is nested too deep.")
+    text = decode(data, where)
+    try:
+        found = json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _object(pairs, where),
+            parse_int=_whole if _LONG_NUMBER.search(data) else None,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"{where} is not JSON: {error}.") from None
+    except RecursionError:
+        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.") from None
+    _check(found, where, may_be_infinite)
+    return found
+
+
+def _whole(digits: str) -> int | float:
+    """A whole number; infinity for one that is larger than any float, which the check of numbers refuses by its field."""
+    return int(digits) if len(digits) < _LONG else -inf if digits.startswith("-") else inf
+
+
+def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise InvalidInput(f"{where} holds {shown(first_repeated(key for key, _ in pairs))} twice in one object.")
+    return made
+
+
+def first_repeated(names: Any) -> Any:
+    """The first name that came before; None where none did."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _check(found: Any, where: str, may_be_infinite: Collection[str]) -> None:
+    """Depth and numbers, without recursion."""
+    waiting: list[tuple[Any, str, int]] = [(found, "", 0)]
+    while waiting:
+        value, name, depth = waiting.pop()
+        if isinstance(value, float) and (isnan(value) or (isinf(value) and name not in may_be_infinite)):
+            raise InvalidInput(f"{where}: {name or 'a number'} must be a finite number. Got {value}.")
+        if isinstance(value, dict | list):
+            if depth >= DEEPEST:
+                raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.")
+            inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
+            waiting.extend((item, key, depth + 1) for key, item in inner if isinstance(item, dict | list | float))

@@ -1,0 +1,55 @@
+"""TOML within bounds: keys of few parts, numbers of 64 bits, no dates.
+
+tomllib takes time that grows with the square of the parts of a key, so their number is bounded before it reads the text.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.reach import called
+from tonnage.user_files import read_text
+
+LARGEST = 10_000_000  # bytes
+MOST_PARTS = 16  # of a key: a.b.c has three
+DEEPEST = 32
+_PART = r"(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
+
+
+def load(path: Path, largest: int = LARGEST) -> dict[str, Any]:
+    """The tables of a file; InvalidInput where it cannot be read, is no TOML, or holds what no file of users needs."""
+    return parse(read_text(path, largest), called(path))
+
+
+def parse(text: str, where: str) -> dict[str, Any]:
+    """The tables of a text."""
+    long_key = _LONG_KEY.search(text)
+    if long_key:
+        raise InvalidInput(f"{where} has a key of more than {MOST_PARTS} parts. Got {shown(long_key.group())}.")
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.") from None
+    except ValueError as error:  # no TOML, or a whole number of more digits than Python reads
+        raise InvalidInput(f"{where} is not TOML: {str(error)[:300]}") from None
+    _check(found, where)
+    return found
+
+
+def _check(found: Any, where: str) -> None:
+    """Depth, numbers and dates, without recursion."""
+    waiting: list[tuple[Any, str, int]] = [(found, "", 0)]
+    while waiting:
+        value, name, depth = waiting.pop()
+        if isinstance(value, dict | list):
+            if depth >= DEEPEST:
+                raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.")
+            inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
+            waiting.extend((item, key, depth + 1) for key, item in inner if not isinstance(item, str | float))
+        elif not isinstance(value, int):
+            raise InvalidInput(f"{where}: {name} is a date or a time: write it as a text in quotes. Got {value}.")
+        elif not -(2**63) <= value < 2**64:
+            raise InvalidInput(f"{where}: {name} is a number out of range. Got {shown(value)}.")

@@ -1,0 +1,233 @@
+"""YAML within bounds, as plain data: lists, mappings, texts, numbers, true, false and null.
+
+Values are built here from the events of PyYAML's parser, so that no tag, no constructor and no recursion of PyYAML takes part. A plain scalar means
+what YAML 1.1 says, with three exceptions: dates and numbers in base 60 stay texts, and a number that is larger than any float is infinity, which
+those who read the field refuse.
+"""
+
+from collections.abc import Hashable, Iterator
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.errors import InvalidInput, shown
+from tonnage.reach import called
+from tonnage.user_files import read_text
+
+LARGEST = 64_000_000  # bytes of a file; 10,000 rows of measurements take about 10 MB
+LARGEST_WITHOUT_LIBYAML = 8_000_000  # the parser in Python reads a tenth as fast
+DEEPEST = 32
+MOST_VALUES = 1_000_000  # with every alias written out
+_MOST_DIGITS = 308  # of a whole number that fits a float
+_MERGE = object()
+_WORDS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
+
+
+class _Open(Struct):
+    """A list or a mapping that is being read. `start`: values before it; `merged`: what `<<` names, None before it."""
+
+    value: Any
+    anchor: str | None
+    start: int
+    key: Any = None
+    has_key: bool = False
+    merged: list[Any] | None = None
+
+
+def load(path: Path, largest: int = LARGEST) -> Any:
+    """What a file holds; InvalidInput where it cannot be read, is no YAML, or unfolds beyond the bounds."""
+    return parse(read_text(path, min(largest, _largest())), called(path))
+
+
+def parse(text: str, where: str) -> Any:
+    """What a text holds; the errors name `where` and the row of the outermost list."""
+    import yaml
+
+    try:
+        return _Builder(where).build(yaml.parse(text, Loader=_loader()))
+    except InvalidInput:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InvalidInput(f"{where} is not YAML: {' '.join(str(error).split())[:300]}") from None
+
+
+def _loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _largest() -> int:
+    import yaml
+
+    return LARGEST if hasattr(yaml, "CSafeLoader") else LARGEST_WITHOUT_LIBYAML
+
+
+class _Builder:
+    """Makes values of events. `count`: values so far, each alias as many as it stands for; `row`: the item of the outermost list."""
+
+    def __init__(self, where: str):
+        import yaml
+
+        self.where = where
+        self.resolvers = yaml.SafeLoader.yaml_implicit_resolvers
+        self.open: list[_Open] = []
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.count = self.row = self.documents = 0
+        self.found: Any = None
+
+    def build(self, events: Iterator[Any]) -> Any:
+        from yaml import events as e
+
+        for event in events:
+            if isinstance(event, e.ScalarEvent):
+                self._check_tag(event)
+                self._add(event.anchor, self._scalar(event))
+            elif isinstance(event, e.CollectionStartEvent):
+                self._check_tag(event)
+                self._start([] if isinstance(event, e.SequenceStartEvent) else {}, event.anchor)
+            elif isinstance(event, e.CollectionEndEvent):
+                self._end()
+            elif isinstance(event, e.AliasEvent):
+                self._alias(str(event.anchor))
+            elif isinstance(event, e.DocumentStartEvent):
+                self.documents += 1
+                if self.documents > 1:
+                    raise InvalidInput(
+                        f"{self.where} holds several YAML documents; one is read. Take out the line `---`."
+                    )
+        return self.found
+
+    # ---- events ----
+
+    def _check_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            self._count(1)  # so that the error names its row
+            raise self._error(f"YAML tags are not read: leave out {shown(_short_tag(event.tag))}")
+
+    def _alias(self, anchor: str) -> None:
+        if any(each.anchor == anchor for each in self.open):
+            raise self._error(f"{shown(anchor)} refers to itself")
+        if anchor not in self.anchors:
+            raise self._error(f"no anchor is called {shown(anchor)}")
+        value, size = self.anchors[anchor]
+        self._add(None, value, size)
+
+    def _start(self, value: Any, anchor: str | None) -> None:
+        self._count(1)
+        if len(self.open) == DEEPEST:
+            raise self._error(f"it is nested more than {DEEPEST} deep")
+        self.open.append(_Open(value, anchor, self.count))
+
+    def _end(self) -> None:
+        closed = self.open.pop()
+        value, size = closed.value, self.count - closed.start + 1
+        if closed.merged is not None:
+            own, value = value, {}
+            for each in (
+                *reversed(closed.merged),
+                own,
+            ):  # the first of several wins, and what stands beside `<<` wins over all
+                value.update(each)
+        if closed.anchor:
+            self.anchors[closed.anchor] = (value, size)
+        self._put(value)
+
+    def _add(self, anchor: str | None, value: Any, size: int = 1) -> None:
+        self._count(size)
+        if anchor:
+            self.anchors[anchor] = (value, size)
+        self._put(value)
+
+    def _count(self, size: int) -> None:
+        self.count += size
+        outer = self.open[0] if self.open else None
+        self.row += len(self.open) == 1 and outer is not None and isinstance(outer.value, list)
+        if self.count > MOST_VALUES:
+            raise self._error(f"the file holds more than {MOST_VALUES:,} values, with its aliases unfolded")
+
+    def _put(self, value: Any) -> None:
+        """A value into the collection around it: an item, a key, or the value of a key."""
+        if not self.open:
+            self.found = value
+            return
+        around = self.open[-1]
+        if isinstance(around.value, list):
+            around.value.append(value)
+        elif not around.has_key:
+            around.key, around.has_key = self._key(value, around), True
+        else:
+            if around.key is _MERGE:
+                around.merged = self._merged(value)
+            else:
+                around.value[around.key] = value
+            around.has_key = False
+
+    # ---- values ----
+
+    def _key(self, value: Any, around: _Open) -> Any:
+        if not isinstance(value, Hashable):
+            raise self._error("a key of a mapping must be a text or a number")
+        if value in around.value or (value is _MERGE and around.merged is not None):
+            raise self._error(f"{shown('<<' if value is _MERGE else value)} is there twice in one mapping")
+        return value
+
+    def _merged(self, value: Any) -> list[Any]:
+        listed = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, dict) for each in listed):
+            raise self._error(f"<< takes a mapping, or a list of them. Got {shown(value)}")
+        return listed
+
+    def _scalar(self, event: Any) -> Any:
+        text = event.value
+        if not event.implicit[0]:  # quoted, or a block
+            return text
+        for tag, pattern in self.resolvers.get(text[:1], ()):
+            if pattern.match(text):
+                kind = tag.rpartition(":")[2]
+                if kind == "merge":
+                    is_key = bool(self.open) and isinstance(self.open[-1].value, dict) and not self.open[-1].has_key
+                    return _MERGE if is_key else text
+                return _resolved(kind, text)
+        return text
+
+    def _error(self, why: str) -> InvalidInput:
+        place = f"{self.where}, row {self.row}" if self.row else self.where
+        return InvalidInput(f"{place}: {why}.")
+
+
+def _resolved(kind: str, text: str) -> Any:
+    """What a plain scalar of this kind is."""
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return _WORDS[text.lower()]
+    if kind in ("int", "float") and ":" not in text:
+        try:
+            return _whole(text) if kind == "int" else _real(text)
+        except ValueError:  # 0x_
+            return text
+    return text
+
+
+def _whole(text: str) -> int | float:
+    digits = text.replace("_", "")
+    sign, digits = (-1 if digits.startswith("-") else 1), digits.lstrip("+-")
+    if len(digits) > _MOST_DIGITS:
+        return sign * inf
+    if digits.startswith(("0b", "0x")):
+        return sign * int(digits, 0)
+    return sign * int(digits, 8 if digits.startswith("0") else 10)
+
+
+def _real(text: str) -> float:
+    digits = text.replace("_", "").lower()
+    if digits.endswith(".inf"):
+        return -inf if digits.startswith("-") else inf
+    return nan if digits == ".nan" else float(digits)
+
+
+def _short_tag(tag: str) -> str:
+    return f"!!{tag.removeprefix('tag:yaml.org,2002:')}" if tag.startswith("tag:yaml.org,2002:") else tag

@@ -1,0 +1,210 @@
+"""Every target of the Makefile, every script and every benchmark is run by a test at a small size, so that none stops working unseen."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text()
+CHROMIUM = Path("/usr/bin/chromium")
+# Script -> the test file that runs it. `here`: a test below.
+RUN_BY = {
+    "scripts/accuracy.py": "tests/test_accuracy_page.py",
+    "scripts/add_model.py": "tests/test_catalogue_models.py",
+    "scripts/allocator_reserve.py": "tests/test_constants.py",
+    "scripts/compare_load.py": "here",
+    "scripts/compare_trace.py": "tests/trace/test_scripts_that_trace.py",
+    "scripts/debian_packages.sh": "here",
+    "scripts/demo.py": "here",
+    "scripts/extract_messages.py": "tests/language/test_messages.py",
+    "scripts/fit_bands.py": "tests/test_bands.py",
+    "scripts/fit_links.py": "here",
+    "scripts/fit_rates.py": "here",
+    "scripts/fit_serving.py": "here",
+    "scripts/published_plans.py": "tests/search/test_published_plans.py",
+    "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
+    "scripts/vllm_overheads.py": "tests/test_constants.py",
+    "scripts/write_docs.py": "tests/test_docs.py",
+    "scripts/write_locale.py": "tests/language/test_catalogues.py",
+    "benchmarks/page.py": "here",
+    "benchmarks/page_pictures.py": "here",
+    "benchmarks/peers.py": "here",
+    "benchmarks/run.py": "here",
+    "benchmarks/search_pool.py": "here",  # by run.py, as the next two
+    "benchmarks/search_serving.py": "here",
+    "benchmarks/search_training.py": "here",
+    "benchmarks/sizes.py": "here",
+    "benchmarks/sweep.py": "here",
+    "benchmarks/trace.py": "tests/trace/test_scripts_that_trace.py",
+    "benchmarks/web.py": "here",
+}
+TOOLS = {"pytest", "ruff", "mypy"}  # which the tests themselves, and every commit, run
+
+
+def _run(*words, status=0):
+    """What a script prints; it writes nothing to this tree."""
+    environment = {**os.environ, "TONNAGE_LANG": "en"}
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, cwd=ROOT, env=environment, check=False)  # fmt: skip
+    assert done.returncode == status, done.stderr[-2000:]
+    return done.stdout
+
+
+def _rows(path):
+    rows = json.loads(path.read_text())
+    assert rows and all(set(row) == {"name", "value", "unit"} for row in rows)
+    return {row["name"] for row in rows}
+
+
+def test_every_script_is_run_by_a_test():
+    there = {str(path.relative_to(ROOT)) for folder in ("scripts", "benchmarks") for path in (ROOT / folder).glob("[a-z]*.*")
+             if path.suffix in (".py", ".sh")}  # fmt: skip
+    assert there == set(RUN_BY)
+    for script, test in RUN_BY.items():
+        if test != "here":
+            assert Path(script).stem in (ROOT / test).read_text(), f"{test} does not run {script}"
+
+
+def test_every_target_runs_commands_that_tests_run():
+    """`make -n` prints what a target would do: scripts of the table above, verbs of tonnage on files that are there, and known tools."""
+    targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.M)[1].split()
+    assert {"demo", "test", "bench", "validate", "docs"} <= set(targets)
+    done = subprocess.run(["make", "--no-print-directory", "-n", *targets], capture_output=True, text=True, cwd=ROOT, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    commands = re.findall(r"^(?:\w+=\S+ )?\.venv/bin/(\S+) ?(.*)$", done.stdout, flags=re.M)
+    seen = {script for name, words in commands if name == "python" for script in re.findall(r"\S+\.py", words)}
+    assert seen <= set(RUN_BY) and {"benchmarks/run.py", "scripts/demo.py"} <= seen
+    assert {name for name, _ in commands} <= {"python", "tonnage", *TOOLS}
+    for name, words in commands:
+        if name == "tonnage":
+            assert words.split()[0] == "validate" and all((ROOT / each).exists() for each in words.split()[1:])
+        elif name == "python" and words.startswith("-m"):
+            assert words.split()[1] in ("pip", "pytest", "tonnage.document", "brute.run")
+
+
+def test_the_demo_is_short_and_ends_with_what_to_do_next():
+    printed = _run("scripts/demo.py")
+    lines = printed.splitlines()
+    assert len(lines) <= 60
+    verdicts = [line.partition(":")[0] for line in lines if re.match(r"(fits|does not fit)\b", line)]
+    assert verdicts == ["fits", "does not fit", "fits", "fits"], (
+        "a run that fits, one that does not, its mend, and a model served"
+    )
+    tail = printed.partition("What to do next:")[2]
+    for command in re.findall(r"\.venv/bin/tonnage (\S+)", tail):
+        assert command in import_module("tonnage.cli").VERBS
+    assert tail.count(".venv/bin/tonnage ") >= 4
+
+
+def test_what_the_demo_asks_is_what_its_commands_ask(capsys):
+    """The first line of each answer is that of the command above it."""
+    from tonnage.cli import main
+
+    lines = _run("scripts/demo.py").splitlines()
+    asked = [at for at, line in enumerate(lines) if line.startswith("$ tonnage ")]
+    assert len(asked) == 4
+    for at in asked:
+        assert main([*lines[at].removeprefix("$ tonnage ").split(), "--no-advice"]) in (0, 3)
+        assert capsys.readouterr().out.splitlines()[0] == lines[at + 1]
+
+
+def test_the_benchmarks_of_make_bench_run(tmp_path):
+    _run("benchmarks/run.py", "--small", "--out", tmp_path / "results.json")
+    names = " ".join(_rows(tmp_path / "results.json"))
+    for part in (
+        "whole process",
+        "breakdown of",
+        "frontier of",
+        "as arrays",
+        "simulated",
+        "place on",
+        "serving plans",
+        "peak memory",
+    ):
+        assert part in names
+
+
+def test_the_benchmark_of_sweeps_runs(tmp_path):
+    _run("benchmarks/sweep.py", "--small", "--results", tmp_path / "results.json")
+    assert "two processes over one" in _rows(tmp_path / "results.json")
+
+
+def test_the_benchmarks_of_the_server_and_of_the_page_run(tmp_path):
+    """One after the other: both serve at the same port."""
+    pytest.importorskip("litestar")
+    if shutil.which("wrk") is None or not CHROMIUM.exists():
+        pytest.skip("scripts/debian_packages.sh installs wrk and Chromium")
+    _run("benchmarks/web.py", "--small", "--out", tmp_path / "web.json")
+    assert "POST /v1/train, the same question: throughput" in _rows(tmp_path / "web.json")
+    _run("benchmarks/page.py", "--count", 1, "--out", tmp_path / "page.json")
+    assert _rows(tmp_path / "page.json")
+    _run("benchmarks/page_pictures.py", "--only", "page_phone", "--out", tmp_path)
+    assert (tmp_path / "page_phone.png").stat().st_size > 10_000
+
+
+def test_the_page_of_other_tools_is_written_without_network(tmp_path, monkeypatch):
+    """That it is up to date is for tests/test_peers.py to say: here one table is enough."""
+    peers = import_module("peers")
+    monkeypatch.setattr(peers, "page", lambda answers: f"{len(answers)} tools")
+    peers.main(["--recorded"], tmp_path / "peers.md")
+    assert int((tmp_path / "peers.md").read_text().split()[0]) > 1
+    with pytest.raises(SystemExit, match="takes --recorded or nothing"):
+        peers.main(["--recordet"])
+
+
+def test_packages_of_debian_are_asked_for_by_a_script_that_a_shell_reads():
+    assert subprocess.run(["sh", "-n", ROOT / "scripts" / "debian_packages.sh"], check=False).returncode == 0
+
+
+def test_the_comparison_of_closed_forms_with_simulations_runs(monkeypatch, capsys):
+    script = import_module("compare_load")
+    for table in ("MACHINES", "POLICIES"):
+        monkeypatch.setattr(script, table, dict(list(getattr(script, table).items())[:1]))
+    monkeypatch.setattr(script, "LENGTHS", script.LENGTHS[:1])
+    script.main(each=True)
+    assert "90th percentile" in capsys.readouterr().out
+
+
+class TestFits:
+    """Each script that fits constants, on a few rows: it ends, and what it would write can be read."""
+
+    @pytest.fixture(autouse=True)
+    def solver(self, monkeypatch):
+        pytest.importorskip("scipy")
+        monkeypatch.setattr(sys, "argv", ["script"])
+
+    def test_links(self, monkeypatch, tmp_path, capsys):
+        script = import_module("fit_links")
+        rows = script.read([str(script.CORPUS)])
+        monkeypatch.setattr(script, "read", lambda _: rows[::60])
+        monkeypatch.setattr(script, "OUT", tmp_path / "links.toml")
+        script.main()
+        assert "inside" in tomllib.loads((tmp_path / "links.toml").read_text())
+        assert "each source by the others" in capsys.readouterr().out
+
+    def test_rates_of_training(self, monkeypatch, tmp_path, capsys):
+        script = import_module("fit_rates")
+        rows = script.cases()
+        dense, mixtures = ([case for case in rows if (case.kind == "moe") is sparse] for sparse in (False, True))
+        few = [case for kind in (dense, mixtures) for case in kind if case.source == kind[0].source]
+        monkeypatch.setattr(script, "cases", lambda: [*few[:4], *few[-4:]])
+        monkeypatch.setattr(script, "OUT", tmp_path / "rates.toml")
+        script.main()
+        assert {"generations", "frameworks", "bands"} <= tomllib.loads((tmp_path / "rates.toml").read_text()).keys()
+        assert "sources left out" in capsys.readouterr().out
+
+    def test_rates_of_serving(self, monkeypatch, capsys):
+        script = import_module("fit_serving")
+        rows = script.cases()
+        core = [case for case in rows if script.is_core(case)]
+        monkeypatch.setattr(script, "cases", lambda: core[::60])
+        monkeypatch.setattr(sys, "argv", ["fit_serving.py", "--quick"])
+        script.main()
+        assert "[engines." in capsys.readouterr().out

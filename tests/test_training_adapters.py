@@ -1,0 +1,122 @@
+"""Memory of LoRA and QLoRA on transformers: what peft's preparation, attention's kernels and the training loop hold."""
+
+from statistics import mean
+
+import pytest
+
+from tonnage import train
+from tonnage.errors import InvalidPlan
+from tonnage.validation import read, references_of
+from tonnage.validation.training import asked, predict
+
+MIB = 2**20
+MODEL = {"sequence_length": 1024, "recompute": "full", "on": "T4", "precision": "fp16"}
+TOKENS, VOCABULARY, HIDDEN, HEADS, LAYERS = 1024, 32000, 2048, 32, 22  # of TinyLlama
+
+
+def leaves(term, name):
+    found = [term["value"]] if term["name"] == name else []
+    return found + [each for child in term.get("children", ()) for each in leaves(child, name)]
+
+
+def answer(**options):
+    return train("tinyllama-1.1b-chat-v1.0", **{**MODEL, **options}).to_dict()
+
+
+def part(made, name):
+    return next(child for child in made["memory"]["children"] if child["name"] == name)
+
+
+def tensors(made):
+    return made["memory"]["value"] - part(made, "runtime overhead")["value"]
+
+
+def test_qlora_on_transformers_keeps_norms_embedding_and_head_in_fp32():
+    wide, narrow = (answer(method="qlora", upcast_base=each) for each in (None, False))
+    unquantised = 2 * VOCABULARY * HIDDEN + (2 * LAYERS + 1) * HIDDEN
+    assert leaves(part(wide, "weights"), "base weights") == [4 * unquantised]
+    assert leaves(part(narrow, "weights"), "base weights") == [2 * unquantised]
+    inputs = [leaves(part(made, "activations"), "layers")[0] for made in (wide, narrow)]
+    assert inputs == [4 * TOKENS * HIDDEN * LAYERS, 2 * TOKENS * HIDDEN * LAYERS]  # hidden states follow the embedding
+
+
+def test_only_a_quantised_base_is_upcast_and_only_where_peft_prepares_it():
+    with pytest.raises(InvalidPlan, match="base_weights"):
+        answer(method="lora", upcast_base=True)
+    with pytest.raises(InvalidPlan, match="transformers, ddp"):
+        answer(method="qlora", upcast_base=True, runtime="unsloth")
+    assert "upcast_base" not in answer(method="qlora", runtime="unsloth")["question"]
+
+
+def test_a_loop_that_holds_the_outputs_holds_the_logits_through_backward():
+    held, plain = (answer(method="lora", keep_outputs=each)["phases"] for each in (True, None))
+    assert [each["name"] for each in held] == [each["name"] for each in plain]
+    more = [with_logits["value"] - without["value"] for with_logits, without in zip(held, plain, strict=True)]
+    assert more == [0 if each["name"] == "forward" else 2 * TOKENS * VOCABULARY for each in held]
+    with pytest.raises(InvalidPlan, match="transformers, ddp"):
+        train("tinyllama-1.1b-chat-v1.0", on="8xH100", method="lora", keep_outputs=True)
+
+
+def test_backward_of_eager_attention_holds_the_product_of_gradient_and_scores_too():
+    made = answer(method="qlora", attention="eager", sequence_length=2048, micro_batch_size=2)
+    pairs = 2 * 2048 * 2048 * HEADS
+    assert made["memory"]["name"] != "forward"
+    assert (
+        sum(term["value"] for term in part(made, "temporary")["children"]) > 3 * 4 * pairs
+    )  # gradient, product, result
+
+
+def test_fp16_scores_are_turned_to_fp32_by_the_softmax_itself():
+    options = {"method": "lora", "attention": "eager", "sequence_length": 2048, "micro_batch_size": 2}
+    half, brain = (answer(precision=each, **options) for each in ("fp16", "bf16"))
+    assert tensors(brain) - tensors(half) == 2 * 2 * 2048 * 2048 * HEADS
+
+
+def test_the_efficient_kernel_alone_keeps_no_scores_where_sdpa_falls_back_on_products():
+    chosen, alone = (answer(method="qlora", attention=each, recompute="none") for each in ("sdpa", "efficient"))
+    warned = [any("no fused kernel" in text for text in made["warnings"]) for made in (chosen, alone)]
+    assert warned == [True, False]
+    assert tensors(chosen) - tensors(alone) > 4 * TOKENS**2 * HEADS * LAYERS / 2
+
+
+def test_a_process_on_a_t4_holds_141_mib_outside_of_the_allocator():
+    assert leaves(answer(method="lora")["memory"], "accelerator context") == [141 * MIB]
+
+
+def rows():
+    every = read(["validation/params.yaml", "validation/train_memory.yaml"])
+    return references_of(every), [row for row in every if row.source_name.startswith("Anassbzdd/fitcheck")]
+
+
+def test_measured_steps_of_lora_and_qlora_are_predicted_within_two_percent():
+    references, found = rows()
+    errors = {"lora": [], "qlora": []}
+    for row in found:
+        made = predict(row, references)[0]
+        errors[row.config["method"]].append(abs(made.value / row.measured.value - 1))
+    assert [len(errors["lora"]), len(errors["qlora"])] == [14, 35]
+    assert max(errors["lora"] + errors["qlora"]) < 0.02
+    assert mean(errors["lora"]) < 0.005
+    assert mean(errors["qlora"]) < 0.01
+
+
+def test_a_row_says_whether_the_scales_of_its_base_are_quantised_too():
+    references, found = rows()
+    found = {row.config["method"]: asked(row, references).options for row in found}
+    assert found["qlora"].base_weights == "nf4"
+    assert found["lora"].base_weights is None
+    assert found["qlora"].keep_outputs
+
+
+def kept(method, **options):
+    made = train(
+        "codellama-7b", on="8xH100-SXM-80GB", method=method, model_code="transformers", sequence_length=8191, **options
+    ).to_dict()
+    return made["verdict"]["needed_bytes"], leaves(part(made, "activations"), "layers")[0]
+
+
+@pytest.mark.parametrize("runtime", ["fsdp2", "deepspeed"])
+def test_adapters_of_sharded_runs_read_16_bit_inputs_and_need_less_than_full_training(runtime):
+    full, adapters = (kept(method, runtime=runtime, zero_stage=3) for method in ("full", "lora"))
+    assert adapters[0] < full[0]
+    assert adapters[1] <= full[1]  # of each layer: no fp32 copy of a layer's input for every adapter
