@@ -17,6 +17,7 @@ from typing import NamedTuple
 from tonnage.errors import InvalidInput, Unreachable, shown
 
 EVERYWHERE = "everywhere"
+LONGEST_PATH = 300  # characters of a path in an error; no file of a usual system has a longer name
 A_MODEL = "give a name, or for model what its config.json holds"
 
 
@@ -110,7 +111,8 @@ def _is(asked: Callable[[], bool]) -> bool:
 def called(path: Path) -> str:
     """What answers call a path: where one folder is read, nobody who asks is told where on the machine it is."""
     folder = _only()
-    return str(path.relative_to(folder)) if folder is not None and path.is_relative_to(folder) else str(path)
+    text = str(path.relative_to(folder)) if folder is not None and path.is_relative_to(folder) else str(path)
+    return text if len(text) <= LONGEST_PATH else f"{text[: LONGEST_PATH - 3]}..."
 
 
 def is_root(path: Path) -> bool:

@@ -225,7 +225,7 @@ def test_both_limits_are_named_where_each_is_out_of_reach(capsys):
 
 
 def test_what_fits_inside_the_error_band_alone_is_tight(capsys):
-    assert main(["plan", "llama-3.1-70b", "--on", "8xrtx-4090", "--method", "lora", "--sequence-length", "4096"]) == 2
+    assert main(["plan", "llama-3.1-70b", "--on", "8xh200", "--sequence-length", "4096"]) == 2
     assert "inside the error band" in capsys.readouterr().out.splitlines()[0]
 
 

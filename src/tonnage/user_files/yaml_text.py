@@ -10,8 +10,6 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from tonnage.errors import InvalidInput, shown
 from tonnage.reach import called
 from tonnage.user_files import read_text
@@ -25,15 +23,19 @@ _MERGE = object()
 _WORDS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 
 
-class _Open(Struct):
-    """A list or a mapping that is being read. `start`: values before it; `merged`: what `<<` names, None before it."""
+class _Open:
+    """A list or a mapping that is being read. `start`: values before it; `merged`: what `<<` names, None before it.
 
-    value: Any
-    anchor: str | None
-    start: int
-    key: Any = None
-    has_key: bool = False
-    merged: list[Any] | None = None
+    No struct of msgspec: benchmarks/gpu/ reads YAML beside nothing but torch.
+    """
+
+    __slots__ = ("anchor", "has_key", "key", "merged", "start", "value")
+
+    def __init__(self, value: Any, anchor: str | None, start: int):
+        self.value, self.anchor, self.start = value, anchor, start
+        self.key: Any = None
+        self.has_key = False
+        self.merged: list[Any] | None = None
 
 
 def load(path: Path, largest: int = LARGEST) -> Any:

@@ -39,6 +39,7 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, limits: Limits, waiting: "dict[Protocol, None]", **named: Any):
         super().__init__(*arguments, **named)
         self._limits = limits
+        self.tasks = _Tasks(self.tasks)  # type: ignore[assignment]
         self._waiting = waiting  # connections whose client owes something, the one that has for longest first
         self._is_whole = True  # no request is on its way: all of the last one has come
         self._in_headers = True
@@ -163,6 +164,7 @@ class Protocol(HttpToolsProtocol):
     def _give_up_place(self) -> None:
         self._waiting.pop(self, None)
         self.connections.discard(self)
+        self.tasks.forget()  # type: ignore[attr-defined]
         self._leave()
 
     def pause_writing(self) -> None:
@@ -218,6 +220,30 @@ class Protocol(HttpToolsProtocol):
         """Without waiting until a client takes what is still to be sent."""
         if self.transport is not None:
             self.transport.abort()
+
+
+class _Tasks:
+    """The tasks of one connection within those of all, whose number uvicorn bounds. Those of a connection that was given up end a moment
+    after it, and hold no place until then."""
+
+    def __init__(self, shared: "set[asyncio.Task[None]]"):
+        self._shared = shared
+        self._own: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._shared)
+
+    def add(self, task: "asyncio.Task[None]") -> None:
+        self._own.add(task)
+        self._shared.add(task)
+
+    def discard(self, task: "asyncio.Task[None]") -> None:
+        self._own.discard(task)
+        self._shared.discard(task)
+
+    def forget(self) -> None:
+        """Count this connection's tasks no more."""
+        self._shared.difference_update(self._own)
 
 
 class _GentlyClosed:
