@@ -72,7 +72,7 @@ brute: .venv/quick.done  ## command lines over the whole catalogue, with counts 
 	PYTHONPATH=tests $(BIN)/python -m brute.run --processes $(JOBS) --slice $(SLICE) $(if $(SEED),--seed $(SEED))
 
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
-	$(BIN)/python -m tonnage.document
+	$(BIN)/python -m tonnage.documents.schema
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded

@@ -23,20 +23,20 @@ import tonnage
 from search_pool import pool_rows
 from sizes import FULL, SMALL, Sizes
 from tonnage.catalogue import cluster
-from tonnage.estimate._question import Question
-from tonnage.estimate.answers import serve, train
-from tonnage.estimate.batch import bytes_and_seconds, needed_bytes
-from tonnage.estimate.frontier import frontier
+from tonnage.estimate.answer.answers import serve, train
+from tonnage.estimate.answer.frontier import frontier
+from tonnage.estimate.answer.my_machine import my_machine
+from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy, requests_of, simulate, steady
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.my_machine import my_machine
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
-from tonnage.formula import Number
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import bytes_and_seconds, needed_bytes
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.formula import Number
 from tonnage.models.catalogued import every
 from tonnage.spec import Load, ServingPlan, TrainingPlan
 

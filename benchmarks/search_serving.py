@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import tonnage
 from sizes import FULL, Sizes
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.search.serving import ServingPlanOptions, ServingPlans, plan_serving
 from tonnage.search.serving.machines import named
 

@@ -15,7 +15,7 @@ import numpy as np
 import tonnage
 from sizes import FULL, SMALL, Sizes
 from tonnage.catalogue import cluster
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.search.training.search import Found, search
 from tonnage.search.training.space import Space
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from tonnage.estimate.inference._rates import serving_rates
+from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, references_of, validate
 from tonnage.validation.serving_speed import Asked, asked
 
 ROOT = Path(__file__).parents[1]
 CORPUS = (ROOT / "validation" / "infer_speed.yaml", ROOT / "validation" / "params.yaml")
-RATES = ROOT / "src" / "tonnage" / "estimate" / "inference" / "rates.toml"
+RATES = ROOT / "src" / "tonnage" / "estimate" / "serving_time" / "rates.toml"
 WORST = 25
 HEADER = ("figures", "mean", "median", "p90", "bias", "in band")
 FIGURES = {

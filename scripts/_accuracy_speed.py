@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import mean, median
 
 from _speed_cases import CORPUS, LEFT_OUT, ROOT, SHARED, Case, cases
-from tonnage.estimate._rates import rates
+from tonnage.estimate.hardware.rates import rates
 from tonnage.validation import read, references_of, validate
 
-RATES = ROOT / "src" / "tonnage" / "estimate" / "rates.toml"
+RATES = ROOT / "src" / "tonnage" / "estimate" / "hardware" / "rates.toml"
 WORST = 25
 HEADER = ("rows", "mean", "median", "p90", "bias", "in band")
 # Why rows of a kind lie far, where that is known: words of an id, and the cause.

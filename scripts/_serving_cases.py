@@ -8,10 +8,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.errors import TonnageError
-from tonnage.estimate.inference._pass import PassTime
-from tonnage.estimate.inference._rates import ServingRates
-from tonnage.estimate.inference.times import ServingTimes, pass_time
+from tonnage.estimate.serving_time.forward_pass import PassTime
+from tonnage.estimate.serving_time.rates import ServingRates
+from tonnage.estimate.serving_time.times import ServingTimes, pass_time
+from tonnage.kernel.errors import TonnageError
 from tonnage.validation import read, references_of
 from tonnage.validation._serving_speed._predict import predict_times, room
 from tonnage.validation.serving_speed import Asked, asked, measured_quantities

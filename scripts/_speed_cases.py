@@ -4,10 +4,10 @@ import re
 import zlib
 from pathlib import Path
 
-from tonnage.errors import TonnageError
-from tonnage.estimate._rates import KIN, Rates
-from tonnage.estimate._step_time import StepTime
-from tonnage.estimate.training import Step
+from tonnage.estimate.hardware.rates import KIN, Rates
+from tonnage.estimate.memory import Step
+from tonnage.estimate.step_time.step import StepTime
+from tonnage.kernel.errors import TonnageError
 from tonnage.validation import read, references_of
 from tonnage.validation._rows import Row
 from tonnage.validation.speed import Asked, asked, measured_seconds

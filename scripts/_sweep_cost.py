@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tonnage.formulas.cost import rent_usd
-from tonnage.units import HOUR, counted, human
+from tonnage.kernel.units import HOUR, counted, human
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results_sweep.json"
 PLANS, CHUNK = 10**10, 65_536

@@ -14,9 +14,9 @@ from typing import Any
 from _accuracy_latency import serving_speed
 from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
-from tonnage.errors import TonnageError
-from tonnage.estimate._bands import SERVE_MEMORY, TRAIN_MEMORY
+from tonnage.estimate.band_tables import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.estimate.bands import Band
+from tonnage.kernel.errors import TonnageError
 from tonnage.validation import read, references_of, validate
 from tonnage.validation._collectives import source_of as log_of
 from tonnage.validation.training import Asked, asked, source_of

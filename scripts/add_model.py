@@ -167,7 +167,7 @@ def main() -> int:
 def _report(path: Path) -> int:
     from tonnage.architectures import build
     from tonnage.catalogue.models import load
-    from tonnage.errors import TonnageError
+    from tonnage.kernel.errors import TonnageError
 
     try:
         form = load(path)

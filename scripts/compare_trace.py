@@ -9,12 +9,12 @@ import time
 from msgspec.structs import replace
 
 from tonnage import read
+from tonnage.kernel.units import GIB
 from tonnage.trace.against import Comparison, analytic_phases, compare
 from tonnage.trace.answer import answer
 from tonnage.trace.profiles import profile
 from tonnage.trace.record._model import record_model
 from tonnage.trace.request import TraceOptions, checked
-from tonnage.units import GIB
 
 CASES = {
     "1": ("llama-3.1-8b", TraceOptions()),

@@ -18,7 +18,7 @@ from pathlib import Path
 from babel.messages.catalog import Catalog
 
 import write_locale
-from tonnage.units import _SCALES, counted
+from tonnage.kernel.units import _SCALES, counted
 
 ROOT = Path(__file__).parent.parent
 CODE = ROOT / "src" / "tonnage"
@@ -27,8 +27,8 @@ HOLE = "\0"  # a value's place, until the holes are numbered
 MOST = 4  # alternatives of one f-string that are written out; of more, the values become places
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
-    "render", "language", "mcp_server", "report", "references.py", "breakdown_check.py", "cli/_completion.py",
-    "estimate/_launch.py", "estimate/_launch_model.py", "search/training/launch_trl.py", "fields.py", "document.py", "formulas/__init__.py", "catalogue/skypilot",
+    "render", "language", "mcp_server", "report", "kernel/references.py", "kernel/term_checks.py", "cli/_completion.py",
+    "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch_trl.py", "fields.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
     "web/openapi.py", "web/described.py", "web/options.py", "web/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
     "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",

@@ -1,4 +1,4 @@
-"""Write src/tonnage/estimate/_bands.py: how far measured memory lies from the estimate, by runtime and method (training), and by engine
+"""Write src/tonnage/estimate/band_tables.py: how far measured memory lies from the estimate, by runtime and method (training), and by engine
 and hardware family (serving).
 
 Of each kind of run, the factors measured / predicted are taken, of the figure of a row that leaves least out, and a band from their 10 % to
@@ -17,15 +17,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.estimate._question import Question
 from tonnage.estimate.bands import Band, family_of, kind_of
-from tonnage.estimate.plans import training_plan
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.plans import training_plan
 from tonnage.validation import read, references_of, serving_memory, training
 from tonnage.validation._rows import Row
 
 ROOT = Path(__file__).parents[1]
 CORPUS = tuple(ROOT / "validation" / name for name in ("params.yaml", "train_memory.yaml", "infer_memory.yaml"))
-OUT = ROOT / "src" / "tonnage" / "estimate" / "_bands.py"
+OUT = ROOT / "src" / "tonnage" / "estimate" / "band_tables.py"
 INSIDE = 0.8  # of the measurements lie inside
 FEWEST = 8  # different factors make a band
 NARROWEST = 0.005  # a measurement is no surer than its rounding and the run itself

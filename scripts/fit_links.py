@@ -1,4 +1,4 @@
-"""Write src/tonnage/estimate/links.toml: what links reach of their datasheets, and what starting a collective takes.
+"""Write src/tonnage/estimate/hardware/links.toml: what links reach of their datasheets, and what starting a collective takes.
 
 Fitted to validation/collectives.yaml: the absolute logarithm of predicted over measured, softened near zero, every machine counting by the
 root of its rows, and rows that leave something out by half. Each constant is drawn a little to where it starts (CENTRES: NCCL's own tables, or a generic share), which decides what no row knows. Shares of one
@@ -17,14 +17,14 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 from scipy.optimize import least_squares
 
-from tonnage.estimate._links import LinkKind, Links
+from tonnage.estimate.hardware.links import LinkKind, Links
 from tonnage.validation import read
 from tonnage.validation._collectives import is_link, predict_with, source_of
 from tonnage.validation._rows import Row
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "collectives.yaml"
-OUT = ROOT / "src" / "tonnage" / "estimate" / "links.toml"
+OUT = ROOT / "src" / "tonnage" / "estimate" / "hardware" / "links.toml"
 SOFT = 0.05  # errors below it count by their square
 PARTIAL = {"full": 1.0, "partial": 0.5, "indicative": 0.0}
 PULL, PULL_SHARE = (

@@ -1,4 +1,4 @@
-"""Write src/tonnage/estimate/rates.toml: what kernels, links and hosts reach of their datasheets, from published speeds of training.
+"""Write src/tonnage/estimate/hardware/rates.toml: what kernels, links and hosts reach of their datasheets, from published speeds of training.
 
 Each rate lies between physical bounds; those that measured kernels or collectives give are fixed and name their source. Rows that say
 all are used, with a robust loss (soft L1 of the logarithm of predicted over measured) and a weak pull to the middle of each bound.
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from _speed_cases import ROOT, Case, cases
-from tonnage.estimate._rates import Generation, Rates, rates
+from tonnage.estimate.hardware.rates import Generation, Rates, rates
 
-OUT = ROOT / "src" / "tonnage" / "estimate" / "rates.toml"
+OUT = ROOT / "src" / "tonnage" / "estimate" / "hardware" / "rates.toml"
 SCALE = 0.06  # of an error in logarithms from which on it counts by its size, not its square
 PULL = 0.3  # weight of what is known before: one row's
 

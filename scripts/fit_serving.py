@@ -1,4 +1,4 @@
-"""Fits the rates of serving to published TTFT and TPOT (validation/infer_speed.yaml) and writes src/tonnage/estimate/inference/rates.toml.
+"""Fits the rates of serving to published TTFT and TPOT (validation/infer_speed.yaml) and writes src/tonnage/estimate/serving_time/rates.toml.
 
 python scripts/fit_serving.py [--quick]    needs scipy (pip install scipy); with --quick without the errors of what is left out.
 
@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from scipy.optimize import least_squares
 
 from _serving_cases import Case, Side, cases, predicted, sides
-from tonnage.errors import MissingDatum
-from tonnage.estimate.inference._rates import Engine, ServingRates, serving_rates
+from tonnage.estimate.serving_time.rates import Engine, ServingRates, serving_rates
+from tonnage.kernel.errors import MissingDatum
 
-WHERE = Path(__file__).parents[1] / "src" / "tonnage" / "estimate" / "inference" / "rates.toml"
+WHERE = Path(__file__).parents[1] / "src" / "tonnage" / "estimate" / "serving_time" / "rates.toml"
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 # (least, first guess, most): physical limits, not what a row would like
 CORE = {

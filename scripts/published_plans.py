@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.units import human
 from tonnage.search.training.search import faster, search
 from tonnage.search.training.space import Space
-from tonnage.units import human
 
 ROOT = Path(__file__).parents[1]
 SHORT = {"tensor_parallel_size": "tp", "pipeline_parallel_size": "pp", "virtual_pipeline_size": "vpp", "context_parallel_size": "cp",

@@ -12,7 +12,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.ops import MoE
 from tonnage.validation import read
 from tonnage.validation._rows import Row

@@ -23,10 +23,10 @@ from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli._static import OPTIONS as STATIC_OPTIONS
 from tonnage.cli.explain import load_formulas
 from tonnage.cli.serve import FRONTIER_OPTIONS, LOAD_OPTIONS
-from tonnage.formula import FORMULAS
-from tonnage.glossary import SYMBOLS
+from tonnage.kernel.formula import FORMULAS
+from tonnage.kernel.glossary import SYMBOLS
+from tonnage.kernel.references import references
 from tonnage.language import say, speaking
-from tonnage.references import references
 from tonnage.search.maximum.whats import WHATS
 
 os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written

@@ -7,10 +7,10 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.estimate._moves import ORDER, Ladder, Paid, Settled, best_moves
-from tonnage.estimate.bill import Rent
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.advice.moves import ORDER, Ladder, Paid, Settled, best_moves
+from tonnage.estimate.money.bill import Rent
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
 
 TRAIN = [
     "llama-3.1-8b --on 8xH100-SXM-80GB",

@@ -4,9 +4,9 @@ import pytest
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, TonnageError
-from tonnage.estimate._storage import stored_bytes
-from tonnage.estimate._weight_formats import narrower_weights
+from tonnage.estimate.serving.weights.formats import narrower_weights
+from tonnage.estimate.serving.weights.storage import stored_bytes
+from tonnage.kernel.errors import InvalidPlan, TonnageError
 from tonnage.models.catalogued import every
 from tonnage.runtimes import SERVING, serving_runtime
 
@@ -23,7 +23,7 @@ def test_a_checkpoint_of_four_bits_has_no_narrower_format(model, engine):
 
 def test_every_format_is_loaded_by_its_engine_and_saves_bytes():
     """Each model of the catalogue, under each engine: what is offered is accepted by `serve`'s own check and is smaller."""
-    from tonnage.estimate._engine_checks import check_format
+    from tonnage.estimate.serving.engine_checks import check_format
 
     chip, offered = cluster("H100-SXM-80GB").accelerator, 0
     for number, (name, model) in enumerate(

@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.catalogue.clusters import cluster
-from tonnage.estimate.bill import BillOptions, rent_of_moves
+from tonnage.estimate.money.bill import BillOptions, rent_of_moves
 from tonnage.render.advice import advice_line
 
 LOAD = {"concurrency": 256, "input_tokens": 8000, "output_tokens": 300}

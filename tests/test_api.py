@@ -8,7 +8,7 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, InvalidPlan, UnknownName
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
 
 ON = "8xH100-SXM-80GB"
 

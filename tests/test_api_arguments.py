@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 
 POOL = str(Path(__file__).parent.parent / "docs" / "examples" / "pool.yaml")
 GIVEN = {

@@ -10,9 +10,9 @@ import tonnage
 from tonnage.catalogue import api_prices as hosted
 from tonnage.catalogue import model_names
 from tonnage.cli import main
-from tonnage.document import json_schema
-from tonnage.errors import InvalidInput
+from tonnage.documents.schema import json_schema
 from tonnage.formulas import service
+from tonnage.kernel.errors import InvalidInput
 
 ROW = """
 [[price]]

@@ -9,9 +9,9 @@ import pytest
 
 from tonnage.ask import ANSWERED, ask, command, line
 from tonnage.cli import VERBS
-from tonnage.errors import InvalidInput, TonnageError, UnknownName, Unreachable
 from tonnage.fields import POSITIONAL
-from tonnage.reach import Reach
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, Unreachable
+from tonnage.kernel.reach import Reach
 
 NOTHING = Reach(files=None, hubs=False, machine=False)
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,

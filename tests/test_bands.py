@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.cli import main
-from tonnage.estimate import _bands
+from tonnage.estimate import band_tables
 from tonnage.estimate.bands import Band, Table
 from tonnage.render.text import verdict_line
 
@@ -35,7 +35,7 @@ def table(monkeypatch: pytest.MonkeyPatch):
 
     def put(low: float, high: float) -> None:
         one = Band(runtime="megatron", kind="full", low=low, high=high, rows=12, sources=3)
-        monkeypatch.setattr(_bands, "TRAIN_MEMORY", Table(bands={("megatron", "full"): one}, vendors=("NVIDIA",)))
+        monkeypatch.setattr(band_tables, "TRAIN_MEMORY", Table(bands={("megatron", "full"): one}, vendors=("NVIDIA",)))
 
     return put
 
@@ -46,7 +46,7 @@ def asked(**more: object) -> tonnage.Answer:
 
 def test_a_run_has_the_band_of_its_runtime_and_method_or_none(table):
     table(0.9, 1.1)
-    find = _bands.TRAIN_MEMORY.find
+    find = band_tables.TRAIN_MEMORY.find
     assert find("megatron", "full", "NVIDIA").runtime == "megatron"
     assert find("deepspeed", "full", "NVIDIA") is None
     assert find("megatron", "lora", "NVIDIA") is None
@@ -56,7 +56,7 @@ def test_a_run_has_the_band_of_its_runtime_and_method_or_none(table):
 @pytest.mark.parametrize("method", ["lora", "qlora", "dora", "freeze"])
 def test_other_methods_never_show_the_band_of_full_training(monkeypatch: pytest.MonkeyPatch, method: str):
     full = Band(runtime="transformers", kind="full", low=0.9, high=1.1, rows=12, sources=3)
-    monkeypatch.setattr(_bands, "TRAIN_MEMORY", Table(bands={("transformers", "full"): full}, vendors=("NVIDIA",)))
+    monkeypatch.setattr(band_tables, "TRAIN_MEMORY", Table(bands={("transformers", "full"): full}, vendors=("NVIDIA",)))
     assert tonnage.train("qwen3-8b", on="rtx-4090", method=method).band is None
 
 
@@ -209,7 +209,7 @@ def test_the_committed_bands_are_those_of_the_corpus_and_the_estimator_as_they_a
     held: dict = {}
     exec(FIT["text"](FIT["factors"]([str(path) for path in FIT["CORPUS"]])), held)
     for name in ("TRAIN_MEMORY", "SERVE_MEMORY"):
-        made, known = held[name], getattr(_bands, name)
+        made, known = held[name], getattr(band_tables, name)
         assert made.bands.keys() == known.bands.keys() and made.vendors == known.vendors
         for kind, band in made.bands.items():
             ends = known.bands[kind].low, known.bands[kind].high

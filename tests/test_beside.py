@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import given
 
 from foreign.test_replays_are_written_and_read_back import programs
+from tonnage.kernel.units import MIB
 from tonnage.trace.beside import Row, beside
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign import Foreign, read, write_snapshot
@@ -13,7 +14,6 @@ from tonnage.trace.foreign._snapshot import from_data
 from tonnage.trace.foreign._write import as_snapshot
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Stage, replay
-from tonnage.units import MIB
 
 
 def recorded(events: Events) -> Recording:

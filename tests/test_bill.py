@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 
 RUN = {"tokens": "10B", "recompute": "full"}
 OWN = {"electricity_usd_per_kwh": 0.12, "network_share": 0.1, "staff_usd_per_month": 5000}

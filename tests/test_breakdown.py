@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tonnage.breakdown import Term, weaker
 from tonnage.formulas.memory import kv_cache_bytes, state_bytes
+from tonnage.kernel.term import Term, weaker
 
 
 def leaf(name="weights", N=10, w=2, **options):

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from tonnage.breakdown import Term
 from tonnage.formulas.engines import host_weights_bytes
 from tonnage.formulas.memory import state_bytes
+from tonnage.kernel.term import Term
 
 
 @pytest.mark.parametrize("value", [-1, -1e-6, float("nan"), float("inf"), np.array([1.0, -1.0]), np.array([np.nan])])
@@ -40,7 +40,7 @@ def test_a_node_that_differs_from_its_children_is_refused():
 
 @pytest.mark.parametrize(("said", "refused"), [("1", True), ("", False)])
 def test_only_processes_that_ask_for_it_pay_for_the_check(said, refused):
-    code = "from tonnage.breakdown import Term; Term('it', -1, 'bytes')"
+    code = "from tonnage.kernel.term import Term; Term('it', -1, 'bytes')"
     environment = {**os.environ, "TONNAGE_CHECK_TERMS": said}
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, env=environment)
     assert ("AssertionError" in done.stderr) is refused

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import _files, accelerator, accelerator_names, node
 from tonnage.catalogue.accelerators import KINDS, PRECISIONS, AcceleratorFile, load
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
-from tonnage.units import GB, GIB, MIB, TERA
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.units import GB, GIB, MIB, TERA
 
 HERE = _files.HERE / "accelerators"
 PATHS = sorted(HERE.glob("*.toml"))

@@ -3,7 +3,7 @@
 import pytest
 
 from tonnage.catalogue.grids import grid, grids, load
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 
 ROW = '[[grid]]\nname = "Ours"\ngrams_co2e_per_kwh = 12\nyear = 2025\nsource = "our turbines"\nas_of = "2026-11-21"\n'
 

@@ -8,7 +8,7 @@ import pytest
 from tonnage.catalogue import accelerators, api_prices, grids, models, nodes, prices, skypilot
 from tonnage.catalogue._links import LinkForm
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.models import read
 
 GUIDE = Path(__file__).parents[1] / "docs" / "catalogue.md"

@@ -13,7 +13,7 @@ import pytest
 from tonnage.architectures import Model, build
 from tonnage.catalogue import _files
 from tonnage.catalogue.models import COUNTS, ModelFile, find, load, model_names
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Embedding
 
 FOLDER = _files.HERE / "models"

@@ -7,8 +7,8 @@ import pytest
 
 from tonnage.catalogue import _files, accelerator, accelerator_names, cluster, node, node_names
 from tonnage.catalogue.nodes import load
-from tonnage.errors import InvalidInput, UnknownName
-from tonnage.units import GB, GIB
+from tonnage.kernel.errors import InvalidInput, UnknownName
+from tonnage.kernel.units import GB, GIB
 
 PATHS = sorted((_files.HERE / "nodes").glob("*.toml"))
 STEMS = [path.stem for path in PATHS]

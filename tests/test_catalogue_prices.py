@@ -8,7 +8,7 @@ import pytest
 from tonnage.catalogue import accelerator
 from tonnage.catalogue.offers import bought, cheapest, in_usd, offers, parse_rates, providers, rate
 from tonnage.catalogue.prices import age_days, forget, is_stale, load, prices, purchases, staleness
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 
 ROW = """
 [[price]]

@@ -12,10 +12,10 @@ from tonnage.architectures import build
 from tonnage.catalogue import _files
 from tonnage.catalogue.models import load, model_file
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, UnknownName
-from tonnage.estimate._storage import storage, stored_bytes
+from tonnage.estimate.serving.weights.storage import storage, stored_bytes
+from tonnage.kernel.errors import InvalidInput, UnknownName
+from tonnage.kernel.units import GB
 from tonnage.models import read
-from tonnage.units import GB
 
 FOLDER = _files.HERE / "models"
 NAMES = _files.names("models")

@@ -11,10 +11,10 @@ import pytest
 import tonnage
 from tonnage.cli import VERBS, main
 from tonnage.cli.explain import load_formulas
-from tonnage.document import json_schema
-from tonnage.formula import FORMULAS
-from tonnage.glossary import WORDS
-from tonnage.registry import letters_of
+from tonnage.documents.schema import json_schema
+from tonnage.kernel.formula import FORMULAS
+from tonnage.kernel.glossary import WORDS
+from tonnage.kernel.registry import letters_of
 from tonnage.rules import RULES
 from tonnage.rules import load as load_rules
 

@@ -57,8 +57,8 @@ def test_an_option_means_one_thing_wherever_it_is_accepted():
 
 
 def test_names_that_a_sentence_recommends_exist():
-    from tonnage.estimate.plans import ATTENTION, RECOMPUTE
-    from tonnage.precisions import TRAINING_RECIPES
+    from tonnage.estimate.options.plans import ATTENTION, RECOMPUTE
+    from tonnage.numerics.precisions import TRAINING_RECIPES
     from tonnage.runtimes import TRAINING
 
     choices = {

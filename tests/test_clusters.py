@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tonnage.catalogue import cluster, local
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 
 MINE = """
 name = "Mine-24GB"

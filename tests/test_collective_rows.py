@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from tonnage.cli import main
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.validation import read, validate
 from tonnage.validation._collectives._machines import machine_of, stated_network
 from tonnage.validation._rows import Measured, Row

@@ -4,10 +4,10 @@ import pytest
 
 import tonnage
 from tonnage import read
-from tonnage.estimate._counted import LEAVES_OUT
-from tonnage.estimate.conventions import CONVENTIONS, flops_per_token
+from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
+from tonnage.estimate.step_time.counted import LEAVES_OUT
 from tonnage.formulas.flops import gpt_training_flops
-from tonnage.references import cited
+from tonnage.kernel.references import cited
 
 N, TABLE, HEADS, WIDTH, LAYERS = 8_030_261_248, 128_256 * 4096, 32, 128, 32  # Llama 3.1 8B
 NORMS = 65 * 4096

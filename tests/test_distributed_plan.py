@@ -2,7 +2,7 @@
 
 import pytest
 
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.trace.distributed import Distributed, World, world_of
 
 

@@ -15,14 +15,14 @@ from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, _plan_serving, main, serve
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Parser
 from tonnage.cli._run_options import RUN_OPTIONS
-from tonnage.estimate.bill import OF_TRAINING, BillOptions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
-from tonnage.optimizers import OPTIMIZERS
-from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.quantization import FILE_TYPES
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import OF_TRAINING, BillOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.numerics.optimizers import OPTIMIZERS
+from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
+from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.runtimes import TRAINING
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.validation import read, validate

@@ -8,7 +8,7 @@ import pytest
 
 import tonnage
 from tonnage.cli import VERBS, main
-from tonnage.document import json_schema
+from tonnage.documents.schema import json_schema
 
 SHIPPED = Path(tonnage.__file__).with_name("tonnage.schema.json")
 

@@ -4,9 +4,9 @@ import pytest
 
 import tonnage
 from tonnage.catalogue import accelerator, accelerator_names, cluster
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._engine_checks import runs_on
-from tonnage.estimate.my_machine import my_machine
+from tonnage.estimate.answer.my_machine import my_machine
+from tonnage.estimate.serving.engine_checks import runs_on
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 from tonnage.runtimes import serving_runtime
 

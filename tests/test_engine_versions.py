@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from tonnage import read
 from tonnage.catalogue import accelerator
-from tonnage.errors import UnknownName
-from tonnage.estimate._batch import batch_limits
-from tonnage.estimate._serving_weights import BESIDE, as_stored, rotary_tables
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.serving.weights.rank import BESIDE, as_stored, rotary_tables
 from tonnage.formulas import serving as g
+from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import StateCache
 from tonnage.runtimes import serving_runtime
 from tonnage.runtimes._versions import known_versions, number_of
 from tonnage.spec import ServingPlan
-from tonnage.units import GIB, MIB
 
 H100 = accelerator("H100-SXM-80GB")
 
@@ -267,7 +267,7 @@ def test_a_recurrence_of_sglang_is_in_fp32_unless_the_config_says_otherwise():
 def test_rows_of_hybrids_are_capped_as_an_answer_is():
     """The validator asks for the same room as `serve`: states count, also where a token more takes nothing."""
     from tonnage.catalogue import cluster
-    from tonnage.estimate.inference._pool import pool_tokens
+    from tonnage.estimate.serving_time.pool import pool_tokens
     from tonnage.spec import Load
     from tonnage.validation._serving_speed._predict import room
 

@@ -8,17 +8,17 @@ from msgspec.structs import replace
 import tonnage
 from tonnage import read
 from tonnage.catalogue import accelerator, cluster
-from tonnage.errors import InvalidPlan, UnknownName
-from tonnage.estimate._launch import WRITERS, launch_command
-from tonnage.estimate._question import Question
-from tonnage.estimate._static_share import captured, memory_share
-from tonnage.estimate.answers import serve
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_answer import ServingOptions, serving_plan
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.answer.launch import WRITERS, launch_command
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.plans import ServingOptions, serving_plan
+from tonnage.estimate.serving.static_share import captured, memory_share
 from tonnage.formulas import engines as e
+from tonnage.kernel.errors import InvalidPlan, UnknownName
+from tonnage.kernel.units import GIB, MIB
 from tonnage.runtimes import SERVING, serving_runtime
 from tonnage.spec import ServingPlan
-from tonnage.units import GIB, MIB
 
 H100, RTX = "H100-SXM-80GB", "RTX-4090"
 

@@ -86,7 +86,7 @@ def test_every_target_runs_commands_that_tests_run():
         if name == "tonnage":
             assert words.split()[0] == "validate" and all((ROOT / each).exists() for each in words.split()[1:])
         elif name == "python" and words.startswith("-m"):
-            assert words.split()[1] in ("pip", "pytest", "tonnage.document", "brute.run")
+            assert words.split()[1] in ("pip", "pytest", "tonnage.documents.schema", "brute.run")
 
 
 def test_the_demo_is_short_and_ends_with_what_to_do_next():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.estimate._reliability import OBSERVED
-from tonnage.estimate.storage import STORAGE_SHARE
+from tonnage.estimate.host.storage import STORAGE_SHARE
+from tonnage.estimate.run.reliability import OBSERVED
 from tonnage.formulas import failures as f
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

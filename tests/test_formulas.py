@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tonnage import formula as kernel
 from tonnage.cli.explain import load_formulas
-from tonnage.formula import FORMULAS, check, formula
-from tonnage.glossary import SYMBOLS
+from tonnage.kernel import formula as kernel
+from tonnage.kernel.formula import FORMULAS, check, formula
+from tonnage.kernel.glossary import SYMBOLS
 
 load_formulas()
 NAMES = list(FORMULAS)

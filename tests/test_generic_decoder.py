@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tonnage.architectures import Model, build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 KERAS = "keras-team/keras-hub presets, metadata.params (commit 71453d08f)"
 HUB = "Hugging Face Hub API, safetensors.total"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from tonnage.estimate._storage import gguf_bytes, stored_bytes
-from tonnage.quantization import file_type
+from tonnage.estimate.serving.weights.storage import gguf_bytes, stored_bytes
+from tonnage.numerics.quantization import file_type
 from tonnage.validation import read
 
 ROWS = read([str(Path(__file__).parents[1] / "validation" / "gguf_sizes.yaml")])

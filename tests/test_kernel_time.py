@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, UnknownName
-from tonnage.estimate._kernel_time import KernelTime
-from tonnage.estimate._question import Question
-from tonnage.estimate._rates import rates
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import Step
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.hardware.rates import rates
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.kernel_time import KernelTime
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import InvalidPlan, UnknownName
 from tonnage.models import read
 from tonnage.ops import MoE
 from tonnage.spec import TrainingPlan

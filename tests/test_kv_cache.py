@@ -5,12 +5,12 @@ from msgspec.structs import replace
 
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput
-from tonnage.estimate._request import asked_for
-from tonnage.estimate.answers import serve
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.precisions import PRECISIONS
-from tonnage.references import cited
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.weights.request import asked_for
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.references import cited
+from tonnage.numerics.precisions import PRECISIONS
 from tonnage.runtimes import SERVING, serving_runtime
 
 H100 = cluster("H100-SXM-80GB")

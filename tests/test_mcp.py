@@ -16,9 +16,9 @@ import tonnage
 from tonnage.ask import ask
 from tonnage.cli import main
 from tonnage.cli.mcp import skill
+from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.shorter import LONGEST, shorter
 from tonnage.mcp_server.tools import BY_NAME, CHOICES, TOOLS, description, fields, input_schema, listed
-from tonnage.reach import Reach
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs tonnage[mcp]")
 from mcp import StdioServerParameters, types

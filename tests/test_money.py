@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tonnage.catalogue import cluster
 from tonnage.catalogue.offers import offers
 from tonnage.catalogue.prices import Price
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate.money import (
+from tonnage.estimate.money.money import (
     BUILDING,
     POWER_SHARE,
     best_price,
@@ -21,6 +20,7 @@ from tonnage.estimate.money import (
     run_energy,
     usd_per_accelerator,
 )
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 
 EIGHT = Price(provider="Somewhere", instance="8x", accelerator="H100-SXM-80GB", accelerators=8, region="all", kind="on-demand", usd_per_hour=24.0,
               price_per_hour=24.0, source="here", as_of="2026-11-21")  # fmt: skip

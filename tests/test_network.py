@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tonnage.catalogue import cluster, node
-from tonnage.errors import MissingDatum
-from tonnage.estimate._links import links
-from tonnage.estimate._network import PASSES, Network
+from tonnage.estimate.hardware.links import links
+from tonnage.estimate.hardware.network import PASSES, Network
+from tonnage.kernel.errors import MissingDatum
 from tonnage.spec import Link
 
 KINDS = sorted(PASSES)

@@ -9,8 +9,8 @@ import pytest
 
 import tonnage
 from report_answers import ASKED, Page, answer
-from tonnage.errors import InvalidInput, TonnageError
-from tonnage.units import human
+from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.units import human
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "notebook.ipynb"
 COLUMNS = ["path", "name", "value", "unit", "basis", "formula", "text", "source"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 
 GIB = 2**30

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from odd_rows import odd_rows, real_rows
 from tonnage.cli import main
-from tonnage.document import ValidationDocument
+from tonnage.documents.schema import ValidationDocument
 from tonnage.validation import FAILED, Malformed, read, references_of, validate
 
 KINDS = ("params", "train_memory", "train_speed", "infer_memory", "infer_speed", "collective")

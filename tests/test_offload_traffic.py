@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import MissingDatum
-from tonnage.estimate.offload_traffic import OffloadTraffic, offload_seconds, offload_traffic
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.host.traffic import OffloadTraffic, offload_seconds, offload_traffic
+from tonnage.estimate.memory import training_memory
+from tonnage.kernel.errors import MissingDatum
 from tonnage.spec import Link, TrainingPlan
 
 MODEL = read("llama-3.1-8b")

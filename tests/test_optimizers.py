@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tonnage.errors import MissingDatum, UnknownName
-from tonnage.optimizers import ALIASES, OPTIMIZERS, optimizer, role_of
+from tonnage.kernel.errors import MissingDatum, UnknownName
+from tonnage.numerics.optimizers import ALIASES, OPTIMIZERS, optimizer, role_of
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.catalogue.offers import offers
 from tonnage.catalogue.prices import Price
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate.ownership import (
+from tonnage.estimate.money.ownership import (
     ASKED,
     Ownership,
     buy_or_rent,
@@ -20,8 +19,9 @@ from tonnage.estimate.ownership import (
     owned,
     purchase_of,
 )
-from tonnage.estimate.places import at_the_edge, in_cloud, on_own_servers
-from tonnage.units import MONTH
+from tonnage.estimate.money.places import at_the_edge, in_cloud, on_own_servers
+from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.units import MONTH
 
 BOX = Ownership(machine_usd=250_000, machine_watts=10_000, accelerators=8, source="a box: an offer", machines=1, depreciation_years=5, pue=1.5, power_share=0.8,
                 electricity_usd_per_kwh=0.10, colocation_usd_per_kw_month=0, network_share=0, staff_usd_per_month=0)  # fmt: skip

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 import tonnage
 from tonnage import read
 from tonnage.catalogue import accelerator
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._batch import batch_limits
-from tonnage.estimate._cache import PagedCache, RequestCache, group_size, kinds
-from tonnage.estimate._rank import stages
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.cache import PagedCache, RequestCache, group_size, kinds
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.step.rank import stages
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import ServingPlan
-from tonnage.units import GIB
 from tonnage.validation import read as read_rows
 
 ROWS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"

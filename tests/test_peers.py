@@ -12,7 +12,7 @@ from peer_tables import cache_sizes, live, scaling_book, serving, speed
 from peer_tables.cases import MEASURED, TABLES, ZERO1, measured
 from peer_tables.page import FIGURES, PAGE, _errors, page, table
 from tonnage.cli import main
-from tonnage.units import GIB
+from tonnage.kernel.units import GIB
 
 QUOTED = yaml.safe_load(FIGURES.read_text())
 PLAN = next(case for case in ZERO1 if case.name == "C selective, 3 chunks")

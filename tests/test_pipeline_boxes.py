@@ -7,7 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tonnage
-from tonnage.estimate.pipeline_boxes import AGAIN, BACKWARD, FORWARD, SENDING, StageSeconds, StepSeconds, pipeline_boxes
+from tonnage.estimate.plan.pipeline_boxes import (
+    AGAIN,
+    BACKWARD,
+    FORWARD,
+    SENDING,
+    StageSeconds,
+    StepSeconds,
+    pipeline_boxes,
+)
 from tonnage.formulas.pipeline import bubble_seconds
 
 STAGE = StageSeconds(1.0, 0.5, 1.75, forward_sent=0.125, backward_sent=0.25)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._question import Question
-from tonnage.estimate._rank import stages
-from tonnage.estimate.batch import bytes_and_seconds
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import Step
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import bytes_and_seconds
+from tonnage.estimate.step.rank import stages
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 from tonnage.spec import TrainingPlan
 
@@ -163,7 +163,7 @@ def test_layouts_that_cannot_be_say_why(options: dict, message: str):
 def test_narrow_recipes_with_gradients_in_16_bits_differ_in_these_alone(name: str):
     from msgspec.structs import asdict
 
-    from tonnage.precisions import TRAINING_RECIPES
+    from tonnage.numerics.precisions import TRAINING_RECIPES
 
     plain, narrow = asdict(TRAINING_RECIPES[name]), asdict(TRAINING_RECIPES[f"{name}-16bit-gradients"])
     changed = {key for key in plain if plain[key] != narrow[key]}
@@ -171,7 +171,7 @@ def test_narrow_recipes_with_gradients_in_16_bits_differ_in_these_alone(name: st
 
 
 def test_a_scale_for_32_or_16_numbers_makes_a_copy_that_much_wider():
-    from tonnage.precisions import TRAINING_RECIPES
+    from tonnage.numerics.precisions import TRAINING_RECIPES
 
     assert TRAINING_RECIPES["mxfp8-te"].cast_bytes == 2 * (1 + 1 / 32)
     assert TRAINING_RECIPES["nvfp4-te"].cast_bytes == 2 * (1 / 2 + 1 / 16)

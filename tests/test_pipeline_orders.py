@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tonnage.estimate.pipeline_boxes import BACKWARD, FORWARD, StageSeconds, StepSeconds
-from tonnage.estimate.pipeline_orders import ORDERS, gpipe, interleaved_zero_bubble, played
-from tonnage.estimate.pipeline_v_orders import INPUTS, WEIGHTS, dualpipev, zbv
+from tonnage.estimate.plan.pipeline_boxes import BACKWARD, FORWARD, StageSeconds, StepSeconds
+from tonnage.estimate.plan.pipeline_orders import ORDERS, gpipe, interleaved_zero_bubble, played
+from tonnage.estimate.plan.pipeline_v_orders import INPUTS, WEIGHTS, dualpipev, zbv
 from tonnage.formulas.pipeline import dualpipev_bubble_seconds, gpipe_bubble_seconds, zbv_bubble_seconds
 from tonnage.runtimes import TRAINING, training_runtime
 

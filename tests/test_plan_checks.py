@@ -3,8 +3,8 @@
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._nearest import near_divisors
+from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.kernel.errors import InvalidPlan
 
 
 def warnings(model, on, **options):

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 import tonnage
 from test_schedules import orders_of_torch, plan_of, run, step
-from tonnage.estimate import _schedule as schedule
-from tonnage.estimate._schedule import Times
-from tonnage.estimate.pipeline_boxes import StageSeconds, StepSeconds
-from tonnage.estimate.pipeline_orders import (
+from tonnage.estimate.plan import schedule
+from tonnage.estimate.plan.pipeline_boxes import StageSeconds, StepSeconds
+from tonnage.estimate.plan.pipeline_orders import (
     PERIODIC,
     _simulated,
     enough,
@@ -21,6 +20,7 @@ from tonnage.estimate.pipeline_orders import (
     pipeline_seconds,
     played,
 )
+from tonnage.estimate.plan.schedule import Times
 
 # interleaved 1F1B over uneven ranks has the closed form of even ones, as Megatron's authors give it; only its remainders are played out
 NAMES = sorted(set(PERIODIC) - {"interleaved-1f1b"})

@@ -10,8 +10,8 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
-from tonnage.estimate.ownership import months_and_lines
+from tonnage.estimate.money.ownership import months_and_lines
+from tonnage.kernel.errors import InvalidInput
 from tonnage.render.plot import _image, write_plot
 from tonnage.render.plot._layout import column
 from tonnage.render.plot._panel import GIB, scale, shade

@@ -6,10 +6,10 @@ import pytest
 
 from tonnage.architectures._config import Config
 from tonnage.architectures._registry import ARCHITECTURES, find
-from tonnage.errors import MissingDatum, UnknownName
-from tonnage.estimate._storage import gguf_bytes
-from tonnage.precisions import ALIASES, PRECISIONS, TRAINING_RECIPES, precision
-from tonnage.quantization import FILE_TYPES, file_type, layout, more_bits
+from tonnage.estimate.serving.weights.storage import gguf_bytes
+from tonnage.kernel.errors import MissingDatum, UnknownName
+from tonnage.numerics.precisions import ALIASES, PRECISIONS, TRAINING_RECIPES, precision
+from tonnage.numerics.quantization import FILE_TYPES, file_type, layout, more_bits
 
 LLAMA_8B = {
     "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,

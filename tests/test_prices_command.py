@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from tonnage.cli import main
-from tonnage.document import json_schema
+from tonnage.documents.schema import json_schema
 
 
 @pytest.fixture

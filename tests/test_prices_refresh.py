@@ -15,7 +15,7 @@ from tonnage.catalogue import accelerator, refreshed, skypilot
 from tonnage.catalogue.offers import cheapest, offers
 from tonnage.catalogue.prices import forget, is_stale, origin, prices
 from tonnage.cli import main
-from tonnage.document import json_schema
+from tonnage.documents.schema import json_schema
 
 INFO = "\"{'Gpus': [{'Name': '%s', 'Manufacturer': 'NVIDIA', 'Count': 8, 'MemoryInfo': {'SizeInMiB': %s}}]}\""
 AWS = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone,Arch\n"

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tonnage import read
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
-from tonnage.estimate._storage import storage, stored_bytes
-from tonnage.estimate._stored import Place
-from tonnage.quantization import Module, Modules, layout
+from tonnage.estimate.serving.weights.storage import storage, stored_bytes
+from tonnage.estimate.serving.weights.stored import Place
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.numerics.quantization import Module, Modules, layout
 
 LLAMA, MIXTRAL, QWEN_MOE, VISION = "llama-3.1-8b", "mixtral-8x7b", "qwen3-30b-a3b", "qwen2.5-vl-7b-instruct"
 

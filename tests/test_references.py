@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import tonnage.formulas
-from tonnage.errors import UnknownName
-from tonnage.estimate import _overhead
-from tonnage.formula import FORMULAS
-from tonnage.optimizers import OPTIMIZERS
-from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.references import cited, reference, references
+from tonnage.estimate.step import overhead
+from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.formula import FORMULAS
+from tonnage.kernel.references import cited, reference, references
+from tonnage.numerics.optimizers import OPTIMIZERS
+from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.runtimes import SERVING_RUNTIMES, TRAINING_RUNTIMES
 
 PAPER = re.compile(r"[A-Z][A-Za-z]+[12][0-9]{3}[A-Za-z0-9]*")
@@ -91,7 +91,7 @@ def test_every_part_of_a_source_of_a_runtime_is_a_known_key(registry):
             assert source and not strange(source), (name, source)
 
 
-@pytest.mark.parametrize("source", [_overhead.CONTEXT_SOURCE, _overhead.RESERVE_SOURCE])
+@pytest.mark.parametrize("source", [overhead.CONTEXT_SOURCE, overhead.RESERVE_SOURCE])
 def test_measured_overheads_cite_the_bibliography(source):
     assert not strange(source)
 

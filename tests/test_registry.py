@@ -7,12 +7,12 @@ import pytest
 
 from tonnage.catalogue import _files, accelerator_names, model_names, node_names
 from tonnage.cli import VERBS
-from tonnage.errors import UnknownName
-from tonnage.formula import FORMULAS
+from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.formula import FORMULAS
+from tonnage.kernel.registry import MOST, Registry, nearest, unknown
 from tonnage.models import read
-from tonnage.optimizers import OPTIMIZERS
-from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.registry import MOST, Registry, nearest, unknown
+from tonnage.numerics.optimizers import OPTIMIZERS
+from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 
 MODELS = (*model_names(), *_files.aliases("models"))
 MACHINES = (*accelerator_names(), *node_names(), *_files.aliases("accelerators"), *_files.aliases("nodes"))

@@ -5,9 +5,9 @@ import re
 import pytest
 
 import tonnage
-from tonnage.breakdown import Term
 from tonnage.formulas.memory import fixed_bytes
 from tonnage.formulas.rules import overhead_share_rule
+from tonnage.kernel.term import Term
 from tonnage.render.text import table_lines, tree_lines
 
 

@@ -13,12 +13,12 @@ import tonnage
 from report_answers import ASKED, Page, answer
 from tonnage.ask import ask
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import human
 from tonnage.language import speaking
 from tonnage.language.catalogues import texts
 from tonnage.render.report import html_of, markdown_of, report_of
 from tonnage.render.report._html import anchor
-from tonnage.units import human
 
 TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
 KINDS = pytest.mark.parametrize("kind", ASKED)

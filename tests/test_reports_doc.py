@@ -8,7 +8,7 @@ import pytest
 import tonnage
 from tonnage.api import Frontier
 from tonnage.api_plan import Placed, ServingPlans, TrainingPlans
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 DOC = (Path(__file__).parents[1] / "docs" / "reports.md").read_text(encoding="utf-8")
 

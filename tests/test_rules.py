@@ -6,7 +6,7 @@ import pytest
 
 from tonnage import read, rules
 from tonnage.cli import main
-from tonnage.references import cited
+from tonnage.kernel.references import cited
 from tonnage.rules._rule import GIVEN
 
 rules.load()

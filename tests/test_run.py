@@ -12,20 +12,20 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.api import TAKES
-from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
 from tonnage.cli import main
 from tonnage.cli._run_options import RUN_OPTIONS
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate._deadline import usable_plans
-from tonnage.estimate._nearest import divisors
-from tonnage.estimate._question import Question
-from tonnage.estimate.run import run
-from tonnage.estimate.run_options import RunOptions, deadline_seconds
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.run_options import RunOptions, deadline_seconds
+from tonnage.estimate.plan.nearest import divisors
+from tonnage.estimate.run.deadline import usable_plans
+from tonnage.estimate.run.run import run
 from tonnage.formulas.failures import pause
 from tonnage.formulas.memory import state_bytes
 from tonnage.formulas.run import accelerator_hours, accelerators_by_division
 from tonnage.formulas.time import compute_seconds
+from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 
 HOUR, DAY = 3600, 86400

@@ -11,9 +11,9 @@ import pytest
 from questions_of_faces import PASTED, QUESTIONS, name_of
 from tonnage.ask import ask, command, line
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.tools import BY_NAME
-from tonnage.reach import Reach
 
 WITHIN = Reach(files=None, hubs=False, machine=False)
 LISTED = {"models": "model", "accelerators": "name", "prices": "name"}  # GET /v1/VERB/NAME

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.errors import InvalidInput
-from tonnage.estimate.scaling import BESIROGLU, FITS, HOFFMANN, HOFFMANN_PRINTED, KAPLAN, optima, overtraining
+from tonnage.estimate.run.scaling import BESIROGLU, FITS, HOFFMANN, HOFFMANN_PRINTED, KAPLAN, optima, overtraining
+from tonnage.kernel.errors import InvalidInput
 
 GOPHER = 5.76e23  # FLOP: the budget that Chinchilla was trained with
 

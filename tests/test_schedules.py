@@ -9,15 +9,15 @@ from msgspec.structs import replace
 import tonnage
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, MissingDatum, UnknownName
-from tonnage.estimate import _schedule as schedule
-from tonnage.estimate._question import Question
-from tonnage.estimate._schedule import Times
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import Step, training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step, training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan import schedule
+from tonnage.estimate.plan.schedule import Times
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.time import Timing
 from tonnage.formulas import pipeline as f
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, UnknownName
 from tonnage.ops import Embedding, Head
 from tonnage.spec import TrainingPlan
 

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from tonnage import read
 from tonnage.architectures._model import TensorGroup, TensorSummary
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput, TonnageError, UnknownName
-from tonnage.estimate._request import AMBIGUOUS, asked_for
-from tonnage.estimate._storage import storage, stored_bytes
-from tonnage.estimate._stored import block_bytes, op_bytes
-from tonnage.estimate.answers import serve
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.precisions import precision
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.weights.request import AMBIGUOUS, asked_for
+from tonnage.estimate.serving.weights.storage import storage, stored_bytes
+from tonnage.estimate.serving.weights.stored import block_bytes, op_bytes
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.numerics.precisions import precision
 
 H100 = cluster("H100-SXM-80GB")
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 64, "zero_point": True, "version": "gemm"}

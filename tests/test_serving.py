@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from tonnage import read
 from tonnage.catalogue import accelerator, cluster
-from tonnage.errors import InvalidPlan, MissingDatum, UnknownName
-from tonnage.estimate.answers import serve, train
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.answer.answers import serve, train
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, UnknownName
+from tonnage.kernel.units import GIB
 from tonnage.spec import ServingPlan
-from tonnage.units import GIB
 
 MODELS = (
     "llama-3.1-8b",

@@ -6,11 +6,11 @@ import pytest
 
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._launch import launch_command
-from tonnage.estimate._question import Question
-from tonnage.estimate.serving_answer import serving_plan
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.answer.launch import launch_command
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import tonnage
 from tonnage.catalogue import cluster
+from tonnage.estimate.answer.my_machine import my_machine
 from tonnage.estimate.bands import serving_band
-from tonnage.estimate.my_machine import my_machine
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.models import read
 
 PLANS = [

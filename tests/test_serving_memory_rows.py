@@ -7,7 +7,7 @@ from statistics import mean, median
 
 import pytest
 
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 from tonnage.validation import read, validate
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._serving_memory import predict

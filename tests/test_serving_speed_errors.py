@@ -6,7 +6,7 @@ from statistics import mean, median
 
 import pytest
 
-from tonnage.estimate.inference._rates import serving_rates
+from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, references_of, validate
 
 ROOT = Path(__file__).parents[1] / "validation"

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate._storage import storage
+from tonnage.estimate.serving.weights.storage import storage
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.validation import read, references_of, validate
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._serving_speed import Asked

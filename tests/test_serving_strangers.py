@@ -3,7 +3,7 @@
 import pytest
 
 import tonnage
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 
 ON = "h100-sxm-80gb"
 

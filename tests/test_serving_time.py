@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from tonnage import read
 from tonnage.catalogue import accelerator
 from tonnage.catalogue.clusters import cluster
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate.inference._rates import serving_rates
-from tonnage.estimate.inference._work import kv_bytes, stage_works
-from tonnage.estimate.inference.split import Side, split_times
-from tonnage.estimate.inference.times import pass_time, serving_times
+from tonnage.estimate.serving_time.rates import serving_rates
+from tonnage.estimate.serving_time.split import Side, split_times
+from tonnage.estimate.serving_time.times import pass_time, serving_times
+from tonnage.estimate.serving_time.work import kv_bytes, stage_works
 from tonnage.formulas import passes as f
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.spec import Load, ServingPlan
 
 MODELS = {

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage import rules
-from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, UnknownName
+from tonnage.kernel.term import Term
 
 MODEL, ON = "llama-3.1-8b", "8xH100-SXM-80GB"
 SHORT = {"input_tokens": 500, "output_tokens": 200}
@@ -109,7 +109,7 @@ def test_the_document_has_every_term_whole_and_its_text_the_same_figures(capsys)
     answer = ask(concurrency=64)
     told = answer.text()
     for name in ("ttft_seconds", "tpot_seconds", "tpot_seconds_alone"):
-        from tonnage.units import human
+        from tonnage.kernel.units import human
 
         assert human(value(answer, name), "seconds") in told
     assert answer.serving["launch"] in told
@@ -184,7 +184,7 @@ def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
     assert answer.fits and answer.status == 3, "the memory suffices, and the load is not served as asked"
     assert str(answer).startswith("fits, but the service level is not met: ")
     (said,) = [each for each in answer.warnings if "--tpot" in each]
-    from tonnage.units import human
+    from tonnage.kernel.units import human
 
     assert human(value(answer, "tpot_seconds_alone"), "seconds") in said
 
@@ -210,7 +210,7 @@ def test_a_verdict_over_whole_contexts_says_what_the_load_itself_needs(users, sa
     assert answer.status == 3 and says in said and "vllm starts all the same" in said
     load = tonnage.serve(MODEL, on=on, context=2048, concurrency=users)
     assert load.fits == (says == "which fits")
-    from tonnage.units import human
+    from tonnage.kernel.units import human
 
     assert human(load.needed_bytes, "bytes") in said
 

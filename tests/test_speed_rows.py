@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate.conventions import CONVENTIONS, flops_per_token
+from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read as model_named
 from tonnage.validation import read, references_of, validate
 from tonnage.validation._rows import Measured, Row

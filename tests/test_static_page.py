@@ -19,7 +19,7 @@ pytest.importorskip("litestar", reason="needs tonnage[web]")
 
 from tonnage.ask import ask
 from tonnage.cli._print import Unwritable
-from tonnage.errors import InvalidInput, MissingDatum, Unreachable
+from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable
 from tonnage.web import static_page, static_parts
 from tonnage.web.browser import WITHIN
 from tonnage.web.static_parts import CORE, HOW, Parts, parts

@@ -7,16 +7,16 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput, InvalidPlan
-from tonnage.estimate import _layers as tapes
-from tonnage.estimate._question import Question
-from tonnage.estimate.flops import forward_flops, training_flops
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import Step
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.layers.flops import forward_flops, training_flops
+from tonnage.estimate.memory import Step
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.models import read
-from tonnage.precisions import precision
+from tonnage.numerics.precisions import precision
 
 TOKENS = 2048
 
@@ -280,7 +280,7 @@ def test_a_step_with_offloading_and_stragglers_is_the_sum_of_its_tree(options):
 def test_columns_of_plans_that_offload_give_the_seconds_of_each():
     import numpy as np
 
-    from tonnage.estimate.batch import bytes_and_seconds
+    from tonnage.estimate.plan_columns import bytes_and_seconds
     from tonnage.spec import TrainingPlan
 
     model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
@@ -373,8 +373,8 @@ def test_what_ranks_send_is_part_of_the_answer_and_one_accelerator_sends_nothing
 def test_columns_of_plans_give_bytes_and_seconds_of_each():
     import numpy as np
 
-    from tonnage.estimate.batch import bytes_and_seconds
-    from tonnage.estimate.training import training_memory
+    from tonnage.estimate.memory import training_memory
+    from tonnage.estimate.plan_columns import bytes_and_seconds
     from tonnage.spec import TrainingPlan
 
     model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")

@@ -4,12 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.breakdown import Term
 from tonnage.catalogue import cluster, node
-from tonnage.errors import InvalidInput
-from tonnage.estimate.checkpoint import checkpoint_bytes, checkpoint_formats, saved_bytes
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.storage import (
+from tonnage.estimate.host.storage import (
     checkpoint_times,
     dataset_bytes,
     drives_of,
@@ -19,7 +15,11 @@ from tonnage.estimate.storage import (
     raw_text_bytes,
     token_bytes,
 )
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.run.checkpoint import checkpoint_bytes, checkpoint_formats, saved_bytes
 from tonnage.formulas import memory as f
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.term import Term
 from tonnage.models import read
 from tonnage.spec import TrainingPlan
 

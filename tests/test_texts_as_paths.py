@@ -4,9 +4,9 @@ import pytest
 
 from tonnage.catalogue import model_names
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.reach import Reach, allowed_file, called, is_there, limited
 from tonnage.models import read
-from tonnage.reach import Reach, allowed_file, called, is_there, limited
 
 LONG = "a" * 300
 COMMANDS = {

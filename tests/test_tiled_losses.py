@@ -7,10 +7,10 @@ fp32 sums, which allocate nothing on a GPU, left out), beside the weights and wh
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._trl_losses import divergence, log_probabilities
-from tonnage.estimate.batch import needed_bytes
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.layers.trl_losses import divergence, log_probabilities
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.plan_columns import needed_bytes
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Code, Held, Setting, Types, layer

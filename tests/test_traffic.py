@@ -4,13 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from tonnage.catalogue import cluster
-from tonnage.estimate._question import Question
-from tonnage.estimate._rates import rates
-from tonnage.estimate._step_time import StepTime
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.traffic import sendings, traffic
-from tonnage.estimate.training import Step
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.hardware.rates import rates
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.step import StepTime
+from tonnage.estimate.step_time.traffic import sendings, traffic
 from tonnage.formulas import communication as f
 from tonnage.models import read
 

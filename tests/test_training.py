@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tonnage import read
-from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
-from tonnage.estimate._rank import layer_bounds, stages
-from tonnage.estimate.answers import train
-from tonnage.estimate.batch import needed_bytes
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import needed_bytes
+from tonnage.estimate.step.rank import layer_bounds, stages
 from tonnage.formulas import memory as f
+from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 
 MODELS = ("llama-3.1-8b", "gpt2-xl", "mixtral-8x7b", "deepseek-v3", "qwen3-0.6b", "gemma-3-1b-pt")

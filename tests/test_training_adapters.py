@@ -5,7 +5,7 @@ from statistics import mean
 import pytest
 
 from tonnage import train
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.validation import read, references_of
 from tonnage.validation.training import asked, predict
 

@@ -4,10 +4,10 @@ import pytest
 
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan
-from tonnage.estimate.answers import train
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.spec import TrainingPlan
 
 BUCKET = 2 * 500_000_000

@@ -6,17 +6,17 @@ import pytest
 from tonnage import read
 from tonnage.architectures import style_of, wiring
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, TonnageError
-from tonnage.estimate._question import Question
-from tonnage.estimate._rank import split_layers
-from tonnage.estimate.batch import needed_bytes
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import needed_bytes
+from tonnage.estimate.step.rank import split_layers
+from tonnage.kernel.errors import InvalidPlan, TonnageError
+from tonnage.kernel.units import GIB
 from tonnage.ops import Kernels
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Setting, Titan, TitanCode, layer
-from tonnage.units import GIB
 
 H, Q, K, F, A = 4096, 4096, 1024, 14336, 32  # hidden size, queries, keys, feed-forward, heads of Llama 3.1 8B
 LAYER = H * (2 * Q + 2 * K) + 3 * H * F + 2 * H

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 import tonnage
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._question import Question
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.training import TrainingMemory, training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import TrainingMemory, training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes import TRAINING, training_runtime
 
 MODELS = ("llama-3.1-8b", "qwen3-0.6b", "gemma-3-1b-pt", "mixtral-8x7b", "gpt2-xl")

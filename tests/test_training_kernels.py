@@ -7,9 +7,9 @@ import pytest
 import tonnage
 from tonnage import read
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT
-from tonnage.errors import InvalidPlan
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.memory import training_memory
 from tonnage.formulas import memory as f
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read as read_model
 from tonnage.spec import TrainingPlan
 

@@ -3,7 +3,7 @@
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read
 
 MODEL = read("llama-3.2-1b")

@@ -4,8 +4,8 @@ import pytest
 
 from tonnage import read
 from tonnage.architectures import style_of, wiring
-from tonnage.estimate._rank import split_layers
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.step.rank import split_layers
 from tonnage.ops import Kernels
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Nanotron, NanotronCode, Setting, layer

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import TonnageError
-from tonnage.estimate._host import host_memory
-from tonnage.estimate.answers import train
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.host.memory import host_memory
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import TonnageError
 from tonnage.spec import TrainingPlan
 
 H100 = "8xH100-SXM-80GB"

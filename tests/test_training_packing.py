@@ -3,8 +3,8 @@
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
-from tonnage.units import GIB
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.units import GIB
 
 S = 4096
 PAIRS = S * S

@@ -5,9 +5,9 @@ import pytest
 
 from tonnage import read, train
 from tonnage.architectures import style_of
-from tonnage.errors import InvalidPlan
-from tonnage.estimate.batch import needed_bytes
-from tonnage.estimate.training import Step, training_memory
+from tonnage.estimate.memory import Step, training_memory
+from tonnage.estimate.plan_columns import needed_bytes
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes._megatron import prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.spec import TrainingPlan

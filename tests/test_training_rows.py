@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tonnage.cli import main
-from tonnage.errors import TonnageError
 from tonnage.estimate import bands
+from tonnage.kernel.errors import TonnageError
 from tonnage.runtimes import TRAINING
 from tonnage.validation import read, references_of, validate
 from tonnage.validation._rows import Measured, Row
@@ -323,7 +323,7 @@ def test_indicative_rows_are_summed_up_apart(tmp_path: Path):
 def test_the_band_of_a_row_is_in_its_unit_and_counts_what_lies_inside(monkeypatch: pytest.MonkeyPatch):
     band = bands.Band(runtime="megatron", kind="full", low=0.5, high=2, rows=9, sources=2)
     monkeypatch.setattr(
-        "tonnage.estimate._bands.TRAIN_MEMORY",
+        "tonnage.estimate.band_tables.TRAIN_MEMORY",
         bands.Table(bands={("megatron", "full"): band}, vendors=("NVIDIA",)),
     )
     config = {"framework": "Megatron-LM", "gpus": 8, "gpu": "h100"}

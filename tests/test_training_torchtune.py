@@ -4,12 +4,12 @@ import pytest
 
 from tonnage import read
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._question import Question
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.training import Step, training_memory
-from tonnage.estimate.training_options import TrainingOptions
-from tonnage.units import GIB
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step, training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.units import GIB
 
 PARAMETERS = 8_030_261_248
 LOGITS = 4096 * 128256

@@ -4,12 +4,12 @@ import pytest
 
 import tonnage
 from tonnage.architectures import style_of, wiring
-from tonnage.errors import InvalidPlan
-from tonnage.estimate import _layers as tapes
-from tonnage.estimate._points import by_extent
-from tonnage.estimate._releases import release_of
-from tonnage.estimate._transformers import liger_parts, loss_kind
-from tonnage.estimate._unsloth import _offloaded
+from tonnage.estimate.frameworks.transformers import liger_parts, loss_kind
+from tonnage.estimate.frameworks.unsloth import _offloaded
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.step.points import by_extent
+from tonnage.estimate.step.releases import release_of
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes._fused import UNSLOTH
 from tonnage.tape import CODES, TOKEN, Adapters, Extent, Setting, Types, layer

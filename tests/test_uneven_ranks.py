@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tonnage
-from tonnage.errors import InvalidPlan
 from tonnage.formulas.time import straggler_factor
+from tonnage.kernel.errors import InvalidPlan
 
 MIXTURE = {"runtime": "megatron", "expert_parallel_size": 8}
 

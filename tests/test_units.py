@@ -2,8 +2,8 @@
 
 import pytest
 
-from tonnage.errors import InvalidInput
-from tonnage.units import GIB, counted, human, parse_bytes, parse_count, parse_length, parse_seconds, parse_usd
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import GIB, counted, human, parse_bytes, parse_count, parse_length, parse_seconds, parse_usd
 
 
 @pytest.mark.parametrize(

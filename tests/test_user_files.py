@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import tonnage
 from tonnage.catalogue import _files
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
 from tonnage.estimate.load.trace_file import read_requests
+from tonnage.kernel.errors import InvalidInput
 from tonnage.search.pool.inventory import MOST_NODES, read_inventory
 from tonnage.user_files import csv_text, json_text, open_regular, read_bytes, toml_text, yaml_text
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tonnage.cli import main
-from tonnage.document import ValidationDocument
-from tonnage.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.documents.schema import ValidationDocument
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 from tonnage.validation import of_kind, read, validate
 from tonnage.validation._hparams import config
 

@@ -3,7 +3,7 @@
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 
 QWEN = {"on": "8xH100-SXM-80GB", "weights": "fp8-block", "context": 8192}  # experts of 1,536: 192 on each of 8 ranks
 

@@ -82,7 +82,7 @@ def probe(device: str, folder: Path, fresh: bool) -> dict[str, Any]:
         json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"error": outcome.message or outcome.status}
     )
     if "error" in found:
-        from tonnage.errors import MissingDatum
+        from tonnage.kernel.errors import MissingDatum
 
         raise MissingDatum(found["error"])
     path.unlink()
@@ -90,7 +90,7 @@ def probe(device: str, folder: Path, fresh: bool) -> dict[str, Any]:
 
 
 def write_probe(device: str, path: Path) -> None:
-    from tonnage.errors import TonnageError
+    from tonnage.kernel.errors import TonnageError
     from tonnage.measure._device import open_device
     from tonnage.measure.environment import environment
 

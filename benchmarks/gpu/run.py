@@ -25,7 +25,7 @@ from gpu import harness  # noqa: E402
 from gpu.cases import Case, cases  # noqa: E402
 from gpu.loop import run, todo  # noqa: E402
 from gpu.store import Store  # noqa: E402
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError  # noqa: E402
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError  # noqa: E402
 from tonnage.measure.environment import key  # noqa: E402
 
 BUDGET = 540.0

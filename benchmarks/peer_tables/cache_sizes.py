@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tonnage
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.kernel.units import GIB
 from tonnage.spec import ServingPlan
-from tonnage.units import GIB
 
 TOKENS = 131_072
 FULL, BF16, FP32 = TOKENS, 2, 4

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 import tonnage
-from tonnage.units import GIB
+from tonnage.kernel.units import GIB
 from tonnage.validation import read as read_rows
 
 MEASURED_ROWS = Path(__file__).parents[2] / "validation" / "allocator_reserve.yaml"

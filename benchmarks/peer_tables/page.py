@@ -13,7 +13,7 @@ from peer_tables.cases import TABLES, measured
 from peer_tables.live import COUNTED, INSTALLED
 from peer_tables.speed import section
 from tonnage.catalogue import model_file
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.memory import serving_memory
 from tonnage.spec import ServingPlan
 
 FIGURES = Path(__file__).parent / "figures.yaml"

@@ -5,8 +5,8 @@ step of a batch = B x cache / bandwidth + max(2 B x parameters / FLOP/s, bytes o
 Nothing in it is fitted. It has no links, no experts and no scheduler: of experts the FLOPs here are of those chosen, and the bytes of all.
 """
 
-from tonnage.estimate._storage import stored_bytes
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.spec import ServingPlan
 from tonnage.validation.serving_speed import Asked
 

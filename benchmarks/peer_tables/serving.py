@@ -14,7 +14,7 @@ import numpy as np
 
 from _serving_cases import FILES, ROWS, Case, cases
 from peer_tables import scaling_book
-from tonnage.estimate.inference._rates import serving_rates
+from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read
 
 # aiconfigurator's own configs (it asks the Hub for others), where a row's model is one of them by another name.
@@ -39,7 +39,7 @@ aiconfigurator is asked as its own evaluation asks it (aggregated, measured kern
 cache that were run: the sizes of its table multiply tensor by expert ranks (validation/README.md) and, like the type that it takes itself,
 suit it worse. GenZ has no requests that arrive: its TTFT, like the roofline's, is that of a prompt alone.
 """
-FITTED = "tonnage with {fitted}, these among them (src/tonnage/estimate/inference/rates.toml has its errors on cells that a fit has not seen)"
+FITTED = "tonnage with {fitted}, these among them (src/tonnage/estimate/serving_time/rates.toml has its errors on cells that a fit has not seen)"
 FIRST_GUESS = "tonnage on nothing yet (its rates are a first guess)"
 SPEED = """aiconfigurator refuses {refused} rows (memory that does not suffice, kernels that nobody measured), and answers {answered}.
 An answer on {asked}, on one core of one machine: {theirs} ms with the files kept that it would read anew (a second and more without), tonnage {ours} ms.

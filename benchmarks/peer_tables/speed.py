@@ -10,11 +10,11 @@ import numpy as np
 
 from _speed_cases import Case, cases
 from search_training import CASES, space_of, valid
-from tonnage.estimate._network import Level
-from tonnage.estimate._rates import rates
-from tonnage.estimate._step_time import StepTime
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import training_memory
+from tonnage.estimate.hardware.network import Level
+from tonnage.estimate.hardware.rates import rates
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.step_time.step import StepTime
+from tonnage.estimate.step_time.time import Timing
 from tonnage.search.training.search import search
 
 SAID = "0.5"  # of the peak: what llm-analysis says that Megatron-LM reaches

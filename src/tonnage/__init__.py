@@ -10,8 +10,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 _WHERE = {
-    "Answer": "tonnage.api", "BillOptions": "tonnage.estimate.bill", "Cluster": "tonnage.spec", "Model": "tonnage.architectures",
-    "LoadOptions": "tonnage.estimate.load_options", "RunOptions": "tonnage.estimate.run_options", "ServingPlanOptions": "tonnage.search.serving.options", "ServingOptions": "tonnage.estimate.serving_options", "Term": "tonnage.breakdown", "TrainingOptions": "tonnage.estimate.training_options", "TonnageError": "tonnage.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.api",
+    "Answer": "tonnage.api", "BillOptions": "tonnage.estimate.money.bill", "Cluster": "tonnage.spec", "Model": "tonnage.architectures",
+    "LoadOptions": "tonnage.estimate.load.options", "RunOptions": "tonnage.estimate.options.run_options", "ServingPlanOptions": "tonnage.search.serving.options", "ServingOptions": "tonnage.estimate.serving.options", "Term": "tonnage.kernel.term", "TrainingOptions": "tonnage.estimate.plan.training_options", "TonnageError": "tonnage.kernel.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.api",
     "Comparison": "tonnage.api_compare", "SearchOptions": "tonnage.search.training.options", "compare": "tonnage.api_compare", "for_my_machine": "tonnage.api",
     "frontier": "tonnage.api", "maximum": "tonnage.api", "place": "tonnage.api_plan", "plan_serving": "tonnage.api_plan", "plan_training": "tonnage.api_plan", "serve": "tonnage.api", "train": "tonnage.api",
 }  # fmt: skip

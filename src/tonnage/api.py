@@ -14,17 +14,17 @@ from tonnage.api_arguments import check_text, check_whole, public, typed
 from tonnage.api_report import Reported, Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput, shown
-from tonnage.estimate import answers
-from tonnage.estimate import frontier as frontiers
-from tonnage.estimate.bill import OF_TRAINING, BillOptions
-from tonnage.estimate.frontier import POINTS
-from tonnage.estimate.frontier import frontier as estimate_frontier
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.my_machine import Machine, my_machine
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer import answers
+from tonnage.estimate.answer import frontier as frontiers
+from tonnage.estimate.answer.frontier import POINTS
+from tonnage.estimate.answer.frontier import frontier as estimate_frontier
+from tonnage.estimate.answer.my_machine import Machine, my_machine
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import OF_TRAINING, BillOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.models.catalogued import every
 from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster

@@ -7,7 +7,7 @@ from math import isfinite
 from operator import index
 from typing import Any, ParamSpec, TypeVar
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.spelling import SHORT
 
 P = ParamSpec("P")

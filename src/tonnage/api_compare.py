@@ -4,16 +4,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tonnage import frames
 from tonnage.api import _cluster, _model, _names, _option, _reserve
 from tonnage.api_arguments import check_text, public, typed
 from tonnage.api_report import Told, command_of
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput
-from tonnage.estimate import run_options as amounts
-from tonnage.estimate.bill import OF_TRAINING
-from tonnage.reach import is_there
-from tonnage.registry import unknown
+from tonnage.estimate.money.bill import OF_TRAINING
+from tonnage.estimate.options import run_options as amounts
+from tonnage.kernel import frames
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.reach import is_there
+from tonnage.kernel.registry import unknown
 from tonnage.search import compare as search
 from tonnage.search.compare.places import FEWEST
 from tonnage.spec import Cluster

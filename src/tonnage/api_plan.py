@@ -10,13 +10,13 @@ from tonnage.api import _model, _names, _option, _options, _reserve
 from tonnage.api_arguments import check_mapping, check_number, check_text, check_whole, listed, public, typed
 from tonnage.api_report import Tabled, command_of
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
-from tonnage.registry import unknown
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
 from tonnage.search.pool.place import place as place_on
 from tonnage.search.pool.placement import Placement
 from tonnage.search.serving import answer as serving_answers

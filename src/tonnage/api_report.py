@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tonnage import frames
-from tonnage.breakdown import rows_of
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel import frames
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.term import rows_of
 
 LARGEST_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
 
@@ -73,7 +73,7 @@ class Tabled(Reported):
             if not isinstance(name, str):
                 raise InvalidInput(f"a list is given by its name, and several one after the other. Got {shown(name)}.")
             if name not in self.listed:
-                from tonnage.registry import unknown
+                from tonnage.kernel.registry import unknown
 
                 raise unknown("list", name, self.listed)
             if option := self._unasked(name, document):

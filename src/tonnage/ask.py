@@ -12,15 +12,15 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tonnage import reach
 from tonnage.cli import VERBS, face
 from tonnage.cli._compare import WHOLE
 from tonnage.cli._named import OUTPUT, in_question
 from tonnage.cli._options import Option, Parser
 from tonnage.cli._print import taken
-from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
 from tonnage.fields import NO_DEFAULT, POSITIONAL, WHOLE_OBJECTS, fields, takes_lists
-from tonnage.registry import unknown
+from tonnage.kernel import reach
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
+from tonnage.kernel.registry import unknown
 from tonnage.search.maximum.whats import NAMES
 from tonnage.spelling import meant
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum
-from tonnage.formula import Number
 from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.formula import Number
 
 
 class Fact(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import pytest
 
 from architectures.encoder_configs import ALBERT
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Kernels
 
 BASE = ALBERT["albert/albert-base-v2"].fields

@@ -4,7 +4,7 @@ import pytest
 
 from architectures.encoder_configs import BERT, ELECTRA, ROBERTA
 from tonnage.architectures import build
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 
 ALL = {**BERT, **ROBERTA, **ELECTRA}
 

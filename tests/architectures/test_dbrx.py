@@ -3,7 +3,7 @@
 import pytest
 
 from architectures.reading import GIB, cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 NAME = "databricks/dbrx-base"
 

@@ -5,7 +5,7 @@ transformers.
 import pytest
 
 from architectures.reading import billions, cache_bytes, model, ops, without_table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, LatentAttention, MoE
 
 

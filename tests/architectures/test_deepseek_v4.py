@@ -3,7 +3,7 @@
 import pytest
 
 from architectures.reading import billions, cache_bytes, model, ops, without_table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import CompressedAttention, HyperConnection, Kernels, StateCache, TokenCache
 
 FLASH, PRO = "deepseek-ai/DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Pro"

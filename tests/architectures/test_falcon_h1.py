@@ -3,7 +3,7 @@
 import pytest
 
 from architectures.reading import GIB, cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import StateCache
 
 SMALL = "tiiuae/Falcon-H1-0.5B-Base"

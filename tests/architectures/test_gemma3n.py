@@ -5,7 +5,7 @@ k_norm.
 import pytest
 
 from architectures.reading import model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, Embedding
 
 

@@ -5,7 +5,7 @@ import pytest
 from architectures.multimodal_configs import GEMMA, gemma3n
 from architectures.seeing import misses, of_kind, read, size
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 BOUNDS = (
     16 * 7 * 4 + 12 * 10 * 4

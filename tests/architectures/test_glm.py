@@ -5,7 +5,7 @@ Hub's total, 321,323,031,390, is that of the whole model), the classes of transf
 import pytest
 
 from architectures.reading import billions, cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, KimiDeltaAttention, LatentAttention, StateCache, TokenCache
 
 

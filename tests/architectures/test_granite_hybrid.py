@@ -7,7 +7,7 @@ bytes.
 import pytest
 
 from architectures.reading import GIB, billions, cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, Mamba2, StateCache
 
 SMALL = "ibm-granite/granite-4.0-h-small"

@@ -3,7 +3,7 @@
 import pytest
 
 from architectures.reading import cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import StateCache
 
 NAME = "nvidia/Hymba-1.5B-Base"

@@ -4,7 +4,7 @@ import pytest
 
 from architectures.multimodal_more import INTERNVIT_300M, INTERNVL
 from architectures.seeing import misses, read
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 
 def test_every_size_has_its_exact_count():

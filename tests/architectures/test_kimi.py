@@ -7,7 +7,7 @@ the projector 46,144,512 (4096 * 4096 + 4096 * 7168 and one vector of 7168).
 import pytest
 
 from architectures.reading import billions, cache_bytes, model, ops, without_table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import KimiDeltaAttention, LatentAttention, MoE, StateCache, TokenCache
 
 LINEAR, K3 = "moonshotai/Kimi-Linear-48B-A3B", "moonshotai/Kimi-K3 text"

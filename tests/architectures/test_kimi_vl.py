@@ -4,7 +4,7 @@ import pytest
 
 from architectures.multimodal_more import KIMI, MOONVIT, MOONVIT_K3
 from architectures.seeing import misses, of_kind, read, size
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 
 def test_every_size_has_its_exact_count():

@@ -6,7 +6,7 @@ Published active parameters of LFM2-8B-A1B: 1.5B.
 import pytest
 
 from architectures.reading import cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, ShortConvolution, StateCache
 
 SMALL = "LiquidAI/LFM2-350M"

@@ -5,7 +5,7 @@ import pytest
 from architectures.multimodal_configs import LLAMA
 from architectures.seeing import misses, read, size
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import StateCache, TokenCache
 
 SCOUT, SMALL = "meta-llama/Llama-4-Scout-17B-16E-Instruct", "meta-llama/Llama-3.2-11B-Vision-Instruct"

@@ -4,7 +4,7 @@ import pytest
 
 from architectures.multimodal_configs import LLAVA
 from architectures.seeing import misses, of_kind, read, size
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 LLAVA_7B = "llava-hf/llava-1.5-7b-hf"
 

@@ -6,7 +6,7 @@ each 128 x 128 weights: the scales of fp8).
 import pytest
 
 from architectures.reading import billions, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention
 
 V2 = "XiaomiMiMo/MiMo-V2-Flash"

@@ -7,7 +7,7 @@ import pytest
 
 from architectures.modern_b_configs import CONFIGS
 from architectures.reading import GIB, billions, cache_bytes, model, ops, without_table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, LightningAttention, StateCache
 
 TEXT_01 = "MiniMaxAI/MiniMax-Text-01-hf"

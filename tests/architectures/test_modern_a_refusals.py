@@ -5,7 +5,7 @@ import pytest
 from architectures.modern_a_configs import CONFIGS, Fields
 from architectures.modern_a_more import MORE
 from tonnage.architectures import build
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 
 WRONG = ["x", -1, 0, [], {}, 1.5, True, None, [None], ["x"], 10**9, [1, 2], {"a": 1}]
 

@@ -4,7 +4,7 @@ import pytest
 
 from architectures.encoder_configs import MODERNBERT
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 BASE = MODERNBERT["answerdotai/ModernBERT-base"].fields
 

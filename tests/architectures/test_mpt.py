@@ -5,7 +5,7 @@ import pytest
 from architectures.classic_configs import MPT
 from architectures.reading import cache_bytes
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 
 @pytest.mark.parametrize("name", MPT)

@@ -5,7 +5,7 @@ import pytest
 from architectures.modern_b_configs import CONFIGS
 from architectures.reading import GIB, cache_bytes, model, ops
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Linear
 
 SUPER = "nvidia/Llama-3_3-Nemotron-Super-49B-v1"

@@ -9,7 +9,7 @@ Published sizes: Nano 31.6B, 3.2B active, 3.6B with embeddings (arXiv:2512.20848
 import pytest
 
 from architectures.reading import GIB, billions, cache_bytes, model, ops, without_table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, Mamba2, MoE, Op, StateCache
 
 NINE = "nvidia/NVIDIA-Nemotron-Nano-9B-v2"

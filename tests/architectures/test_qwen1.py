@@ -4,7 +4,7 @@ import pytest
 
 from architectures.classic_configs import QWEN1
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 
 @pytest.mark.parametrize("name", QWEN1)

@@ -3,7 +3,7 @@
 import pytest
 
 from architectures.reading import billions, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention, MoE
 
 

@@ -5,7 +5,7 @@
 import pytest
 
 from architectures.reading import billions, model, ops, without_table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, GatedDeltaNet
 
 

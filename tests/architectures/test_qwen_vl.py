@@ -4,7 +4,7 @@ import pytest
 
 from architectures.multimodal_more import QWEN, QWEN25_EYE
 from architectures.seeing import misses, of_kind, read, size
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 SMALL, MIDDLE = "Qwen/Qwen2.5-VL-3B-Instruct", "Qwen/Qwen2.5-VL-7B-Instruct"
 

@@ -10,7 +10,7 @@ those of the classes.
 import pytest
 
 from architectures.reading import billions, cache_bytes, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention, KimiDeltaAttention, LatentAttention, MoE
 
 

@@ -5,7 +5,7 @@ with a head.
 import pytest
 
 from architectures.reading import billions, model, ops
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention
 
 STEP = "stepfun-ai/Step-3.5-Flash"

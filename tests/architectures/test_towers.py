@@ -5,7 +5,7 @@ import pytest
 from architectures.multimodal_more import CASES
 from architectures.seeing import size
 from tonnage.architectures import TOWERS, Config, build, load_all
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 
 
 @pytest.mark.parametrize("name", CASES)

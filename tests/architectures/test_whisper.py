@@ -4,7 +4,7 @@ import pytest
 
 from architectures.multimodal_more import HEARING
 from architectures.seeing import misses, of_kind, read, size
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import StateCache, TokenCache
 
 LARGE = "openai/whisper-large-v3"

@@ -4,7 +4,7 @@ import pytest
 
 from architectures.reading import cache_bytes, model, ops
 from tonnage.architectures import build
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Reused, StateCache
 
 ONE = "Zyphra/Zamba2-1.2B"

@@ -3,8 +3,8 @@
 from functools import cache
 
 from tonnage.catalogue import accelerator_names, model_names, node_names
-from tonnage.optimizers import OPTIMIZERS
-from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
+from tonnage.numerics.optimizers import OPTIMIZERS
+from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.runtimes import SERVING, TRAINING
 
 RUNTIMES, ENGINES = TRAINING, SERVING

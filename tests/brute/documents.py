@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from tonnage.breakdown_check import combine_fault, is_difference
-from tonnage.formula import FORMULAS
+from tonnage.kernel.formula import FORMULAS
+from tonnage.kernel.term_checks import combine_fault, is_difference
 
 # Figures beside the breakdowns that may be negative, by key: differences and shares, changes by a suggestion, days of a calendar.
 DIFFERENCE_KEYS = frozenset({"relative_error", "bias", "freed_bytes", "bytes_per_sequence", "bytes_per_token"})

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 import tonnage
 from brute.check import run_case
 from tonnage.catalogue import cluster
-from tonnage.errors import TonnageError
-from tonnage.estimate import answers
-from tonnage.estimate.answers import Answer
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer import answers
+from tonnage.estimate.answer.answers import Answer
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import TonnageError
 from tonnage.models import read
 from tonnage.search.maximum.whats import what_of
 from tonnage.spec import Cluster, Link

@@ -10,7 +10,7 @@ from brute.documents import document_faults
 from brute.texts import text_faults
 from tonnage.cli import face
 from tonnage.cli._options import Option
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 
 NOT_ASKED = frozenset({"help", "lang", "model", "on", "reserve", "json", "formulas", "html", "markdown", "plot", "advice", "typed", "revision", "offline", "verbose"})  # fmt: skip
 FORMS_OF_SERVE = frozenset({"frontier", "points", "for_my_machine", "order"})
@@ -44,7 +44,7 @@ def arguments_of(words: tuple[str, ...]) -> tuple[dict[str, Any], str, str] | No
         _module, parser = face(words[0], words[1:])
         given = parser.parse_args(words[1:])
         options = {action.dest: _read(action, getattr(given, action.dest)) for action in parser._actions if action.dest not in NOT_ASKED and getattr(given, action.dest, None) is not None}  # fmt: skip
-        reserve = {"reserve_bytes": tonnage.units.parse_bytes(given.reserve, "reserve")} if given.reserve else {}
+        reserve = {"reserve_bytes": tonnage.kernel.units.parse_bytes(given.reserve, "reserve")} if given.reserve else {}
     except TonnageError:
         return None
     options = {name: value for name, value in options.items() if name not in FORMS_OF_SERVE or value}

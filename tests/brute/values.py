@@ -5,8 +5,10 @@ from random import Random
 
 from brute import catalogue
 from tonnage.cli import face
-from tonnage.estimate import _objective, _schedule, load_options
-from tonnage.estimate.plans import ATTENTION
+from tonnage.estimate.load import options
+from tonnage.estimate.options.plans import ATTENTION
+from tonnage.estimate.plan import schedule
+from tonnage.estimate.step import objective
 from tonnage.runtimes._base import METHODS
 
 # An option that is refused alone, and what it comes with.
@@ -37,7 +39,7 @@ BY_NAME: dict[str, tuple[str, ...]] = {
     "runtime": catalogue.RUNTIMES, "engine": catalogue.ENGINES, "precision": catalogue.RECIPES, "optimizer": catalogue.OPTIMIZER_NAMES,
     "weights": (*catalogue.WEIGHTS, "awq", "fp8", "int8"), "kv_cache": ("auto", "bf16", "fp8", "fp8_e5m2", "nvfp4", "int8", "int4"),
     "base_weights": ("nf4", "nf4-double", "fp4", "fp4-double", "int8"), "attention": tuple(ATTENTION), "method": METHODS,
-    "objective": tuple(_objective.OBJECTIVES), "pipeline_schedule": tuple(_schedule.SCHEDULES), "percentile": tuple(load_options.PERCENTILES),
+    "objective": tuple(objective.OBJECTIVES), "pipeline_schedule": tuple(schedule.SCHEDULES), "percentile": tuple(options.PERCENTILES),
     "recompute": ("none", "selective", "selective-op", "full"), "loss": ("full", "chunked", "fused", "tiled"), "teacher": catalogue.kinds(),
     "draft_model": catalogue.kinds(), "offload_optimizer": PLACES, "offload_parameters": PLACES, "offload_activations": PLACES,
     "zero_stage": ("0", "1", "2", "3"), "price_kind": ("on-demand", "spot", "reserved"), "provider": ("AWS", "Lambda"), "grid": ("DE", "400"),

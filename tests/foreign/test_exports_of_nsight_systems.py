@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from foreign.files import MIB, database
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import check
 from tonnage.trace.foreign import NOT_TOLD, _nsight, read
 

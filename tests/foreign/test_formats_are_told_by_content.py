@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foreign.files import BASE, MIB, Trace, snapshot
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.foreign import _files, read
 from tonnage.trace.foreign._read import _from_json
 

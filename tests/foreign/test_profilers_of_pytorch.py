@@ -3,7 +3,7 @@
 import pytest
 
 from foreign.files import KIB, as_json
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import check
 from tonnage.trace.foreign import NOT_TOLD, read
 

@@ -21,7 +21,7 @@ from foreign.files import (
     segment,
     snapshot,
 )
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import check
 from tonnage.trace.foreign import NOT_TOLD, read
 from tonnage.trace.replay import replay

@@ -8,7 +8,7 @@ import pytest
 from tonnage import cli
 from tonnage.cli import SERVERS, VERBS, main
 from tonnage.cli._language import spoken
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.language import speaking
 from tonnage.language.columns import width, wrapped
 

@@ -8,7 +8,7 @@ import pytest
 import tonnage
 from errors_in_chinese import ENDS, ERRORS
 from tonnage.cli import main
-from tonnage.errors import UnknownName
+from tonnage.kernel.errors import UnknownName
 from tonnage.language import sentence, speaking
 from tonnage.language.spacing import filled, joined
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage import language
-from tonnage.errors import UnknownName
+from tonnage.kernel.errors import UnknownName
 from tonnage.language import catalogues, page_catalogue, say, sentence, speak, speaking
 from tonnage.language.templates import Template, Templates
 

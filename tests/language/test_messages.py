@@ -7,9 +7,9 @@ import pytest
 import extract_messages
 import write_locale
 from tonnage.ask import ask
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.reach import Reach
 from tonnage.language import sentence, speaking
-from tonnage.reach import Reach
 
 HAN = re.compile("[\u4e00-\u9fff]")
 PROSE = re.compile(r"(?<![\w/.`'\"<-])[a-z]{2,} [a-z]{2,} [a-z]{2,}(?![\w/>-])")

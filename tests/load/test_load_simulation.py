@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from load.replica import Roofline, walk
-from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate.load import Policy, simulate
-from tonnage.estimate.load._requests import Requests, lognormal_lengths, requests_of
+from tonnage.estimate.load.requests import Requests, lognormal_lengths, requests_of
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.spec import Load
 
 AFFINE = Roofline()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from load.replica import Roofline
-from tonnage.errors import InvalidInput, InvalidPlan
 from tonnage.estimate.load import Policy, requests_of, simulate, steady
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.spec import Load
 
 MACHINE = Roofline(weights=17.6e9, token_flops=17.5e9, key_bytes=41_000, fixed=3e-3)

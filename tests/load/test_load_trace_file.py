@@ -2,8 +2,8 @@
 
 import pytest
 
-from tonnage.errors import InvalidInput
 from tonnage.estimate.load.trace_file import read_requests
+from tonnage.kernel.errors import InvalidInput
 
 
 def written(tmp_path, text, name="trace.csv"):

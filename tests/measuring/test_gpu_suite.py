@@ -15,7 +15,7 @@ from gpu.loop import LEAST_LIMIT, Summary, todo
 from gpu.loop import run as run_cases
 from gpu.shapes import SHAPES
 from gpu.store import Store
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.measure import _nvidia
 from tonnage.measure.environment import key
 from tonnage.measure.programs import Training

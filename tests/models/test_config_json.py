@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.files import LLAMA
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models import config_json
 from tonnage.models.location import Contents
 from tonnage.models.reconcile import assemble

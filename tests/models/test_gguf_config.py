@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from models.files import GGUF_LLAMA, gguf_llama_tensors, write_gguf
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.models import read
 from tonnage.ops import StateCache, TokenCache
 

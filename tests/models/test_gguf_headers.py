@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.files import GGUF_LLAMA, gguf_llama_tensors, write_gguf
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models import gguf
 from tonnage.models.ggml_types import FILE_TYPES, TYPES
 

@@ -12,7 +12,7 @@ import pytest
 
 from models.files import LLAMA, LLAMA_PARAMETERS, framed, llama, safetensors
 from models.hub_server import COMMIT, Handler, Repository, Server, Sites
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, Unreachable
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unreachable
 from tonnage.models import read, web
 
 NAME = "a/b"

@@ -11,7 +11,7 @@ from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 
 from models.files import GGUF_LLAMA, LLAMA, LLAMA_PARAMETERS, gguf_llama_tensors, llama, safetensors, shards, write_gguf
 from models.hub_server import COMMIT, OTHER, Repository, Sites
-from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable
+from tonnage.kernel.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable
 from tonnage.models import read
 
 CONFIG = json.dumps(LLAMA).encode()

@@ -20,7 +20,7 @@ from models.files import (
     shards,
     write_gguf,
 )
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 from tonnage.models import read
 
 

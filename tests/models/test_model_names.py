@@ -2,7 +2,7 @@
 
 import pytest
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.models import kind, names
 from tonnage.models.names import Reference
 

@@ -7,7 +7,7 @@ import pytest
 
 from models.files import LLAMA, LLAMA_PARAMETERS, folder, llama, safetensors, shards
 from models.hub_server import Handler, Repository, Sites
-from tonnage.errors import AccessDenied, InvalidInput, UnknownName, Unreachable
+from tonnage.kernel.errors import AccessDenied, InvalidInput, UnknownName, Unreachable
 from tonnage.models import read
 
 NAME = "Someone/Tiny-Llama-0.1B"

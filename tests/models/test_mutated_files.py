@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from models.files import LLAMA, folder, framed, llama, safetensors, write_gguf
 from tonnage.catalogue import cluster, model_file, model_names
 from tonnage.cli.models import describe
-from tonnage.errors import TonnageError
-from tonnage.estimate import answers
+from tonnage.estimate.answer import answers
+from tonnage.kernel.errors import TonnageError
 from tonnage.models import read
 from tonnage.models.contents import Contents
 from tonnage.models.reconcile import assemble

@@ -18,7 +18,7 @@ from models.files import (
     write_gguf,
 )
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.models import read
 
 LORA = {

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from odd_configs import changed, configs, odd_configs
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput, TonnageError
-from tonnage.estimate.answers import serve, train
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import serve, train
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models import read
 
 MACHINE = "8xH100-SXM-80GB"
@@ -64,7 +64,7 @@ def test_every_number_of_every_architecture_with_odd_values_is_estimated_or_refu
 @pytest.mark.parametrize(
     ("name", "path", "value"),
     [
-        ("glm-4.5", ("partial_rotary_factor",), 1e308),  # it was an OverflowError of estimate/bands.py
+        ("glm-4.5", ("partial_rotary_factor",), 1e308),  # it was an OverflowError of the error bands
         ("glm-4.5", ("partial_rotary_factor",), -1),
         ("glm-4.5", ("rope_scaling", "factor"), 1e300),
         ("llama-3.1-8b", ("max_position_embeddings",), 2**63),

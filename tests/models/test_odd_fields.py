@@ -8,8 +8,8 @@ import pytest
 
 from tonnage.catalogue import cluster, model_file, model_names
 from tonnage.cli.models import describe
-from tonnage.errors import InvalidInput, TonnageError
-from tonnage.estimate import answers
+from tonnage.estimate.answer import answers
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models.contents import Contents
 from tonnage.models.reconcile import assemble
 

@@ -4,7 +4,7 @@ import pytest
 
 from models.files import LLAMA
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.models import overrides, read
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from models.files import framed
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models import safetensors
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 16,

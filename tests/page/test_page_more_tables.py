@@ -236,7 +236,7 @@ def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
 @pytest.mark.parametrize(("schedule", "chunks"), [("1f1b", 1), ("gpipe", 1), ("interleaved-1f1b", 2), ("interleaved-zero-bubble", 2), ("zbv", 2), ("dualpipev", 2)])  # fmt: skip
 def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
     from tonnage.ask import training
-    from tonnage.estimate.pipeline_orders import played
+    from tonnage.estimate.plan.pipeline_orders import played
 
     question = {"model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 4, "virtual_pipeline_size": chunks,
                 "sequence_length": 8192, "global_batch_size": 128, "pipeline_schedule": schedule, "recompute": "none"}  # fmt: skip
@@ -303,7 +303,7 @@ def test_the_timeline_of_the_api_is_the_steps_own_boxes(server):
     import urllib.request
 
     from tonnage.ask import training
-    from tonnage.estimate.pipeline_boxes import pipeline_boxes
+    from tonnage.estimate.plan.pipeline_boxes import pipeline_boxes
 
     request = urllib.request.Request(
         f"{server}v1/timeline", json.dumps(PLAN).encode(), {"Content-Type": "application/json"}

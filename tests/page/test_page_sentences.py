@@ -8,7 +8,7 @@ from page_visits import QUESTIONS, asked
 
 from errors_in_chinese import ENDS, ERRORS
 from tonnage import cli
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.language import page_catalogue, sentence, speaking
 
 ASKED = [

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.search.sweep.progress import Progress
 from tonnage.search.sweep.spec import parse
 from tonnage.search.sweep.tasks import Tasks

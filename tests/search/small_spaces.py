@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._question import Question
 from tonnage.estimate.bands import highest
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.search.training.space import Space
 
 MODELS = {name: tonnage.read(name) for name in ("llama-3.2-1b", "qwen3-30b-a3b", "deepseek-v2-lite")}

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, InvalidPlan, NotApplicable, TonnageError
-from tonnage.estimate.companions import ask_applicable
+from tonnage.estimate.options.companions import ask_applicable
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, TonnageError
 
 ON = "4xA100-SXM-80GB"
 SIZES = {"runtime": "fsdp2", "global_batch_size": 32, "sequence_length": 2048, "tensor_parallel_size": 1, "context_parallel_size": 1,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tonnage
-from tonnage.errors import InvalidInput, UnknownName
+from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.models import read
 from tonnage.search.compare import compare
 from tonnage.search.compare.axes import MOST_CELLS, axis

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import tonnage
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.render import compare_files
 
 TYPES = {"text": "string", "whole": "int64", "number": "double", "truth": "bool"}

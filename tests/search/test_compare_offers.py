@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage.catalogue.offers import providers
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.render.compare import comparison_lines
 
 SIZES = ("1xh100", "2xh100", "4xh100", "8xh100", "2x8xh100")

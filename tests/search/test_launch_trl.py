@@ -3,9 +3,9 @@
 import pytest
 
 from tonnage.catalogue import cluster
-from tonnage.estimate._question import Question
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.search.training.launch import launch_lacks, launch_program, launch_settings
 

@@ -6,16 +6,16 @@ import pytest
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.estimate._question import Question
-from tonnage.estimate.answers import train
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.my_machine import PRECISIONS
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.answer.my_machine import PRECISIONS
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.search.maximum import ask
 from tonnage.search.maximum.catalogue import ServedCatalogue, TrainedCatalogue
 from tonnage.search.maximum.models import largest_model, some_model

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.errors import TonnageError
-from tonnage.estimate._largest import largest
+from tonnage.estimate.serving.largest import largest
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.maximum.whats import NAMES, WHATS, is_what, what_of
 
 

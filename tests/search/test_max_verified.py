@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tonnage
-from tonnage.estimate._question import Question
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_answer import serving_plan
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
 from tonnage.search.maximum.whats import what_of
 
 SERVING = [

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 import tonnage
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.document_plan_serving import ServingPlansDocument
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.documents.plan_serving import ServingPlansDocument
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.search.pareto import front
 from tonnage.search.serving.answer import estimated
 from tonnage.search.serving.machines import machine_named, named, wires

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate.answers import serve
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.models import read
 from tonnage.search.serving import ServingPlanOptions, plan_serving
 from tonnage.search.serving.machines import machine_named, named

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tonnage.cli import main
-from tonnage.document_plan_serving import ServingPlansDocument
+from tonnage.documents.plan_serving import ServingPlansDocument
 
 ASKED = ["plan", "llama-3.1-8b", "--serve", "--input", "2000", "--output", "400"]
 

@@ -5,8 +5,8 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.document import json_schema
-from tonnage.errors import InvalidInput, UnknownName
+from tonnage.documents.schema import json_schema
+from tonnage.kernel.errors import InvalidInput, UnknownName
 
 FIXED = {"global_batch_size": 64, "sequence_length": 2048, "runtime": "fsdp2", "recompute": "full", "zero_stage": 3}
 

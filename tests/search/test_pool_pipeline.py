@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import tonnage
-from tonnage.errors import InvalidInput
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import human
 from tonnage.models import read
 from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool._highs import Effort
@@ -24,7 +25,6 @@ from tonnage.search.pool.place import place
 from tonnage.search.pool.serving import Width
 from tonnage.search.pool.training import Group
 from tonnage.search.pool.uneven import Pipe
-from tonnage.units import human
 
 A100, H100, L40S = "A100-SXM-80GB", "H100-SXM-80GB", "L40S"
 MIXED = {

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.catalogue import accelerator
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.units import human
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.candidates import Candidate, Demand, most_users
 from tonnage.search.pool.parts import Kind
 from tonnage.search.pool.placement import Seats
 from tonnage.search.pool.replicas import _cost, _solve
 from tonnage.spec import Node
-from tonnage.units import human
 
 POOL = {
     "nodes": [

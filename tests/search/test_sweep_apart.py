@@ -9,7 +9,7 @@ import pytest
 from search import _sweeps
 from search._sweeps import TEXT, digests, holds_every_plan_once, small, when
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.search.sweep import on_ray
 from tonnage.search.sweep.drive import sweep
 from tonnage.search.sweep.work import Lost

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from search._sweeps import digests, small
 from tonnage.cli import main
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.search.sweep import dataset, manifest
 from tonnage.search.sweep.drive import sweep
 from tonnage.search.sweep.keep import best

@@ -14,9 +14,9 @@ import pytest
 from search import _sweeps
 from search._sweeps import ROWS, TEXT, digests, holds_every_plan_once, small, when
 from tonnage.cli import main
-from tonnage.document import json_schema
-from tonnage.errors import MissingDatum
-from tonnage.estimate.training import Step
+from tonnage.documents.schema import json_schema
+from tonnage.estimate.memory import Step
+from tonnage.kernel.errors import MissingDatum
 from tonnage.search.sweep import dataset, local
 from tonnage.search.sweep.drive import sweep
 from tonnage.search.sweep.manifest import estimator

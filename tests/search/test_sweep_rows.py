@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan, MissingDatum, NotApplicable, TonnageError
-from tonnage.estimate._question import Question
-from tonnage.estimate.answers import train
-from tonnage.estimate.frontier import frontier
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.time import seconds_of
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.answer.frontier import frontier
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.step_time.time import seconds_of
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable, TonnageError
 from tonnage.models import read
 from tonnage.search.removed import Tally
 from tonnage.search.sweep import serving, training

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tonnage.cli import main
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.sweep.spec import Axis, Spec, parse, read
 from tonnage.search.sweep.tasks import Tasks, digits
 

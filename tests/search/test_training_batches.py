@@ -8,8 +8,8 @@ from small_spaces import MODELS
 import tonnage
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.errors import InvalidPlan
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.search.training.search import count_valid, search
 from tonnage.search.training.space import BATCH_SHIFT, Space, near_batch
 

@@ -8,10 +8,10 @@ from small_spaces import MODELS, scalar, small_space
 
 import tonnage
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._question import Question
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.search.training.launch import launch_settings
 from tonnage.search.training.pipelines import head_layers, megatron_layouts
 from tonnage.search.training.search import search

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from small_spaces import brute_force, scalar, small_space
 
 from tonnage.catalogue import cluster
-from tonnage.errors import InvalidInput, UnknownName
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.search.removed import Tally
 from tonnage.search.training.bounds import Bounds
 from tonnage.search.training.search import nearest, search

@@ -3,7 +3,7 @@
 import pytest
 
 from tape.megatron_rank import Run, setting_of
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes._megatron import buffers, pipeline
 from tonnage.runtimes._megatron.offload import offloadable
 from tonnage.runtimes._megatron.states import MegatronStates

@@ -6,11 +6,11 @@ import torch.distributed as dist
 from distributed_programs import LLAMA, PROFILE, SHAPES, elements, live
 from torch import nn
 
+from tonnage.kernel.units import MIB
 from tonnage.trace.distributed import Distributed, World
 from tonnage.trace.record._distributed import distributed
 from tonnage.trace.record._environment import recording
 from tonnage.trace.replay import replay
-from tonnage.units import MIB
 
 LINEAR = (1024 * 1024 + 1024) * 4
 WHOLE = 12 * LINEAR

@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from distributed_programs import ENDS, LAYER, LLAMA, PROFILE, SHAPES, elements, live, own, padded
 
-from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import profile
 from tonnage.trace.record._distributed import distributed

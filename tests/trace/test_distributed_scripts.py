@@ -9,7 +9,7 @@ from distributed_programs import PROFILE
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.trace.distributed import World
 from tonnage.trace.record._environment import recording
 

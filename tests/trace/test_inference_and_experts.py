@@ -7,8 +7,8 @@ import torch
 
 from architectures.reading import caches
 from tonnage import read
-from tonnage.errors import InvalidInput
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import StateCache
 from tonnage.spec import ServingPlan
 from tonnage.trace.profiles import profile

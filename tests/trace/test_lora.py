@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from tonnage.errors import InvalidInput, UnknownName
-from tonnage.precisions import PRECISIONS
+from tonnage.kernel.errors import InvalidInput, UnknownName
+from tonnage.numerics.precisions import PRECISIONS
 from tonnage.trace.profiles import profile
 from tonnage.trace.record import _huggingface as hf
 from tonnage.trace.record._bitsandbytes import Linear4bit, Linear8bit

@@ -20,8 +20,8 @@ from gpu.shapes import SHAPES
 from gpu.store import Store
 from gpu.training import build
 from tonnage.cli import main
-from tonnage.document import json_schema
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.documents.schema import json_schema
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.measure import attention
 from tonnage.measure._device import Cuda, Figures, Host, is_out_of_memory, open_device
 from tonnage.measure._meter import Meter

@@ -12,6 +12,7 @@ from torch.cuda import _memory_viz as viewer
 from torch.profiler import ProfilerActivity, profile
 from torch.profiler._memory_profiler import _CATEGORY_TO_INDEX
 
+from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Settings, snapshot
 from tonnage.trace.beside import beside
 from tonnage.trace.events import Events, check
@@ -24,7 +25,6 @@ from tonnage.trace.record._environment import recording
 from tonnage.trace.record._train import train
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Replay, replay
-from tonnage.units import MIB
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from torch import nn
 from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
 from torch.distributed._tools.mem_tracker import MemTracker
 
+from tonnage.kernel.units import MIB
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import profile
 from tonnage.trace.record import _huggingface as huggingface
 from tonnage.trace.record._distributed import _meshes, adamw, fully_sharded
 from tonnage.trace.record._environment import recording
-from tonnage.units import MIB
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 huggingface.configuration(LLAMA)  # imports transformers before anything is recorded

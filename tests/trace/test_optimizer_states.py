@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers.optimization import Adafactor as TransformersAdafactor
 
-from tonnage.optimizers import OPTIMIZERS
+from tonnage.numerics.optimizers import OPTIMIZERS
 
 SHAPES = [(48, 64), (64, 48), (300,)]
 MAKERS = {

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tonnage.catalogue import cluster
-from tonnage.estimate.answers import train
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.models import read
 from tonnage.trace.against import compare
 from tonnage.trace.answer import answer

@@ -8,11 +8,11 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
-from tonnage.document import json_schema
+from tonnage.documents.schema import json_schema
+from tonnage.kernel.units import MIB
 from tonnage.trace.e5 import VARIANTS, recorded
 from tonnage.trace.record._user import record_file
 from tonnage.trace.replay import replay
-from tonnage.units import MIB
 
 E5 = Path(tonnage.__file__).parent / "trace" / "programs" / "linear_relu.py"
 SMALL = ["--num-layers", "2", "--sequence-length", "256"]

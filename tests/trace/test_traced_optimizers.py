@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName
-from tonnage.optimizers import OPTIMIZERS
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
+from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.trace.profiles import profile
 from tonnage.trace.program import Program
 from tonnage.trace.record._environment import recording

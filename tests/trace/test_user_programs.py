@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, UnknownName
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, UnknownName
 from tonnage.trace.programs import linear_relu
 from tonnage.trace.record._user import record_file
 from tonnage.trace.replay import replay

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.kernel.units import GIB, KIB, MIB
 from tonnage.trace.allocator import Allocator, OutOfMemory, format_size, out_of_memory_message, parse_settings, snapshot
-from tonnage.units import GIB, KIB, MIB
 
 
 def made(text="", capacity=None, total=None, record=False):

@@ -6,8 +6,8 @@ import pytest
 
 from tonnage import rules
 from tonnage.cli import main
+from tonnage.kernel.units import MIB
 from tonnage.trace.e5 import AS_MEASURED, VARIANTS, recorded, stages
-from tonnage.units import MIB
 
 # document E5: allocated / reserved in MB of 2^20 bytes, after each stage, as a GPU showed them
 PUBLISHED = {

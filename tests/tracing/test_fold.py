@@ -5,7 +5,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import Allocation, Events, check
 from tonnage.trace.fold import DoesNotFold, fold, fold_recordings, short_layers
 from tonnage.trace.recording import Answered, Fired, Recording

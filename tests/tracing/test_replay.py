@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
+from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import parse_settings
 from tonnage.trace.events import CATEGORIES, Allocation, Events, check, decode, encode
 from tonnage.trace.overlays import OVERLAYS, overlays
 from tonnage.trace.profiles import names, profile
 from tonnage.trace.replay import least_capacity, replay
 from tonnage.trace.timeline import by_category, by_module, timeline
-from tonnage.units import MIB
 
 
 @st.composite

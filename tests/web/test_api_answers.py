@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tonnage.cli import main
-from tonnage.document import json_schema
+from tonnage.documents.schema import json_schema
 from tonnage.fields import takes_lists
 from tonnage.models import read
 from tonnage.web.openapi import ANSWERS, LISTED, document

@@ -8,8 +8,8 @@ import pytest
 from litestar.testing import TestClient
 
 from tonnage.catalogue.local import local_cluster
-from tonnage.document import json_schema
-from tonnage.errors import MissingDatum
+from tonnage.documents.schema import json_schema
+from tonnage.kernel.errors import MissingDatum
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from web.conftest import HERE, Client

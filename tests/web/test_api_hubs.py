@@ -8,10 +8,10 @@ import pytest
 from models import conftest
 from models.files import LLAMA, llama, safetensors
 from models.hub_server import Repository, Sites
-from tonnage.errors import InvalidInput, Unreachable
+from tonnage.kernel.errors import InvalidInput, Unreachable
+from tonnage.kernel.reach import Reach
 from tonnage.models import web
 from tonnage.models.names import explicit
-from tonnage.reach import Reach
 from tonnage.web.answer import Answer, Refusal, answered
 
 sites = conftest.sites

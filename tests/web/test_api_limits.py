@@ -17,7 +17,7 @@ from threading import Event
 import pytest
 from litestar.testing import TestClient
 
-from tonnage.reach import Reach
+from tonnage.kernel.reach import Reach
 from tonnage.web.answer import Answer, Refusal, answered
 from tonnage.web.app import create_app
 from tonnage.web.kept import Kept

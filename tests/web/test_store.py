@@ -6,7 +6,7 @@ import pytest
 from msgspec.json import encode
 from sqlalchemy import text
 
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.web.store.conflict import ConflictError, StoreError
 from tonnage.web.store.digest import unanswered
 from tonnage.web.store.engine import VERSION, store_url

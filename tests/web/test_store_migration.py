@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import inspect, text
 
 from tonnage.cli import main
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.web.store import migrations
 from tonnage.web.store.conflict import StoreError
 from tonnage.web.store.engine import Base, store_url

@@ -6,8 +6,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from tonnage.document import json_schema
-from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.documents.schema import json_schema
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.web.timeline import drawn
 
 LARGE = {

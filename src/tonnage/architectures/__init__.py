@@ -26,7 +26,7 @@ from tonnage.architectures._registry import families as families
 from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
 from tonnage.architectures._style import style_of as style_of
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
 
 HOW_TO_ADD = "add a family: one file in tonnage/architectures/ (CONTRIBUTING.md says how)"
 _DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}

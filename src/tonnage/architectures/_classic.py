@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention, Norm, Op
 
 WIDTH = ("hidden_size", "n_embd", "n_embed", "d_model")

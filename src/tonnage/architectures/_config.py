@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 from tonnage.architectures._dropout import ATTENTION_DROPOUT, HIDDEN_DROPOUT
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 _REQUIRED: Any = object()
 _NO_SIZES = frozenset({"architectures", "quantization_config", "compression_config"})

@@ -8,7 +8,7 @@ from tonnage.architectures._config import Config
 from tonnage.architectures._heads import class_name, num_labels
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model, norm
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op
 
 # the endings of class names, the longer of two that both fit before the shorter

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures._config import LARGEST_DEPTH, Config
 from tonnage.architectures._model import Model
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.ops import Head, Linear, Op
 
 TASKS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "RewardModel", "Model")

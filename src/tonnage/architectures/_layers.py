@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, num_layers
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 Kind = TypeVar("Kind", bound=Hashable)

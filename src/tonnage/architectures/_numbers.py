@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tonnage.architectures._config import LARGEST_SIZE, Config
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 LARGEST = 1e31  # of any number: some files hold the model_max_length of a tokenizer without one, 1e30
 ROTARY_SECTIONS = ("rope_scaling", "rope_parameters")

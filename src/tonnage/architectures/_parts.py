@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import MLP, Attention, Embedding, Head, LatentAttention, Norm, Op
 
 NormKind = Literal["rms", "layer"]

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Branch, Model
-from tonnage.registry import Registry
+from tonnage.kernel.registry import Registry
 
 T = TypeVar("T")
 Architecture = Callable[[Config], Model]

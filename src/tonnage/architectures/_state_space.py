@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.architectures._config import LARGEST_SIZE, Config
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Mamba2
 
 STATE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0}

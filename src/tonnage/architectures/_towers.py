@@ -9,7 +9,7 @@ from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.architectures._parts import NormKind, head_dim, norm
 from tonnage.architectures._registry import MODEL_TYPES, TOWERS, find
-from tonnage.errors import InvalidInput, MissingDatum, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 FC = ("", "fc1", "fc2")  # what the two matrices of an MLP without a gate are called

@@ -21,7 +21,7 @@ from tonnage.architectures._encoder import (
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Op, Reused
 
 DEFAULTS = {"embedding_size": 128, "max_position_embeddings": 512, "type_vocab_size": 2}

@@ -9,7 +9,7 @@ from tonnage.architectures._encoder import attention, dense, encoder, heads, lab
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Convolution, Embedding, Linear, Op
 
 DEFAULTS = {"max_position_embeddings": 512, "type_vocab_size": 0}

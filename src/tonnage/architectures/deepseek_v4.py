@@ -13,7 +13,7 @@ from tonnage.architectures._layers import by_kind, layer_kinds, moe
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import CompressedAttention, HyperConnection, Linear, Op, Parameter
 
 # What DeepseekV4Config assumes; sgl-project's repackaged files leave some of them out.

@@ -10,7 +10,7 @@ from tonnage.architectures._layers import feed_kinds, layer_kinds, moe, stack, w
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 

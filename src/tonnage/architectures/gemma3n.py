@@ -15,7 +15,7 @@ from tonnage.architectures._layers import every_nth_full, layer_kinds, stack, wi
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Embedding, Linear, Op, Parameter
 
 DEFAULTS = {

@@ -13,9 +13,9 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, head_dim, latent_attention, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import step_rank
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
 from tonnage.ops import MLP, Attention, LatentAttention, Mamba, MoE, Norm, Op
-from tonnage.registry import unknown
 
 # What a field that is left out stands for; None: it follows from others, or the model has no such part.
 FIELDS: Mapping[str, Any] = {

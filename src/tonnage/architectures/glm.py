@@ -15,7 +15,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers, indexed_attention, mixture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Op
 
 FUSED = ("gate_up_proj", "gate_up_proj", "down_proj")

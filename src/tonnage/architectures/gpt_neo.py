@@ -10,7 +10,7 @@ from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, num_layers, pattern, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 
 @architecture("GPTNeoForCausalLM", model_types=("gpt_neo",))

@@ -13,7 +13,7 @@ from tonnage.architectures._parts import attention, decoder, mlp, model, num_lay
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import mamba2
 from tonnage.architectures.granite import FUSED, mixture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Op
 
 DEFAULTS = {

@@ -14,7 +14,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import MoE
 
 NORMS = ("query_layernorm", "key_layernorm")

@@ -13,7 +13,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Mamba, Op, Parameter
 
 DEFAULTS = {

@@ -10,7 +10,7 @@ from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, projected, tower
 from tonnage.architectures.llava import two_layers
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 
 @architecture("InternVLForConditionalGeneration", model_types=("internvl",))

@@ -13,7 +13,7 @@ from tonnage.architectures._layers import layer_kinds, moe, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Op
 
 DEFAULTS = {

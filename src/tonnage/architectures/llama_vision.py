@@ -11,7 +11,7 @@ from tonnage.architectures._parts import attention, decoder, mlp, model, norm, n
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import grid, joined, language_model, linear, projected, text_section, tower
 from tonnage.architectures.towers_llama import MLLAMA
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Head, Op, Parameter
 
 # The tower of meta-llama/Llama-4-Scout-17B-16E-Instruct and of Maverick, the same in both config.json files.

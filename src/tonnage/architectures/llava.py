@@ -10,7 +10,7 @@ from tonnage.architectures._model import Model
 from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, linear, projected, tower
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Op, Parameter
 
 CLIP_LARGE = {

@@ -9,7 +9,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Mamba2
 
 DEFAULTS = {

@@ -15,7 +15,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.qwen2 import window_kinds
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Linear
 
 DRAFTS = 3

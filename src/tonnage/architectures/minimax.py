@@ -16,7 +16,7 @@ from tonnage.architectures._layers import by_kind, layer_kinds, moe
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, head_dim, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import LightningAttention, MoE, Op
 
 MATRICES = ("w1", "w3", "w2")

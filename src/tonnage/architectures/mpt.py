@@ -13,7 +13,7 @@ from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.architectures._model import Model
 from tonnage.architectures._parts import NormKind, decoder, model, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention
 
 HEADS = ("multihead_attention", "multiquery_attention", "grouped_query_attention")

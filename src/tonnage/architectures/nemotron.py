@@ -13,7 +13,7 @@ from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Linear, Op
 
 MULTIPLE = 256  # nemotron_nas.py, _ffn_mult_to_intermediate_size

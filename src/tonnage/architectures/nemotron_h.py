@@ -20,7 +20,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import state_bytes
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Linear, Mamba2, MoE, Op
 
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}

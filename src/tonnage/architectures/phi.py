@@ -13,7 +13,7 @@ from tonnage.architectures._config import Config
 from tonnage.architectures._model import Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention, MoE
 
 FUSED = {"fused": "qkv_proj"}

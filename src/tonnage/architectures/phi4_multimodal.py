@@ -15,7 +15,7 @@ from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import architecture, tower
 from tonnage.architectures._towers import bidirectional, joined, linear, projected, stack, table, tower_or
 from tonnage.architectures.phi import phi4_text
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 AUDIO = {

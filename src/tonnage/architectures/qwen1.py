@@ -8,7 +8,7 @@ from tonnage.architectures._config import Config
 from tonnage.architectures._model import Model
 from tonnage.architectures._parts import decoder, model, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention
 
 

@@ -9,7 +9,7 @@ from tonnage.architectures._layers import by_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import GatedRecurrence, Op
 
 DEFAULTS = {

@@ -14,7 +14,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Op
 
 DEFAULTS = {"head_dim": 128, "share_expert_dim": 1280, "num_key_value_heads": 8}

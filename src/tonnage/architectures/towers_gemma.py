@@ -19,7 +19,7 @@ from tonnage.architectures._towers import (
     table,
     whole_numbers,
 )
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Convolution, Linear, Op, Parameter
 
 VISION4 = {

@@ -10,7 +10,7 @@ from tonnage.architectures._model import Branch
 from tonnage.architectures._parts import NormKind, norm
 from tonnage.architectures._registry import tower
 from tonnage.architectures._towers import bidirectional, patch_area, patches, plain_mlp, stack, table, vision_layer
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 DEFAULTS = {
     "attn_bias": True, "linear_bias": True, "patch_embed_proj_bias": True, "norm_type": "layernorm",

@@ -19,7 +19,7 @@ from tonnage.architectures._towers import (
     vision_layer,
     whole_numbers,
 )
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import MLP, Attention, Op
 
 SHARED = {"in_channels": 3, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_heads": 16}

@@ -11,7 +11,7 @@ from tonnage.architectures._model import Block, Branch
 from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import tower
 from tonnage.architectures._towers import OUT_PROJ, linear, plain_mlp, stack, table
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, Convolution, Op, Parameter
 
 WHISPER = {

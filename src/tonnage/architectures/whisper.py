@@ -10,7 +10,7 @@ from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import plain_mlp
 from tonnage.architectures.towers_whisper import WHISPER, whisper_attention
 from tonnage.architectures.towers_whisper import whisper as encoder
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 DECODER = {
     **WHISPER, "vocab_size": 51_865, "decoder_layers": 4, "decoder_attention_heads": 6, "decoder_ffn_dim": 1536,

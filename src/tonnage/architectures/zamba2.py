@@ -16,7 +16,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank, whole_width
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import MLP, Attention, Linear, Mamba, Mamba2, Op, Reused
 
 KINDS = {"mamba": "mamba", "linear_attention": "mamba", "m": "mamba", "hybrid": "hybrid", "g": "hybrid"}

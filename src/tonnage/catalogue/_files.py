@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import called, is_file, why
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import called, is_file, why
+from tonnage.kernel.registry import unknown
 from tonnage.user_files import read_text
 from tonnage.user_files.toml_text import LARGEST, load, parse
 

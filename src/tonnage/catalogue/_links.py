@@ -5,9 +5,9 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.catalogue import _checks
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.units import GB
 from tonnage.spec import Link
-from tonnage.units import GB
 
 Mesh = Literal["", "full", "cube"]
 

@@ -7,11 +7,11 @@ from msgspec import Struct
 from tonnage.catalogue import _checks, _files, _links
 from tonnage.catalogue._files import Source
 from tonnage.catalogue._links import LinkForm
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import called
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import called
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import GB, GIB, MIB, TERA
 from tonnage.spec import Accelerator, Fact, Memory
-from tonnage.units import GB, GIB, MIB, TERA
 
 PRECISIONS = (
     "fp64", "fp64-matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "nvfp4", "int8", "int4",

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tonnage.catalogue import _checks, _files
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 DEAREST = 1000.0  # USD for a million tokens: ten times what any hosted model costs
 

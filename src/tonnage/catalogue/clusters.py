@@ -13,11 +13,11 @@ from tonnage.catalogue.nodes import find as find_node
 from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
-from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.reach import allowed_file, check_machine, is_file, reads_files
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, UnknownName, shown
+from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import counted
 from tonnage.spec import Accelerator, Cluster, Node
-from tonnage.units import counted
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
 BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tonnage.catalogue import _checks, _files
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 
 
 class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import _files
 from tonnage.catalogue.accelerators import accelerator
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.units import MIB
 from tonnage.spec import Accelerator, Cluster, Fact
-from tonnage.units import MIB
 
 SECONDS = 10
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import _checks, _files
 from tonnage.catalogue._files import Source
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import called
-from tonnage.units import LARGEST
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import called
+from tonnage.kernel.units import LARGEST
 
 
 class Published(Struct, forbid_unknown_fields=True):

@@ -7,10 +7,10 @@ from msgspec import Struct
 from tonnage.catalogue import _checks, _files, _links
 from tonnage.catalogue._files import Source
 from tonnage.catalogue._links import LinkForm
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import called
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import called
+from tonnage.kernel.units import GIB
 from tonnage.spec import Fact, Node
-from tonnage.units import GIB
 
 LARGEST = 65_536  # accelerators in one node; the largest scale-up domain sold, a TPU v7 pod, has 9216
 

@@ -7,8 +7,8 @@ from math import isfinite
 from tonnage.catalogue import _checks, _files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
-from tonnage.errors import InvalidInput, MissingDatum, shown
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.registry import unknown
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
 EVERYWHERE = "all"

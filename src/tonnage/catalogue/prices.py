@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.catalogue import _checks, _files, refreshed
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 
 KINDS = ("on-demand", "spot", "reserved")
 LONGEST_TERM = 60  # months

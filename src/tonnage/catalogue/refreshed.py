@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tonnage.catalogue import _files
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.user_files import read_bytes
 
 LARGEST = 64_000_000  # bytes

@@ -10,7 +10,7 @@ from tonnage.cli._language import HELP as LANG_HELP
 from tonnage.cli._options import Parser
 from tonnage.cli._outputs import check_outputs
 from tonnage.cli._print import Unwritable, forgive_encodings, in_error, write
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.language import say, sentence, speaking
 
 VERBS = {
@@ -112,7 +112,7 @@ def _run(given: list[str]) -> int:
 
 def _run_verb(verb: str, rest: list[str]) -> int:
     if verb not in VERBS:
-        from tonnage.registry import unknown
+        from tonnage.kernel.registry import unknown
 
         raise unknown("verb", verb, VERBS)
     module, parser = face(verb, rest)
@@ -161,7 +161,7 @@ def _report(error: TonnageError, given: list[str]) -> int:
     print(f"{say('error: ')}{shown}", file=sys.stderr)
     if "--json" in given:
         from tonnage.cli._print import print_json
-        from tonnage.document import SCHEMA
+        from tonnage.documents.schema import SCHEMA
 
         try:
             print_json({"schema": SCHEMA, "error": {"kind": type(error).__name__, "message": message}})

@@ -10,9 +10,9 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option
 from tonnage.cli._report import HTML_HELP, MARKDOWN, STDOUT, reported
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_there
 from tonnage.language import say
-from tonnage.reach import is_there
 
 # What takes commas itself: several values stand between semicolons.
 WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip

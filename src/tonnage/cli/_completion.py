@@ -3,7 +3,7 @@
 import argparse
 from importlib import import_module
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 SHELLS = ("bash", "zsh", "tcsh")
 

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 
 def day(text: str, what: str) -> date:

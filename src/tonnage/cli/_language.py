@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.language import LANGUAGES
 
 FLAG = "--lang"

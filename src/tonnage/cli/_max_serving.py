@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.catalogue import cluster
-    from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.load_options import LoadOptions
-    from tonnage.estimate.serving_options import ServingOptions
+    from tonnage.estimate.load.options import LoadOptions
+    from tonnage.estimate.money.bill import BillOptions
+    from tonnage.estimate.serving.options import ServingOptions
     from tonnage.search.maximum.ask import serving_maximum
     from tonnage.search.maximum.whats import what_of
 

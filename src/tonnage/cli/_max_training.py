@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.catalogue import cluster
-    from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.run_options import RunOptions
-    from tonnage.estimate.training_options import TrainingOptions
+    from tonnage.estimate.money.bill import BillOptions
+    from tonnage.estimate.options.run_options import RunOptions
+    from tonnage.estimate.plan.training_options import TrainingOptions
     from tonnage.search.maximum.ask import training_maximum
     from tonnage.search.maximum.whats import what_of
 

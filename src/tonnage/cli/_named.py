@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tonnage.cli._options import MODEL_OPTIONS, Parser
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.language import current, sentence
 from tonnage.spelling.flags import ours
 

@@ -11,10 +11,10 @@ from msgspec import Struct
 from tonnage.cli._help import Formatter
 from tonnage.cli._print import write
 from tonnage.cli._report import add_reports, parted
-from tonnage.errors import InvalidInput, OutOfRange, TonnageError, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, OutOfRange, TonnageError, UnknownName, shown
+from tonnage.kernel.units import parse_bytes, parse_length, parse_size
 from tonnage.language import say, sentence, speaking
 from tonnage.spelling.flags import assignment, ours
-from tonnage.units import parse_bytes, parse_length, parse_size
 
 Reader = Callable[[str, str], Any]
 LONGEST = 200  # characters of a wrong word that are shown

@@ -5,8 +5,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import is_folder
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_folder
 
 STDOUT = "-"  # --markdown without a file
 LONGEST = 200  # characters of a path that are shown

@@ -8,7 +8,7 @@ from tonnage.cli import _options as o
 from tonnage.cli import serve, train
 from tonnage.cli._options import Option, number, size, word
 from tonnage.cli._report import add_reports
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 HELP = "what goes where on a pool of unlike machines: the layers or replicas of a model, or the jobs of the inventory, and what is proven of it"
 OPTIONS = (
@@ -90,9 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _asked(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any, Any]:
     """The model and its options; nothing of it where no model is named, and then no option may be."""
-    from tonnage.estimate.load_options import LoadOptions
-    from tonnage.estimate.serving_options import ServingOptions
-    from tonnage.estimate.training_options import TrainingOptions
+    from tonnage.estimate.load.options import LoadOptions
+    from tonnage.estimate.plan.training_options import TrainingOptions
+    from tonnage.estimate.serving.options import ServingOptions
 
     _, serving, load, training = _tables()
     given = o.values(arguments, (*serving, *load, *training))

@@ -8,7 +8,7 @@ from tonnage.cli import _options as o
 from tonnage.cli._options import Option, size, word
 from tonnage.cli.serve import LOAD_OPTIONS, MONEY_OPTIONS
 from tonnage.cli.serve import OPTIONS as SERVE_OPTIONS
-from tonnage.units import parse_bytes
+from tonnage.kernel.units import parse_bytes
 
 HELP = (
     "which machines, how many of them, and how is the model spread over them, to serve these users within these limits?"
@@ -48,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli._print import print_json, print_lines
     from tonnage.cli._report import prints_report, reported
-    from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.load_options import LoadOptions
-    from tonnage.estimate.serving_options import ServingOptions
+    from tonnage.estimate.load.options import LoadOptions
+    from tonnage.estimate.money.bill import BillOptions
+    from tonnage.estimate.serving.options import ServingOptions
     from tonnage.search.serving import ServingPlanOptions, plan_serving
     from tonnage.search.serving.machines import named
 

@@ -8,7 +8,7 @@ from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, size, word
 from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli.train import OPTIONS
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 HELP = (
     "the best plans of a training run on a machine, or the best machines for it: parallel sizes, micro-batch, ZeRO stage, recomputation and runtime. "
@@ -57,7 +57,7 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
                 f"--vary is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair[:80]!r}."
             )
         if name not in known:
-            from tonnage.registry import unknown
+            from tonnage.kernel.registry import unknown
 
             raise unknown("option to vary", name, known)
         if name in found:

@@ -4,7 +4,6 @@ import argparse
 from datetime import date
 from typing import Any
 
-from tonnage.breakdown import Term
 from tonnage.catalogue import _files
 from tonnage.catalogue.api_prices import api_prices, of_model
 from tonnage.catalogue.models import find
@@ -12,13 +11,14 @@ from tonnage.catalogue.prices import STALE_DAYS
 from tonnage.cli import _options as o
 from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
-from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput
-from tonnage.estimate.hosted import offer
+from tonnage.documents.schema import SCHEMA
+from tonnage.estimate.money.hosted import offer
 from tonnage.formulas import service as h
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import human
 from tonnage.language import say, sentence
-from tonnage.registry import unknown
-from tonnage.units import human
 
 HELP = "what a million tokens of hosted models cost (USD), each price with its source and date; and what requests of a length cost there"
 OPTIONS = (

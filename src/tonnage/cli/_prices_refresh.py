@@ -13,10 +13,10 @@ from tonnage.catalogue import refreshed, skypilot
 from tonnage.cli import _options as o
 from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
-from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
+from tonnage.kernel.reach import is_file, is_folder
 from tonnage.language import say, sentence
-from tonnage.reach import is_file, is_folder
 from tonnage.user_files import read_bytes
 
 HELP = "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the only part that asks the network"

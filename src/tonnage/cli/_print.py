@@ -84,7 +84,7 @@ def plotted(answer: Any, path: str | None) -> int:
     """The status: what keeps a plot from being written is said after the answer, and does not take it back."""
     if path is None:
         return int(answer.status)
-    from tonnage.errors import TonnageError
+    from tonnage.kernel.errors import TonnageError
     from tonnage.render.plot import note_of_plot, write_plot
 
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tonnage.cli._print import in_error, write
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 
 STDOUT = "-"
 MARKDOWN, ENDINGS = "--markdown", (".md", ".markdown")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tonnage.cli._options import Option, Reader, number, word
-from tonnage.estimate import run_options as r
+from tonnage.estimate.options import run_options as r
 
 
 def _read(check: Callable[[str, object], Any]) -> Reader:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tonnage.cli import _options as o
 from tonnage.cli._print import plotted, print_json, print_lines
 from tonnage.cli._report import prints_report, reported
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 LOCAL = "local"
 OF_MACHINE = ("ttft", "tpot")  # of the load, what this answer knows
@@ -31,8 +31,8 @@ def check(asked: dict[str, Any], arguments: argparse.Namespace) -> None:
 def frontier(
     arguments: argparse.Namespace, model: Any, machine: Any, options: Any, load: Any, money: Any, asked: dict[str, Any]
 ) -> int:
-    from tonnage.estimate.frontier import POINTS
-    from tonnage.estimate.frontier import frontier as estimate
+    from tonnage.estimate.answer.frontier import POINTS
+    from tonnage.estimate.answer.frontier import frontier as estimate
 
     found = estimate(model, machine, options, load, money, points=asked.get("points", POINTS))
     if prints_report(arguments, found):
@@ -48,7 +48,7 @@ def frontier(
 
 def my_machine(arguments: argparse.Namespace, options: Any, load: Any, asked: dict[str, Any]) -> int:
     from tonnage.catalogue import cluster
-    from tonnage.estimate.my_machine import my_machine as estimate
+    from tonnage.estimate.answer.my_machine import my_machine as estimate
     from tonnage.models.catalogued import every
 
     if arguments.model is not None:

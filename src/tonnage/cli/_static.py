@@ -7,7 +7,7 @@ from pathlib import Path
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, word
 from tonnage.cli._print import print_lines
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 OPTIONS = (
     Option("static", "write the page as files that need no server into this folder, and serve nothing (docs/static_page.md)", word, unit="folder"),

@@ -10,11 +10,11 @@ from tonnage.catalogue.accelerators import accelerator_aliases
 from tonnage.catalogue.nodes import find as find_node
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
-from tonnage.document import SCHEMA
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.units import human
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
 from tonnage.spec import Accelerator, Link, Node
-from tonnage.units import human
 
 HELP = "the catalogue of accelerators and nodes; one in detail, each figure with its source and date"
 

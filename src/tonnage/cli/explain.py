@@ -15,12 +15,12 @@ from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import ADVICE, COMMON, Option, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.cli._run_options import RUN_OPTIONS
-from tonnage.document import SCHEMA
-from tonnage.formula import FORMULAS, Formula
-from tonnage.glossary import SYMBOLS, WORDS, Symbol, Word
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.formula import FORMULAS, Formula
+from tonnage.kernel.glossary import SYMBOLS, WORDS, Symbol, Word
+from tonnage.kernel.registry import letters_of, unknown
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
-from tonnage.registry import letters_of, unknown
 from tonnage.rules import RULES
 
 HELP = "a formula, a symbol of the formulas, a word of the answers, an option, a source or a rule of thumb: text, unit, meaning, where it comes from"
@@ -67,7 +67,7 @@ def formula_names() -> list[str]:
 
 def explain(name: str) -> dict[str, Any]:
     """The document about one name."""
-    from tonnage.references import references
+    from tonnage.kernel.references import references
 
     found = _found(name)
     if found is None:
@@ -82,7 +82,7 @@ def explain(name: str) -> dict[str, Any]:
 
 def _found(name: str) -> dict[str, Any] | None:
     """What is called so: to the letter, else, of words and formulas, however it is written."""
-    from tonnage.references import references
+    from tonnage.kernel.references import references
 
     by_long_name = {symbol.name: symbol for symbol in SYMBOLS.values()}
     if name in FORMULAS:
@@ -127,7 +127,7 @@ def _option(known: dict[str, Option]) -> dict[str, Any]:
 
 
 def _formula(formula: Formula) -> dict[str, Any]:
-    from tonnage.references import cited
+    from tonnage.kernel.references import cited
 
     return {
         "schema": SCHEMA, "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
@@ -149,13 +149,13 @@ def _letter(symbol: Symbol) -> dict[str, Any]:
 def _reference(key: str) -> dict[str, Any]:
     import msgspec
 
-    from tonnage.references import reference
+    from tonnage.kernel.references import reference
 
     return msgspec.to_builtins(reference(key))
 
 
 def _list(as_json: bool) -> int:
-    from tonnage.references import references
+    from tonnage.kernel.references import references
 
     found = {"formulas": formula_names(), "symbols": list(SYMBOLS), "words": list(WORDS), "sources": list(references())}
     if as_json:

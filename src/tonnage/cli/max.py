@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.errors import InvalidInput
+    from tonnage.kernel.errors import InvalidInput
     from tonnage.search.maximum.whats import NAMES
 
     if arguments.what is None:

@@ -9,7 +9,7 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, port, word
 from tonnage.cli._print import print_json, write
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 HELP = "a server of the Model Context Protocol, for assistants: train, serve, plan, max, compare and explain as tools, over stdin and stdout"
 OPTIONS = (
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     within = _reach(given, offline=bool(arguments.offline))
     where = given.get("http")
     if arguments.json:
-        from tonnage.document import SCHEMA
+        from tonnage.documents.schema import SCHEMA
 
         print_json({"schema": SCHEMA, "tools": import_module(f"{SERVER}.tools").listed()})
         return 0
@@ -70,7 +70,7 @@ def check_extra() -> None:
 
 
 def _reach(given: dict[str, Any], *, offline: bool) -> Any:
-    from tonnage.reach import EVERYWHERE, Reach, is_folder
+    from tonnage.kernel.reach import EVERYWHERE, Reach, is_folder
 
     folder = given.get("models")
     if folder is not None and given.get("files"):

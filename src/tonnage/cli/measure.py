@@ -7,11 +7,11 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
 from tonnage.cli._progress import Bar
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_there
+from tonnage.kernel.units import parse_length
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
-from tonnage.reach import is_there
-from tonnage.units import parse_length
 
 HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
 MODEL = (
@@ -106,8 +106,8 @@ def _print(answer: Any, *, as_json: bool) -> None:
 
 
 def _lines(answer: Any) -> list[str]:
+    from tonnage.kernel.units import human
     from tonnage.render.text import table_lines
-    from tonnage.units import human
 
     found, row = answer.measurement, answer.row
     place = (

@@ -6,10 +6,10 @@ from typing import Any
 from tonnage import catalogue
 from tonnage.cli import _options as o
 from tonnage.cli._print import print_json, print_lines
-from tonnage.document import SCHEMA
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.units import human
 from tonnage.language import quantities, say, sentence
 from tonnage.language.columns import left
-from tonnage.units import human
 
 HELP = "the catalogue of models; one model in detail: its parameters part by part, its cache, its sources"
 KV_TOKENS = 131_072
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(as_json: bool) -> int:
     from tonnage.architectures import build
-    from tonnage.estimate._checks import expert_counts
+    from tonnage.estimate.plan.checks import expert_counts
 
     rows: list[dict[str, Any]] = []
     for name in catalogue.model_names():
@@ -63,8 +63,8 @@ def _list(as_json: bool) -> int:
 
 def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The document about one model, and the Terms in it."""
-    from tonnage.estimate import parameters as count
-    from tonnage.estimate.serving import serving_memory
+    from tonnage.estimate.layers import parameters as count
+    from tonnage.estimate.serving.memory import serving_memory
     from tonnage.spec import ServingPlan
 
     terms = {

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 HELP = "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike machines (--inventory)"
 MODES = {"--train": "_plan_training", "--serve": "_plan_serving", "--inventory": "_plan_pool"}

@@ -12,7 +12,7 @@ from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_d
 from tonnage.cli import _options as o
 from tonnage.cli._days import day
 from tonnage.cli._print import print_json, print_lines
-from tonnage.document import SCHEMA
+from tonnage.documents.schema import SCHEMA
 from tonnage.language import say, say_as, sentence
 
 HELP = "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its source and date; older than 90 days are marked"

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, Reader, number
 from tonnage.cli._print import print_json, print_lines
-from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, OutOfRange, shown
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import GB, MIB, parse_length
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
-from tonnage.registry import unknown
-from tonnage.units import GB, MIB, parse_length
 
 HELP = "the rules of thumb, each worked, with its source, its erratum and the exact figure beside it"
 

@@ -8,7 +8,7 @@ from tonnage.cli import _options as o
 from tonnage.cli._bill_options import BILL_OPTIONS
 from tonnage.cli._options import Option, count, length, number, ranged, size, word
 from tonnage.cli._run_options import timed
-from tonnage.units import parse_bytes, parse_rate
+from tonnage.kernel.units import parse_bytes, parse_rate
 
 HELP = "does this model serve these requests, how many would fit, how fast is each answered, and at what price?"
 OPTIONS = (
@@ -86,10 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tonnage.cli import _serve_many as many
     from tonnage.cli._print import plotted, print_answer, ready_to_plot
     from tonnage.cli._report import prints_report, reported
-    from tonnage.estimate.answers import serve
-    from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.load_options import LoadOptions
-    from tonnage.estimate.serving_options import ServingOptions
+    from tonnage.estimate.answer.answers import serve
+    from tonnage.estimate.load.options import LoadOptions
+    from tonnage.estimate.money.bill import BillOptions
+    from tonnage.estimate.serving.options import ServingOptions
 
     options = ServingOptions(**o.values(arguments, OPTIONS))
     load = LoadOptions(**o.values(arguments, LOAD_OPTIONS))

@@ -10,7 +10,7 @@ from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, ranged, whole, word
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say
 
 HELP = "every combination of the models, machines and options of a file, estimated into a Parquet dataset"
@@ -85,10 +85,10 @@ def _end_politely() -> Iterator[None]:
 
 
 def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: Any) -> dict[str, Any]:
-    from tonnage.document import SCHEMA
+    from tonnage.documents.schema import SCHEMA
+    from tonnage.kernel.units import counted
     from tonnage.search.sweep.drive import processors
     from tonnage.search.sweep.tasks import Tasks
-    from tonnage.units import counted
 
     tasks, found = Tasks(spec), done.summary
     where = (

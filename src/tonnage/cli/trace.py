@@ -7,9 +7,9 @@ from typing import Any
 from tonnage.cli import _options as o
 from tonnage.cli._options import Option, number, whole, word
 from tonnage.cli._progress import Bar
-from tonnage.errors import InvalidInput, MissingDatum, shown
-from tonnage.reach import is_file
-from tonnage.units import parse_bytes, parse_length
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.reach import is_file
+from tonnage.kernel.units import parse_bytes, parse_length
 
 HELP = "what PyTorch would allocate, without a GPU: a program, a model, or a recording"
 HOW = (
@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.estimate._overhead import CONTEXT
+    from tonnage.estimate.step.overhead import CONTEXT
     from tonnage.trace.allocator import parse_settings
     from tonnage.trace.answer import answer
 
@@ -224,7 +224,7 @@ def _refuse(said: dict[str, Any], arguments: argparse.Namespace | None, what: st
 def _front_end(how: dict[str, Any]) -> Any:
     chosen = how.get("front_end")
     if chosen not in (None, "meta", "cuda"):
-        from tonnage.registry import unknown
+        from tonnage.kernel.registry import unknown
 
         raise unknown("front end", chosen, ("meta", "cuda"))
     return chosen

@@ -122,10 +122,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def answer(arguments: argparse.Namespace) -> Any:
     """The answer itself, of which documents and pictures are made."""
-    from tonnage.estimate.answers import train
-    from tonnage.estimate.bill import BillOptions
-    from tonnage.estimate.run_options import RunOptions
-    from tonnage.estimate.training_options import TrainingOptions
+    from tonnage.estimate.answer.answers import train
+    from tonnage.estimate.money.bill import BillOptions
+    from tonnage.estimate.options.run_options import RunOptions
+    from tonnage.estimate.plan.training_options import TrainingOptions
 
     options = TrainingOptions(**o.values(arguments, OPTIONS))
     run = RunOptions(**o.values(arguments, RUN_OPTIONS))

@@ -6,7 +6,7 @@ from typing import Any
 
 from tonnage.cli import _options as o
 from tonnage.cli._print import in_error, print_json, print_lines
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say, say_as, sentence
 
 HELP = "predictions against published measurements, row by row"

@@ -9,9 +9,9 @@ from tonnage.cli import _options as o
 from tonnage.cli import _static
 from tonnage.cli._options import Option, port, ranged, whole, word
 from tonnage.cli._print import print_json
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import is_folder
-from tonnage.units import parse_bytes
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_folder
+from tonnage.kernel.units import parse_bytes
 
 HELP = "the page and the HTTP API: the answers of this command line in a browser and for programs, from this machine"
 WHERE = (

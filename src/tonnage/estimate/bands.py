@@ -69,9 +69,9 @@ def kind_of(plan: TrainingPlan) -> str:
 
 def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:
     """The band of a training run's memory: of its runtime, method and objective, or None."""
-    from tonnage.estimate import _bands
+    from tonnage.estimate import band_tables
 
-    return _bands.TRAIN_MEMORY.find(plan.runtime, kind_of(plan), cluster.accelerator.vendor)
+    return band_tables.TRAIN_MEMORY.find(plan.runtime, kind_of(plan), cluster.accelerator.vendor)
 
 
 def family_of(accelerator: Accelerator) -> str:
@@ -81,9 +81,9 @@ def family_of(accelerator: Accelerator) -> str:
 
 def serving_band(engine: str, accelerator: Accelerator) -> Band | None:
     """The band of what a served model takes: of its engine and the accelerator's family, or None."""
-    from tonnage.estimate import _bands
+    from tonnage.estimate import band_tables
 
-    return _bands.SERVE_MEMORY.find(engine, family_of(accelerator), accelerator.vendor)
+    return band_tables.SERVE_MEMORY.find(engine, family_of(accelerator), accelerator.vendor)
 
 
 def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:

@@ -1,6 +1,6 @@
 """Bytes that ranks send each other."""
 
-from tonnage.formula import formula
+from tonnage.kernel.formula import formula
 
 
 @formula(

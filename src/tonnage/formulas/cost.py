@@ -1,6 +1,6 @@
 """Money: rent by the hour, and what a machine costs that one owns."""
 
-from tonnage.formula import ceil_div, formula
+from tonnage.kernel.formula import ceil_div, formula
 
 
 @formula(

@@ -1,6 +1,6 @@
 """Power, energy and carbon."""
 
-from tonnage.formula import formula
+from tonnage.kernel.formula import formula
 
 
 @formula(unit="watts", source="Latif2024, abstract", assumes="every machine draws the same share of its rated power")

@@ -1,6 +1,6 @@
 """Memory of engines besides vLLM: what SGLang reserves, what llama.cpp allocates, adapters, and what stays on the host."""
 
-from tonnage.formula import ceil_div, formula, maximum, minimum
+from tonnage.kernel.formula import ceil_div, formula, maximum, minimum
 
 
 @formula(unit="bytes", source="SGLang, sglang/srt/model_executor/model_runner.py: profile_max_num_token")

@@ -1,6 +1,6 @@
 """Failures of a cluster, checkpoints, and what share of the time is left: failures come independently, at a constant rate."""
 
-from tonnage.formula import exp, expm1, formula, minimum
+from tonnage.kernel.formula import exp, expm1, formula, minimum
 
 
 @formula(

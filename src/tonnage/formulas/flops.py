@@ -1,6 +1,6 @@
 """Arithmetic: a multiply-add is two FLOP."""
 
-from tonnage.formula import formula, minimum
+from tonnage.kernel.formula import formula, minimum
 
 
 @formula(unit="FLOP", source="Kaplan2020, sec. 2.1, table 1")

@@ -1,6 +1,6 @@
 """Host memory: what the processes of a node hold outside of their accelerators."""
 
-from tonnage.formula import formula, minimum, power_of_two
+from tonnage.kernel.formula import formula, minimum, power_of_two
 
 
 @formula(unit="ranks", source="PyTorch, torch/distributed/run.py", assumes="one process for each accelerator")

@@ -1,6 +1,6 @@
 """A replica under load: how many requests it has, how many prompts come with a pass, how long they wait."""
 
-from tonnage.formula import exp, expm1, formula, maximum, minimum
+from tonnage.kernel.formula import exp, expm1, formula, maximum, minimum
 
 
 @formula(unit="requests", source="Little1961, L = lambda W")

@@ -1,6 +1,6 @@
 """Bytes, and the numbers that one rank holds."""
 
-from tonnage.formula import ceil_div, formula, maximum, minimum
+from tonnage.kernel.formula import ceil_div, formula, maximum, minimum
 
 # ---- the share of one rank ----
 

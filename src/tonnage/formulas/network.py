@@ -1,6 +1,6 @@
 """What collectives send, and how long it takes over links of two levels: inside of a node, and between nodes."""
 
-from tonnage.formula import formula, log2, minimum
+from tonnage.kernel.formula import formula, log2, minimum
 
 
 @formula(unit="bytes", source="Thakur2005, sec. 4.1 and 4.4; nccl-tests, doc/PERFORMANCE.md")

@@ -1,6 +1,6 @@
 """How many numbers a model is made of."""
 
-from tonnage.formula import formula
+from tonnage.kernel.formula import formula
 
 
 @formula(unit="parameters", source="Vaswani2017, sec. 3.2.2 and 3.3")

@@ -1,6 +1,6 @@
 """Time of one forward pass of a served model: reads, arithmetic, experts that are touched."""
 
-from tonnage.formula import formula, maximum, minimum
+from tonnage.kernel.formula import formula, maximum, minimum
 
 
 @formula(

@@ -4,7 +4,7 @@ Seconds of passes are of one micro-batch through a whole rank. Where they are ad
 differ; with equal ones that is p - 1 times one rank's, as the papers write it.
 """
 
-from tonnage.formula import formula, maximum, minimum
+from tonnage.kernel.formula import formula, maximum, minimum
 
 # ---- what a stage waits for ----
 

@@ -1,6 +1,6 @@
 """Pipelines over accelerators that are not alike."""
 
-from tonnage.formula import formula, maximum
+from tonnage.kernel.formula import formula, maximum
 
 
 @formula(

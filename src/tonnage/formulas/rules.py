@@ -1,6 +1,6 @@
 """The rules of thumb of the five source documents, as they state them. What is wrong in them is put right beside them."""
 
-from tonnage.formula import ceil_div, formula
+from tonnage.kernel.formula import ceil_div, formula
 
 
 @formula(unit="bytes", source="DocumentA, section on model weights", basis="rule")

@@ -1,6 +1,6 @@
 """A whole training run: from tokens to steps, days and accelerator-hours, and back from a deadline or a budget."""
 
-from tonnage.formula import ceil_div, formula
+from tonnage.kernel.formula import ceil_div, formula
 
 
 @formula(unit="tokens", source="Narayanan2021, sec. 2.2; Brown2020, table 2.1: batch sizes in tokens")

@@ -1,6 +1,6 @@
 """Scaling laws: how good a model gets from parameters, data and compute."""
 
-from tonnage.formula import formula
+from tonnage.kernel.formula import formula
 
 
 @formula(unit="nats", source="Hoffmann2022, eq. 2 and 10")

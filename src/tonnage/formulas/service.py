@@ -1,6 +1,6 @@
 """What users of a served model see and pay: from seconds of a token to rates, prices and energy."""
 
-from tonnage.formula import ceil_div, formula
+from tonnage.kernel.formula import ceil_div, formula
 
 
 @formula(

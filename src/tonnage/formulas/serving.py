@@ -1,6 +1,6 @@
 """Memory of an inference engine."""
 
-from tonnage.formula import ceil_div, formula, maximum, minimum
+from tonnage.kernel.formula import ceil_div, formula, maximum, minimum
 
 
 @formula(unit="requests", source="Kwon2023, sec. 4.3")

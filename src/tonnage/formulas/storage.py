@@ -1,6 +1,6 @@
 """Checkpoints, data sets and disks."""
 
-from tonnage.formula import ceil_div, formula
+from tonnage.kernel.formula import ceil_div, formula
 
 
 @formula(

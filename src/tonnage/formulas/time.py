@@ -1,6 +1,6 @@
 """From work and rates to time."""
 
-from tonnage.formula import ceil_div, formula
+from tonnage.kernel.formula import ceil_div, formula
 
 
 @formula(unit="seconds", source="Chowdhery2022, app. B")

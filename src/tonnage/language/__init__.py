@@ -97,6 +97,6 @@ def page_catalogue(language: str) -> dict[str, Any]:
 def _known(language: str) -> str:
     if language in LANGUAGES:
         return language
-    from tonnage.registry import unknown
+    from tonnage.kernel.registry import unknown
 
     raise unknown("language", language, LANGUAGES)

@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage import units
+from tonnage.kernel import units
 from tonnage.language import current, say
 
 _NUMBER = re.compile(r"-?[\d.,]+(?:e[+-]?\d+)?(?: [TBM](?= ))?")

@@ -12,12 +12,12 @@ from mcp.server.stdio import stdio_server
 
 from tonnage import __version__
 from tonnage.ask import ask, line
-from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, TonnageError, shown
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
+from tonnage.kernel.reach import Reach
 from tonnage.language import speaking
 from tonnage.mcp_server.shorter import SAYS, shorter
 from tonnage.mcp_server.tools import BY_NAME, FULL, SUMMARY, listed
-from tonnage.reach import Reach
 from tonnage.render.headline import headline
 
 HOST = "127.0.0.1"
@@ -90,7 +90,7 @@ def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types
 
 def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
     if name not in BY_NAME:
-        from tonnage.registry import unknown
+        from tonnage.kernel.registry import unknown
 
         raise unknown("tool", name, BY_NAME)
     tool = BY_NAME[name]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.measure import _nvidia
 
 NO_TORCH = "PyTorch is not installed, and programs are measured with it: pip install 'tonnage[trace]'."

@@ -9,7 +9,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.measure._device import Device, is_out_of_memory
 from tonnage.measure._meter import Meter, Silent, Stage
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.registry import unknown
 from tonnage.measure._device import is_out_of_memory
 from tonnage.measure._meter import Meter
-from tonnage.registry import unknown
 from tonnage.user_files import read_bytes
 
-# By the names of training recipes (tonnage.precisions): the type of the weights, and that of autocast.
+# By the names of training recipes (tonnage.numerics.precisions): the type of the weights, and that of autocast.
 PRECISIONS = {
     "bf16-mixed": ("fp32", "bf16"),
     "bf16": ("bf16", None),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import tonnage
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.measure._run import Measurement
 from tonnage.user_files import read_text, yaml_text
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.architectures._config import DIMENSIONS
-from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
+from tonnage.kernel.reach import check_hubs
 from tonnage.models import local, names
 from tonnage.models.contents import Contents
 from tonnage.models.names import Reference
-from tonnage.reach import check_hubs
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -156,7 +156,7 @@ def _no_revision(revision: str | None, what: str) -> None:
 
 def _unknown(text: str) -> TonnageError:
     from tonnage.catalogue import aliases, model_names
-    from tonnage.registry import unknown
+    from tonnage.kernel.registry import unknown
 
     held = local.held_back(text)
     if held is not None:

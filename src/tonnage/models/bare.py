@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.architectures import Block, Branch, Model, TensorSummary
 from tonnage.architectures._model import BranchKind
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.models import overrides as fields_of
 from tonnage.models.contents import Contents
 from tonnage.models.observe import Facts, observe

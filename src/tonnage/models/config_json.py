@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.user_files import json_text
 
 LARGEST = 10_000_000  # bytes

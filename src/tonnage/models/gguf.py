@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.models.ggml_types import TYPES
 from tonnage.models.tensors import Tensor
 

@@ -7,7 +7,7 @@ convert_hf_to_gguf.py. Where metadata is silent - biases, a tied head, a second 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.models.ggml_types import FILE_TYPES
 from tonnage.models.gguf import Counted
 from tonnage.models.tensors import Tensor

@@ -11,7 +11,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, TonnageError, UnknownName, Unreachable, shown
+from tonnage.kernel.errors import (
+    AccessDenied,
+    InvalidInput,
+    MissingDatum,
+    TonnageError,
+    UnknownName,
+    Unreachable,
+    shown,
+)
 from tonnage.models import names, safetensors, web
 from tonnage.models.hub_cache import COMMIT, Cache, commit_of
 from tonnage.models.location import Contents, File, read

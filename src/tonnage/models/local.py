@@ -6,10 +6,10 @@ from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tonnage.errors import InvalidInput, TonnageError, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
+from tonnage.kernel.reach import allowed_file, allowed_member, called, is_folder, is_root, is_there, reads_files
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
-from tonnage.reach import allowed_file, allowed_member, called, is_folder, is_root, is_there, reads_files
 from tonnage.user_files import file_size, open_regular, read_part
 
 if TYPE_CHECKING:

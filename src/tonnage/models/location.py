@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
 from tonnage.models import config_json, gguf, not_models, safetensors
 from tonnage.models.contents import Contents
 from tonnage.models.tensors import Tensor

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable, shown
+from tonnage.kernel.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable, shown
 from tonnage.models import names, web
 from tonnage.models.hub import is_offline
 from tonnage.models.local import Folder

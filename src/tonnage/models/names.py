@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 Site = Literal["hub", "modelscope"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 
 if TYPE_CHECKING:
     from tonnage.models.location import Choice, Location

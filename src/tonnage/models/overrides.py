@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 _SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 # One quantity under the names that configs give it; the first is ours.

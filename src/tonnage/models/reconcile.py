@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, TensorSummary, build
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.models import overrides as fields_of
 from tonnage.models.contents import Contents
 from tonnage.ops import Head

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tonnage.errors import Unreachable
+from tonnage.kernel.errors import Unreachable
 from tonnage.models.web import Answer
 
 FIRST_READ = 65_536

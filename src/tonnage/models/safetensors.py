@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.models.names import plain_path
 from tonnage.models.tensors import Tensor
 from tonnage.user_files import json_text

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.architectures import TensorGroup, TensorSummary
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.models.parts import part_of
 
 Role = Literal["weight", "scale", "buffer"]

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, TonnageError, Unreachable, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, Unreachable, shown
 
 MOST_REDIRECTS = 5
 WORKERS = 8

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from tonnage.kernel.units import human
 from tonnage.language import current, say, sentence
 from tonnage.language.columns import left, right, wrapped
 from tonnage.language.columns import width as columns
@@ -14,7 +15,6 @@ from tonnage.render.tone import Tone, Toned
 from tonnage.search.compare import Comparison
 from tonnage.search.compare.columns import Column, ran
 from tonnage.search.compare.pivot import Pivot, differing, label, part_paid, pivot, reasons, settings, shown
-from tonnage.units import human
 
 WIDTH = 150  # where no terminal says how wide it is
 MOST_ROWS = 60  # of a table for people: --csv and --json have all

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tonnage.document import SCHEMA
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import is_folder
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_folder
 from tonnage.search.compare import Comparison
 
 if TYPE_CHECKING:

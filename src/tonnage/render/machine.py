@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tonnage.kernel.units import human
 from tonnage.language import say, sentence
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
-from tonnage.units import human
 
 MOST = 40  # lines: --json has all
 

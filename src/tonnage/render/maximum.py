@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.breakdown import Term
+from tonnage.kernel.term import Term
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human

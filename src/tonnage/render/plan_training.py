@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tonnage.breakdown import Term
+from tonnage.kernel.term import Term
 from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
 from tonnage.render.text import inputs_lines, table_lines, tree_lines

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage import units
+from tonnage.kernel import units
 from tonnage.language import say, sentence
 from tonnage.language.columns import left, right
 from tonnage.language.quantities import counted, human

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tonnage.breakdown import Term
-from tonnage.estimate.ownership import when_it_pays
+from tonnage.estimate.money.ownership import when_it_pays
+from tonnage.kernel.term import Term
 from tonnage.language import say, sentence
 from tonnage.language.columns import left, right
 from tonnage.language.columns import width as columns

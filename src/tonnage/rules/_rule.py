@@ -7,11 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.breakdown import Term
-from tonnage.formula import Formula
+from tonnage.kernel.formula import Formula
+from tonnage.kernel.registry import Registry
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import human
 from tonnage.ops import Attention, LatentAttention, MoE
-from tonnage.registry import Registry
-from tonnage.units import human
 
 NOTHING: Mapping[str, float] = {}
 OF_MODEL = ("N", "L", "h", "a", "k", "dh", "V")  # the fields of Numbers that a model gives

@@ -1,16 +1,16 @@
 """Document B: parameters, compute, time, accelerators, memory and bottlenecks of training GPT-3."""
 
-from tonnage.breakdown import Term
 from tonnage.catalogue import accelerator
-from tonnage.estimate.scaling import BESIROGLU, HOFFMANN, HOFFMANN_PRINTED, KAPLAN, optima
+from tonnage.estimate.run.scaling import BESIROGLU, HOFFMANN, HOFFMANN_PRINTED, KAPLAN, optima
 from tonnage.formulas import communication as net
 from tonnage.formulas import rules as r
 from tonnage.formulas import run as whole
 from tonnage.formulas import scaling
 from tonnage.formulas import time as g
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import DAY
 from tonnage.rules import _exact as exact
 from tonnage.rules._rule import Numbers, Worked, by_rule, rule
-from tonnage.units import DAY
 
 GPT3 = Numbers(model="gpt3-175b", N=175e9, L=96, h=12288, a=96, k=96, dh=128, V=50257, s=2048, n=1024, u=0.45)
 LLAMA_SHAPES = {"7B": (32, 4096), "13B": (40, 5120), "33B": (60, 6656), "65B": (80, 8192)}

@@ -1,10 +1,10 @@
 """Document C: choosing the size of accelerators for serving a model of 70 B parameters."""
 
-from tonnage.breakdown import Term
 from tonnage.catalogue import accelerator
 from tonnage.formulas import memory as f
 from tonnage.formulas import rules as r
-from tonnage.precisions import PRECISIONS
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import PRECISIONS
 from tonnage.rules import _exact as exact
 from tonnage.rules._rule import Numbers, Worked, by_rule, rule
 

@@ -4,16 +4,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.breakdown import Term
 from tonnage.catalogue.offers import cheapest, in_usd, offers
 from tonnage.catalogue.prices import DOLLARS, Price, Purchase, purchases
-from tonnage.estimate.checkpoint import checkpoint_bytes
+from tonnage.estimate.run.checkpoint import checkpoint_bytes
 from tonnage.formulas import rules as r
 from tonnage.formulas import time as g
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import DAY, GB, GIB
 from tonnage.rules import _exact as exact
 from tonnage.rules._rule import Numbers, Worked, by_rule, rule
 from tonnage.spec import TrainingPlan
-from tonnage.units import DAY, GB, GIB
 
 LLAMA = Numbers(model="llama-7b", N=7e9, L=32, h=4096, a=32, k=32, dh=128, V=32000, s=2048)
 BATCHED = replace(LLAMA, b=32)

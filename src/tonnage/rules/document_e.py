@@ -3,9 +3,9 @@
 from typing import Any
 
 from tonnage.formulas import rules as r
+from tonnage.kernel.units import MIB
 from tonnage.rules import _exact as exact
 from tonnage.rules._rule import Numbers, Worked, by_rule, rule
-from tonnage.units import MIB
 
 LLAMA = Numbers(model="llama-7b", N=7e9, L=32, h=4096, a=32, k=32, dh=128, V=32000, s=2048)
 PROGRAM = Numbers(model="llama-7b", N=12 * (1024**2 + 1024), L=12, h=1024, b=32)

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from tonnage.registry import letters_of, unknown
+from tonnage.kernel.registry import letters_of, unknown
 from tonnage.runtimes._base import SERVING_RUNTIMES as SERVING_RUNTIMES
 from tonnage.runtimes._base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
 from tonnage.runtimes._base import BatchLimit as BatchLimit

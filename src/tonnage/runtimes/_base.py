@@ -5,10 +5,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tonnage.kernel.registry import Registry
+from tonnage.kernel.units import KIB, MIB
 from tonnage.ops import Kernels
-from tonnage.registry import Registry
 from tonnage.tape import Own
-from tonnage.units import KIB, MIB
 
 # Which copy of a parameter a state is: the copy that is multiplied, the master, the accumulated gradient.
 Copy = Literal["compute", "master", "gradient"]

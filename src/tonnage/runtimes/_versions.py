@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.errors import UnknownName, shown
+from tonnage.kernel.errors import UnknownName, shown
 from tonnage.runtimes._base import ServingRuntime
 
 

@@ -1,7 +1,7 @@
 """Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as Text Generation Inference does."""
 
+from tonnage.kernel.units import GIB
 from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.units import GIB
 
 SERVING_RUNTIMES.add(
     "generic",

@@ -1,7 +1,7 @@
 """gpt-fast: PyTorch alone, compiled, with a cache that is allocated whole for a batch of one length."""
 
+from tonnage.kernel.units import GIB
 from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
-from tonnage.units import GIB
 
 SERVING_RUNTIMES.add(
     "gpt-fast",

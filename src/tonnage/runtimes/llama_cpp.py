@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
+from tonnage.kernel.units import GIB
 from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
-from tonnage.units import GIB
 
 TYPES = ("q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0")
 # with flash attention unless told otherwise; windows since May 2025

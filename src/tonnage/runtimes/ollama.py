@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
+from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 from tonnage.runtimes._base import SERVING_RUNTIMES
-from tonnage.units import GIB
 
 ENGINE = serving_runtime("llama.cpp")
 NEWEST = replace(

@@ -6,8 +6,8 @@ communicators) is outside of both parts.
 
 from msgspec.structs import replace
 
+from tonnage.kernel.units import GIB, MIB
 from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
-from tonnage.units import GIB, MIB
 
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
 BY_RANKS = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
+from tonnage.kernel.units import GIB
 from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.units import GIB
 
 # each window has a pool of its own, in the proportion in which one request of full length needs them
 PAGING = Paging(block_tokens=32, spare_batches=0, state_copies=1, group_tolerance=0, shares_blocks=False)

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from tonnage.kernel.units import GIB
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import (
     CUBLAS_WORKSPACE,
@@ -14,7 +15,6 @@ from tonnage.runtimes._base import (
     State,
     TrainingRuntime,
 )
-from tonnage.units import GIB
 
 # Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
 LIGER = (

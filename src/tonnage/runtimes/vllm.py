@@ -7,8 +7,8 @@ is not counted against the share that vLLM takes since 0.9.
 
 from msgspec.structs import replace
 
+from tonnage.kernel.units import GIB, MIB
 from tonnage.runtimes._base import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.units import GIB, MIB
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
 LIMITS = (

@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from tonnage.architectures import Model
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._microbatches import microbatch_rule
-from tonnage.estimate._schedule import schedule_with_chunks
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.microbatches import microbatch_rule
+from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import TrainingRuntime
 

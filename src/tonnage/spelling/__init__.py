@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from tonnage.errors import UnknownName, shown
-from tonnage.registry import letters_of, nearest, unknown
+from tonnage.kernel.errors import UnknownName, shown
+from tonnage.kernel.registry import letters_of, nearest, unknown
 from tonnage.spelling.flags import tools
 
 MOST = 3

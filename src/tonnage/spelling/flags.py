@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct, convert
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 FILE = Path(__file__).with_name("flags.toml")
 

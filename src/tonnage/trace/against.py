@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from tonnage.architectures import Model
-from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
-from tonnage.errors import MissingDatum
-from tonnage.estimate.answers import train
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import train
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.term import Term
 from tonnage.trace.answer import TraceAnswer
 from tonnage.trace.events import Category, Events
 from tonnage.trace.request import TraceOptions

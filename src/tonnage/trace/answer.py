@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from tonnage.breakdown import Term
+from tonnage.kernel.term import Term
 from tonnage.trace.allocator import Settings
 from tonnage.trace.events import Category
 from tonnage.trace.profiles import profile

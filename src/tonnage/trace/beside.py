@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.units import human
 from tonnage.trace.events import CATEGORIES
 from tonnage.trace.foreign import NOT_TOLD, Foreign
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Replay
-from tonnage.units import human
 
 ROUNDING = "rounding"  # what blocks hold beside what was asked for
 

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
 
 Kind = Literal["fsdp2", "ddp", "tp", "tp+fsdp2"]
 KINDS: tuple[str, ...] = get_args(Kind)

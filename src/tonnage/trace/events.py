@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 Category = Literal["parameter", "gradient", "optimizer", "activation", "temporary", "buffer"]
 CATEGORIES: tuple[Category, ...] = ("parameter", "gradient", "optimizer", "activation", "temporary", "buffer")

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
 
 Version = tuple[int, int]
 NEWEST: Version = (2, 13)

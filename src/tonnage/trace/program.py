@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 STAGES = ("After forward", "After loss", "After backward", "After optimizer step")
 

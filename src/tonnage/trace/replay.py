@@ -4,10 +4,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Allocator, OutOfMemory, Settings, out_of_memory_message
 from tonnage.trace.allocator._blocks import Block
 from tonnage.trace.events import Events
-from tonnage.units import MIB
 
 
 class Stage(Struct, frozen=True):

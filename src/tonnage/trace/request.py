@@ -6,8 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, InvalidPlan
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.registry import unknown
 from tonnage.trace.distributed import Distributed, Kind
 
 Mode = Literal["train", "generate"]

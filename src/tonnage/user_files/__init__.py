@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tonnage.errors import InvalidInput
-from tonnage.reach import called, why
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.reach import called, why
 
 # O_NONBLOCK: opening a pipe waits for a writer, and some files of /proc wait for data. Windows has none of the flags but the last.
 _FLAGS = (

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.user_files.json_text import first_repeated
 
 MOST_COLUMNS = 1_000

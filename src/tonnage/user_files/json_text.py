@@ -6,7 +6,7 @@ from collections.abc import Collection
 from math import inf, isinf, isnan
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.user_files import decode
 
 DEEPEST = 64

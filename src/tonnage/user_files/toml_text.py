@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import called
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
 LARGEST = 10_000_000  # bytes

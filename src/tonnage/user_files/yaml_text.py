@@ -10,8 +10,8 @@ from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import called
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
 LARGEST = 64_000_000  # bytes of a file; 10,000 rows of measurements take about 10 MB

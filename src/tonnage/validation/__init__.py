@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median
 from typing import Any
 
-from tonnage.document import SCHEMA
-from tonnage.errors import TonnageError, UnknownName, shown
+from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.errors import TonnageError, UnknownName, shown
 from tonnage.validation import _params
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import Malformed as Malformed

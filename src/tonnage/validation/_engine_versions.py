@@ -1,6 +1,6 @@
 """The version of an engine that a row names, in the source's words, as one whose rules are known."""
 
-from tonnage.errors import UnknownName, shown
+from tonnage.kernel.errors import UnknownName, shown
 from tonnage.runtimes import serving_runtime
 from tonnage.runtimes._versions import number_of
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 _NEUTRAL = {
     "hidden": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tonnage.architectures import Model, build
-from tonnage.errors import TonnageError, UnknownName
+from tonnage.kernel.errors import TonnageError, UnknownName
 from tonnage.validation import _hparams
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import Row

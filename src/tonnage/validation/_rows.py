@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import is_folder
-from tonnage.units import LARGEST
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_folder
+from tonnage.kernel.units import LARGEST
 
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
 COMPLETENESS = ("full", "partial", "indicative")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.validation._rows import Row
 from tonnage.validation._serving_memory import Asked, asked, whole
 

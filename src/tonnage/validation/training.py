@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._training import Asked, asked, predict
 from tonnage.validation._training._figures import figure_of

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
-from tonnage.reach import Reach
+from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
+from tonnage.kernel.reach import Reach
 from tonnage.web.memory import is_out_of_memory
 from tonnage.web.settings import SCHEMA
 

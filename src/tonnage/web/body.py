@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from litestar import Request
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.web.answer import Refusal, refusal
 from tonnage.web.settings import Limits
 

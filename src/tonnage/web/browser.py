@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from tonnage.errors import TonnageError
-from tonnage.reach import Reach
+from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.reach import Reach
 from tonnage.web.answer import Refusal, answered, error_body
 
 WITHIN = Reach(files=None, hubs=False, machine=False)  # a browser has none of them

@@ -1,10 +1,10 @@
-"""Forms of what only the HTTP API answers; all else is of `tonnage.document`."""
+"""Forms of what only the HTTP API answers; all else is of `tonnage.documents.schema`."""
 
 from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.document import FormulaDocument, LetterDocument, WordDocument
+from tonnage.documents.schema import FormulaDocument, LetterDocument, WordDocument
 
 
 class LaunchDocument(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -6,8 +6,8 @@ from typing import Any
 from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException
 
-from tonnage.errors import TonnageError, shown
-from tonnage.registry import nearest
+from tonnage.kernel.errors import TonnageError, shown
+from tonnage.kernel.registry import nearest
 from tonnage.web.answer import Refusal, error_body, refusal
 from tonnage.web.methods import allow, asked_method, methods_of, taken_methods
 from tonnage.web.store.routes import HANDLERS as STORE

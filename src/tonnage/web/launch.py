@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.ask import Asked, ask, command, in_fields, parsed
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import Reach, limited
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import Reach, limited
 from tonnage.web.settings import SCHEMA
 
 LAUNCH = "launch"
@@ -27,9 +27,9 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
     from tonnage.cli._options import model_and_machine, values
     from tonnage.cli._run_options import RUN_OPTIONS
     from tonnage.cli.train import OPTIONS
-    from tonnage.estimate._question import Question
-    from tonnage.estimate.plans import training_plan
-    from tonnage.estimate.training_options import TrainingOptions
+    from tonnage.estimate.inputs import Question
+    from tonnage.estimate.options.plans import training_plan
+    from tonnage.estimate.plan.training_options import TrainingOptions
     from tonnage.search.training.launch import launch_lacks, launch_program, launch_settings
 
     with limited(within):

@@ -9,7 +9,7 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import FromPath
 
 from tonnage import __version__
-from tonnage.errors import UnknownName
+from tonnage.kernel.errors import UnknownName
 from tonnage.web.answer import Refusal
 from tonnage.web.counted import counted
 from tonnage.web.documents import HealthDocument, ServerDocument
@@ -109,7 +109,7 @@ def _formulas() -> bytes:
 @cache
 def _glossary() -> bytes:
     from tonnage.cli.explain import explain, load_formulas
-    from tonnage.glossary import SYMBOLS, WORDS
+    from tonnage.kernel.glossary import SYMBOLS, WORDS
 
     load_formulas()
     letters = [{"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning} for each in SYMBOLS.values()]  # fmt: skip

@@ -7,7 +7,7 @@ import msgspec
 from litestar import MediaType, Response, get
 
 from tonnage import __version__
-from tonnage import document as d
+from tonnage.documents import schema as d
 from tonnage.web import documents as w
 from tonnage.web import options
 from tonnage.web.listings import MODEL, PRICES

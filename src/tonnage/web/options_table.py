@@ -8,13 +8,17 @@ from litestar import MediaType, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
-from tonnage.errors import UnknownName
-from tonnage.estimate import _objective, _schedule, _training_method, bill, load_options
-from tonnage.estimate.plans import ATTENTION
+from tonnage.estimate.load import options as load_options
+from tonnage.estimate.money import bill
+from tonnage.estimate.options import training_method
+from tonnage.estimate.options.plans import ATTENTION
+from tonnage.estimate.plan import schedule
+from tonnage.estimate.step import objective
 from tonnage.fields import fields
-from tonnage.optimizers import OPTIMIZERS
-from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.registry import unknown
+from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.registry import unknown
+from tonnage.numerics.optimizers import OPTIMIZERS
+from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.runtimes import SERVING, TRAINING
 from tonnage.web.documents import OptionRow
 
@@ -23,11 +27,11 @@ VERBS = ("train", "serve")
 CHOICES: dict[str, Iterable[str]] = {
     "attention": ATTENTION,
     "engine": SERVING,
-    "method": _training_method.METHODS,
-    "objective": _objective.OBJECTIVES,
+    "method": training_method.METHODS,
+    "objective": objective.OBJECTIVES,
     "optimizer": OPTIMIZERS,
     "percentile": load_options.PERCENTILES,
-    "pipeline_schedule": _schedule.SCHEDULES,
+    "pipeline_schedule": schedule.SCHEDULES,
     "precision": TRAINING_RECIPES,
     "price_kind": bill.KINDS,
     "recompute": ("none", "selective", "selective-op", "full"),

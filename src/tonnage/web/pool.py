@@ -11,7 +11,7 @@ from queue import Empty, LifoQueue
 from threading import Event
 from typing import Any
 
-from tonnage.reach import Reach
+from tonnage.kernel.reach import Reach
 from tonnage.web.answer import Answer, Refusal
 from tonnage.web.worker import work
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from litestar import Request
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.registry import nearest
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import nearest
 
 ANY = None  # of a route whose query is its reader's: an address of the page
 

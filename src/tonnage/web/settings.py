@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.reach import Reach
+from tonnage.kernel.reach import Reach
 from tonnage.web.jobs.limits import JobLimits
 
 SCHEMA: Literal["tonnage/1"] = "tonnage/1"

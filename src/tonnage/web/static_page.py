@@ -13,8 +13,8 @@ from tempfile import TemporaryFile
 
 import tonnage
 from tonnage.cli._print import Unwritable
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import why
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import why
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from tonnage.web.static_parts import Parts

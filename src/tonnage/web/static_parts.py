@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
-from tonnage.reach import is_file, is_folder
+from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
+from tonnage.kernel.reach import is_file, is_folder
 from tonnage.user_files import read_bytes, too_large
 
 LARGEST = 100_000_000  # bytes of a file of Pyodide, or of a wheel

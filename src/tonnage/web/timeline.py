@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage import reach
 from tonnage.ask import Asked, training
-from tonnage.document_timeline import TimelineBox, TimelineDocument
-from tonnage.errors import MissingDatum
-from tonnage.estimate.pipeline_orders import played
+from tonnage.documents.timeline import TimelineBox, TimelineDocument
+from tonnage.estimate.plan.pipeline_orders import played
+from tonnage.kernel import reach
+from tonnage.kernel.errors import MissingDatum
 
 TIMELINE = "timeline"
 

@@ -2,7 +2,7 @@
 
 import signal
 
-from tonnage.reach import Reach
+from tonnage.kernel.reach import Reach
 from tonnage.web.answer import answered
 from tonnage.web.garbage import collect_seldom
 

@@ -4,7 +4,7 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
-from tonnage.reach import Reach
+from tonnage.kernel.reach import Reach
 from tonnage.web.answer import answered
 from tonnage.web.garbage import collect_seldom
 from tonnage.web.parent import end_with_parent

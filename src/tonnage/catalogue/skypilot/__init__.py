@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from tonnage.catalogue import _files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.catalogue.refreshed import Cloud, Kind, Row
-from tonnage.errors import InvalidInput, shown
-from tonnage.registry import unknown
-from tonnage.units import GIB
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import GIB
 from tonnage.user_files import csv_text, decode
 
 LARGEST = 64_000_000  # bytes of a file; the largest of the real ones has 4 million

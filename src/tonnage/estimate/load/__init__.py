@@ -8,12 +8,12 @@
 Requests of a file: `tonnage.estimate.load.trace_file.read_requests`.
 """
 
-from tonnage.estimate.load._pass import PassTime as PassTime
-from tonnage.estimate.load._policy import Policy as Policy
-from tonnage.estimate.load._requests import Requests as Requests
-from tonnage.estimate.load._requests import requests_of as requests_of
-from tonnage.estimate.load._simulate import simulate as simulate
-from tonnage.estimate.load._simulated import Quantiles as Quantiles
-from tonnage.estimate.load._simulated import Simulated as Simulated
-from tonnage.estimate.load._steady import Steady as Steady
-from tonnage.estimate.load._steady import steady as steady
+from tonnage.estimate.load.passes import PassTime as PassTime
+from tonnage.estimate.load.policy import Policy as Policy
+from tonnage.estimate.load.requests import Requests as Requests
+from tonnage.estimate.load.requests import requests_of as requests_of
+from tonnage.estimate.load.simulate import simulate as simulate
+from tonnage.estimate.load.simulated import Quantiles as Quantiles
+from tonnage.estimate.load.simulated import Simulated as Simulated
+from tonnage.estimate.load.steady import Steady as Steady
+from tonnage.estimate.load.steady import steady as steady

@@ -14,10 +14,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.estimate.load._requests import Requests
-from tonnage.reach import allowed_file, called
-from tonnage.units import counted
+from tonnage.estimate.load.requests import Requests
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import allowed_file, called
+from tonnage.kernel.units import counted
 from tonnage.user_files import csv_text, json_text, read_text
 
 LARGEST_FILE = 512_000_000  # bytes

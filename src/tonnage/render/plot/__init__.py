@@ -5,8 +5,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import is_folder
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_folder
 
 NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
 NEEDS_KALEIDO = (
@@ -97,7 +97,7 @@ def _made(answer: Any, ending: str) -> bytes:
 
 
 def _drawn(answer: Any) -> Any:
-    from tonnage.estimate.frontier import Frontier
+    from tonnage.estimate.answer.frontier import Frontier
 
     if isinstance(answer, Frontier):
         from tonnage.render.plot._frontier import frontier_panels

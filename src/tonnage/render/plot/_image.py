@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from shutil import which
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.render.plot import NEEDS_KALEIDO, NEEDS_PLOTLY, _is_installed
 from tonnage.render.plot._layout import column
 from tonnage.render.plot._panel import Panel

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tonnage.breakdown import Term
+from tonnage.kernel.term import Term
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.plot._panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.estimate.ownership import months_and_lines, when_it_pays
+from tonnage.estimate.money.ownership import months_and_lines, when_it_pays
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.plot._panel import Panel

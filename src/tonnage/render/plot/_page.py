@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.language import current, say
 from tonnage.render.plot import NEEDS_PLOTLY
 from tonnage.render.plot._layout import layout

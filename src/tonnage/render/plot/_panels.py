@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.breakdown import Term
-from tonnage.estimate.pipeline_boxes import DRAWN, pipeline_boxes
+from tonnage.estimate.plan.pipeline_boxes import DRAWN, pipeline_boxes
+from tonnage.kernel.term import Term
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.plot._memory import memory_by_phase, memory_by_rank

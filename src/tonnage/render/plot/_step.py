@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.estimate.pipeline_boxes import SENDING, Box, PipelineBoxes, StepSeconds
+from tonnage.estimate.plan.pipeline_boxes import SENDING, Box, PipelineBoxes, StepSeconds
 from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
 from tonnage.render.plot._panel import DARK, IDLE, INK, Panel, colour, scale, shade, together

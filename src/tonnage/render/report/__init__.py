@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import is_folder
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import is_folder
 from tonnage.render.report._blocks import Report
 
 ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
@@ -95,6 +95,6 @@ def write_report(document: Mapping[str, Any], path: str | os.PathLike[str], form
 
 
 def _today() -> str:
-    from tonnage.estimate._timed import today
+    from tonnage.estimate.answer.timed import today
 
     return today().isoformat()

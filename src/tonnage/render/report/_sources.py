@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.formula import FORMULAS
+from tonnage.kernel.formula import FORMULAS
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.text import TOGETHER
@@ -63,7 +63,7 @@ SUM = "the sum of these"
 
 def citations(terms: Iterable[Document]) -> dict[str, str]:
     """Of all that these TERMs name, what the bibliography has."""
-    from tonnage.references import cited, references
+    from tonnage.kernel.references import cited, references
 
     keys = {key for term in terms for source in _sources(term) if source for key in cited(source)}
     return {key: references()[key].citation for key in sorted(keys)}

@@ -3,10 +3,10 @@
 from html import escape
 from math import ceil, floor, log10
 
+from tonnage.kernel.units import GIB, KIB, MIB, TIB
 from tonnage.language import say
 from tonnage.language.quantities import human
 from tonnage.render.report._blocks import Bar, Bars, Plane
-from tonnage.units import GIB, KIB, MIB, TIB
 
 WIDTH, NAMES, VALUES, ROW, THICK = 760, 130, 96, 28, 18
 LETTERS = 18  # of a bar's name

@@ -8,7 +8,7 @@ import re
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.spec import TrainingPlan
 
 

@@ -6,15 +6,15 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum, NotApplicable, TonnageError
-from tonnage.estimate import answers
-from tonnage.estimate.answers import Answer
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.companions import ask_applicable
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer import answers
+from tonnage.estimate.answer.answers import Answer
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.companions import ask_applicable
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import MissingDatum, NotApplicable, TonnageError
 from tonnage.spec import Cluster
 
 FORMS: dict[str, tuple[type[Struct], ...]] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
-from tonnage.units import human
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import human
 
 MOST_CELLS = 10_000
 OWN = "own"  # in place of a value: as if the option had not been given

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from tonnage.registry import unknown
+from tonnage.kernel.registry import unknown
 from tonnage.search.compare.axes import Axis
 
 Kind = Literal["text", "whole", "number", "truth"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.document import SCHEMA
+from tonnage.documents.schema import SCHEMA
 from tonnage.search.compare.axes import COLUMNS, WORKLOAD, Axis
 from tonnage.search.compare.columns import Column, better
 

@@ -4,11 +4,11 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from tonnage.estimate._kept import Kept
-from tonnage.estimate._question import Question
-from tonnage.estimate.answers import Answer
-from tonnage.estimate.bill import BillOptions, rented
-from tonnage.estimate.serving_money import hour
+from tonnage.estimate.answer.answers import Answer
+from tonnage.estimate.answer.serving_money import hour
+from tonnage.estimate.identity import Kept
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.money.bill import BillOptions, rented
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.search.compare.asking import Outcome

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import UnknownName
+from tonnage.kernel.errors import UnknownName
 from tonnage.search.compare import axes as a
 from tonnage.search.compare.asking import Outcome, ask
 from tonnage.search.compare.axes import Axis

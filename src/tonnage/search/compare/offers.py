@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from tonnage.catalogue.offers import Rates, offers, parse_rates
 from tonnage.catalogue.prices import Price
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate.money import best_of, usd_per_accelerator
+from tonnage.estimate.money.money import best_of, usd_per_accelerator
 from tonnage.formulas.cost import machines_billed
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.search.compare.axes import Axis
 from tonnage.spec import Cluster
 

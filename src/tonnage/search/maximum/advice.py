@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tonnage.errors import TonnageError
-from tonnage.estimate._moves import ORDER
+from tonnage.estimate.advice.moves import ORDER
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.maximum.answer import flags
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.search import Found, search

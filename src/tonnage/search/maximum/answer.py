@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.document import SCHEMA
-from tonnage.estimate._answer import Answer
+from tonnage.documents.schema import SCHEMA
+from tonnage.estimate.answer.form import Answer
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.outcome import Outcome
 from tonnage.search.maximum.search import Found

@@ -3,12 +3,12 @@
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, shown
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.models.catalogued import every
 from tonnage.search.maximum.advice import raises
 from tonnage.search.maximum.answer import Maximum, of_case

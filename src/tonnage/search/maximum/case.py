@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tonnage.architectures import Model
-from tonnage.estimate._answer import Answer
+from tonnage.estimate.answer.form import Answer
 from tonnage.search.maximum.outcome import Limit, Outcome
 from tonnage.search.maximum.whats import What
 from tonnage.spec import Cluster

@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster as cluster_named
-from tonnage.errors import InvalidInput, TonnageError
-from tonnage.estimate._larger import Machines
-from tonnage.estimate._storage import stored_bytes
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.checkpoint import checkpoint_bytes
-from tonnage.estimate.companions import serving_without_companions, training_without_companions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.my_machine import CONTEXT, PRECISIONS
-from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.my_machine import CONTEXT, PRECISIONS
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.companions import serving_without_companions, training_without_companions
+from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.run.checkpoint import checkpoint_bytes
+from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.weights.storage import stored_bytes
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.serving import ServingCase
 from tonnage.search.maximum.training import TrainingCase

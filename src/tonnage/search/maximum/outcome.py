@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 
 # What keeps a value from being larger. model: what the model was made for, or has; engine: what it runs at once; rule: sizes that
 # do not go together; options: another option that was given; nothing: no limit was found.

@@ -1,18 +1,18 @@
 """What keeps users from being served that memory would hold: an engine that runs no more at once, and limits on what they wait."""
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum
-from tonnage.estimate._question import Question
-from tonnage.estimate.inference.times import times
-from tonnage.estimate.load_options import LoadOptions, asked, lengths
-from tonnage.estimate.service_level import bound_by
-from tonnage.estimate.serving import ServingMemory
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import replica_of
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions, asked, lengths
+from tonnage.estimate.serving.memory import ServingMemory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving_time.service_level import bound_by
+from tonnage.estimate.serving_time.speed import replica_of
+from tonnage.estimate.serving_time.times import times
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.units import counted
 from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.outcome import Limit
 from tonnage.spec import Cluster, ServingPlan
-from tonnage.units import counted
 
 WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from tonnage.estimate._largest import largest
+from tonnage.estimate.serving.largest import largest
+from tonnage.kernel.units import counted, human
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.outcome import Limit, Outcome
 from tonnage.search.maximum.serving import ServingCase
-from tonnage.units import counted, human
 
 
 class Found(Struct, frozen=True, kw_only=True):

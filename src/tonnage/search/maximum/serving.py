@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.catalogue import cluster as cluster_named
-from tonnage.errors import InvalidInput, TonnageError
-from tonnage.estimate import answers
-from tonnage.estimate._batch import batch_limits
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._larger import Machines
-from tonnage.estimate._question import Question
+from tonnage.estimate.answer import answers
 from tonnage.estimate.bands import serving_band
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_answer import serving_plan
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import USUAL, LoadOptions, lengths
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow

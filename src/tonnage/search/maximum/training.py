@@ -9,23 +9,23 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.catalogue import cluster as cluster_named
-from tonnage.errors import InvalidInput, TonnageError
-from tonnage.estimate import answers
-from tonnage.estimate._notes import narrowest
-from tonnage.estimate._question import Question
+from tonnage.estimate.answer import answers
+from tonnage.estimate.answer.notes import narrowest
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.units import counted
 from tonnage.runtimes import training_runtime
 from tonnage.search.dividing import sequence_parts
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.whats import What
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.units import counted
 
 LONGEST, MOST = 2**30, 2**20  # tokens; sequences, ranks: beyond anything that fits
 UNEVEN = ("sequence_length", "micro_batch_size")  # what losses in parts cut

@@ -4,8 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
 
 Verb = Literal["serve", "train"]
 

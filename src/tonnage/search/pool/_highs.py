@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.units import human
 from tonnage.search.progress import advance
-from tonnage.units import human
 
 NEEDS = "placing on a pool needs HiGHS, which is not installed: pip install 'tonnage[placement]'."
 LONGEST = 86_400.0  # seconds that a search may take

@@ -6,18 +6,18 @@ from math import ceil
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._answer import Answer
-from tonnage.estimate._question import Question
-from tonnage.estimate.answers import serve
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.answer.form import Answer
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.units import MIB
 from tonnage.search.pool.parts import Kind
 from tonnage.spec import Cluster
-from tonnage.units import MIB
 
 ROUNDS = 4  # of asking again for what was still missing
 STEP = 64 * MIB

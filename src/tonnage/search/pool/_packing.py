@@ -4,10 +4,10 @@ from collections import Counter
 
 from msgspec import Struct
 
+from tonnage.kernel.units import GIB
 from tonnage.search.pool._highs import Effort, Program, Solved
 from tonnage.search.pool.jobs import Way, Ways
 from tonnage.search.pool.parts import Pool
-from tonnage.units import GIB
 
 LITTLE = 1e-4  # dollars an hour: what decides between equal ones
 KEEP = 1e-6  # of an optimum that the next program keeps

@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
-from tonnage.errors import MissingDatum
-from tonnage.estimate._question import Question
-from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, lengths
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import MissingDatum
 from tonnage.search.pool.serving import check_load
 
 NAMES = ("context", "input_tokens", "output_tokens")

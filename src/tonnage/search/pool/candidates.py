@@ -7,14 +7,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._answer import Answer
-from tonnage.estimate.answers import serve
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.answer.form import Answer
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.units import human
 from tonnage.search.pool._offload import served_from_host
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.units import human
 
 LITTLE = 1e-3  # requests a second: a rate that any replica answers, of which the largest is asked
 MARGIN = 1e-6  # of an optimum that a second program keeps

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from tonnage.catalogue import accelerator as accelerator_named
-from tonnage.errors import InvalidInput, UnknownName, shown
-from tonnage.reach import allowed_file, called
-from tonnage.registry import unknown
-from tonnage.units import counted, human, parse_bytes, parse_rate
+from tonnage.kernel.errors import InvalidInput, UnknownName, shown
+from tonnage.kernel.reach import allowed_file, called
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import counted, human, parse_bytes, parse_rate
 from tonnage.user_files import read_text
 
 LARGEST_FILE = 10**7  # bytes

@@ -8,26 +8,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
-from tonnage.estimate._answer import Answer
-from tonnage.estimate._question import Question
-from tonnage.estimate._timed import today
-from tonnage.estimate.answers import serve, train
-from tonnage.estimate.checkpoint import checkpoint_bytes
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import RunOptions, deadline_seconds
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training import training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.answer.answers import serve, train
+from tonnage.estimate.answer.form import Answer
+from tonnage.estimate.answer.timed import today
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.run_options import RunOptions, deadline_seconds
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.run.checkpoint import checkpoint_bytes
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import human, parse_bytes, parse_count, parse_length
 from tonnage.models import read
-from tonnage.registry import unknown
 from tonnage.search.pool._offload import served_from_host, trained_with_host
 from tonnage.search.pool.candidates import at_rate, missed_level
 from tonnage.search.pool.inventory import Job, widths_of
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.spec import Cluster
-from tonnage.units import human, parse_bytes, parse_count, parse_length
 
 LENGTHS = ("context", "input_tokens", "output_tokens", "sequence_length", "max_num_batched_tokens")
 SIZES = ("weights_on_host",)

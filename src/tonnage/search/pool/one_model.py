@@ -7,13 +7,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.document_pool import SearchShown, StageRow
-from tonnage.errors import InvalidInput, InvalidPlan, TonnageError
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.documents.pool import SearchShown, StageRow
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, TonnageError
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import counted, human
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool._usual import usual
 from tonnage.search.pool.parts import Kind, Pool
@@ -22,7 +23,6 @@ from tonnage.search.pool.placement import Placement, Seats, asked_of, document, 
 from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
 from tonnage.search.pool.training import SEQUENCES, Group
 from tonnage.search.pool.uneven import Pipe
-from tonnage.units import counted, human
 
 OBJECTIVES = ("throughput", "latency")
 NO_SERVING, NO_LOAD, NO_TRAINING = ServingOptions(), LoadOptions(), TrainingOptions()

@@ -4,9 +4,10 @@ from collections import Counter
 
 from msgspec import Struct
 
-from tonnage.document_pool import JobRow, MoveRow
-from tonnage.errors import InvalidInput
+from tonnage.documents.pool import JobRow, MoveRow
 from tonnage.formulas.time import transfer_seconds
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import counted, human
 from tonnage.search.pool._highs import Effort, Solved
 from tonnage.search.pool._packing import Packing
 from tonnage.search.pool.inventory import node_names
@@ -14,7 +15,6 @@ from tonnage.search.pool.jobs import Way, Ways, ways_of
 from tonnage.search.pool.parts import Pool, node_of
 from tonnage.search.pool.placement import Placement, asked_of, document, proof, searched
 from tonnage.spec import Link
-from tonnage.units import counted, human
 
 
 def pack(pool: Pool, *, effort: Effort) -> Placement:

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.catalogue.nodes import node as node_named
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.estimate.money import best_price, usd_per_accelerator
-from tonnage.registry import unknown
+from tonnage.estimate.money.money import best_price, usd_per_accelerator
+from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import human
 from tonnage.search.pool.inventory import Inventory, NodeForm, bytes_of, node_names, rate_of
 from tonnage.spec import Accelerator, Cluster, Link, Node
-from tonnage.units import human
 
 
 class Kind(Struct, frozen=True, kw_only=True, eq=False):

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
-from tonnage.registry import unknown
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.inventory import Inventory, inventory_of, read_inventory
 from tonnage.search.pool.one_model import serve_pipeline, train_pipeline

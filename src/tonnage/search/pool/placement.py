@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.document_pool import (
+from tonnage.documents.pool import (
     JobRow,
     MoveRow,
     PoolDocument,
@@ -16,9 +16,9 @@ from tonnage.document_pool import (
     SearchShown,
     StageRow,
 )
+from tonnage.kernel.units import counted
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.units import counted
 
 OPTIMAL = 1e-6  # a gap that only rounding leaves
 

@@ -6,13 +6,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.document_pool import ReplicaRow
-from tonnage.errors import InvalidInput
-from tonnage.estimate._question import Question
-from tonnage.estimate.answers import serve
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_answer import serving_plan
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.documents.pool import ReplicaRow
+from tonnage.estimate.answer.answers import serve
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import counted, human
 from tonnage.search.pool._highs import Effort, Program, Solved
 from tonnage.search.pool._usual import NAMES, usual
 from tonnage.search.pool.candidates import (
@@ -27,7 +28,6 @@ from tonnage.search.pool.candidates import (
 )
 from tonnage.search.pool.parts import Pool
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, plain, proof, searched
-from tonnage.units import counted, human
 
 
 def runs_on_one_node(pool: Pool, model: Model, options: ServingOptions, load: LoadOptions) -> bool:

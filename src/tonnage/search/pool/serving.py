@@ -8,21 +8,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.estimate._kept import Kept
-from tonnage.estimate._network import Network
-from tonnage.estimate._question import Question
-from tonnage.estimate.inference._pass import PassTime, Spent
-from tonnage.estimate.inference.times import ServingTimes, pass_time, policy, times
+from tonnage.estimate.hardware.network import Network
+from tonnage.estimate.identity import Kept
+from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
-from tonnage.estimate.load_options import Asked, Lengths, LoadOptions, asked, lengths
-from tonnage.estimate.serving import ServingRank, stage_memory
-from tonnage.estimate.serving_answer import serving_plan
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.formula import Number, maximum
+from tonnage.estimate.load.options import Asked, Lengths, LoadOptions, asked, lengths
+from tonnage.estimate.serving.memory import ServingRank, stage_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
+from tonnage.estimate.serving_time.times import ServingTimes, pass_time, policy, times
 from tonnage.formulas import serving as g
 from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
+from tonnage.kernel.formula import Number, maximum
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool

@@ -5,15 +5,15 @@ from functools import cached_property, lru_cache, partial
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.estimate._question import Question
-from tonnage.estimate._rates import rates
-from tonnage.estimate._schedule import Times, bubble
-from tonnage.estimate._stage import StageMemory
-from tonnage.estimate._step_time import StepTime
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.training import Step
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.hardware.rates import rates
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.schedule import Times, bubble
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.stage import StageMemory
+from tonnage.estimate.step_time.step import StepTime
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe

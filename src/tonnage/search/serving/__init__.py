@@ -5,13 +5,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
-from tonnage.errors import InvalidInput, MissingDatum, shown
-from tonnage.estimate._checks import check_size
-from tonnage.estimate._question import Question
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
-from tonnage.estimate.run_options import duration
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.run_options import duration
+from tonnage.estimate.plan.checks import check_size
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.units import counted
 from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
 from tonnage.search.serving.machines import Machine, catalogued
@@ -29,7 +30,6 @@ from tonnage.search.serving.prices import Prices
 from tonnage.search.serving.rows import FEW, USERS
 from tonnage.search.serving.space import Space
 from tonnage.search.serving.walk import Search
-from tonnage.units import counted
 
 NO_PLAN, NO_SERVING, NO_LOAD, NO_BILL = ServingPlanOptions(), ServingOptions(), LoadOptions(), BillOptions()
 SIMULATED = ("trace", "simulate", "num_requests", "seed")

@@ -7,13 +7,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tonnage.document import SCHEMA
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._moves import flags_of
-from tonnage.estimate.answers import Answer, serve
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.documents.schema import SCHEMA
+from tonnage.estimate.advice.moves import flags_of
+from tonnage.estimate.answer.answers import Answer, serve
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.search.serving.best import Plan
 from tonnage.search.serving.nearest import Nearest, nearest
 from tonnage.search.serving.options import OBJECTIVES

@@ -1,9 +1,9 @@
 """What no plan of a kind can be below, found without walking it: what a search need not look at. Tests hold that nothing is lost by it."""
 
-from tonnage.estimate._question import Question
-from tonnage.estimate.inference._work import kv_bytes, stage_works
-from tonnage.estimate.serving import serving_memory
-from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving_time.work import kv_bytes, stage_works
 from tonnage.formulas.time import memory_seconds
 from tonnage.search.serving.rows import Config
 from tonnage.search.serving.space import Sizes, Space

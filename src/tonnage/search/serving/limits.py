@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.units import human
 from tonnage.search.removed import Tally
 from tonnage.search.serving.rows import Rows
 from tonnage.search.serving.space import Space
-from tonnage.units import human
 
 FORMAT = "an engine loads the precision on the accelerator"
 WEIGHTS = "the weights alone fit the accelerator"

@@ -8,9 +8,9 @@ from msgspec import Struct
 from tonnage.catalogue import accelerator, accelerator_names, cluster
 from tonnage.catalogue.clusters import BOX, parts
 from tonnage.catalogue.nodes import node
-from tonnage.errors import InvalidInput, shown
-from tonnage.estimate._kept import Kept
-from tonnage.estimate._network import IN_NETWORK, Level, Network
+from tonnage.estimate.hardware.network import IN_NETWORK, Level, Network
+from tonnage.estimate.identity import Kept
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.spec import Accelerator, Cluster, Node
 
 ALONE = ("apple", "cpu")  # kinds of which a machine has one

@@ -6,12 +6,12 @@ from math import ceil, floor, log10
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tonnage.kernel.units import counted, human
 from tonnage.search.serving.best import NEAR, Plan
 from tonnage.search.serving.limits import NAMES
 from tonnage.search.serving.machines import opened
 from tonnage.search.serving.space import Space
 from tonnage.search.serving.walk import Miss, Search
-from tonnage.units import counted, human
 
 MANY = 256  # accelerators, where their number is left open
 

@@ -4,9 +4,9 @@ import re
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.registry import unknown
-from tonnage.units import HOUR, parse_usd
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import HOUR, parse_usd
 
 # What is best, in words; `lower` is what the search makes small.
 OBJECTIVES = {

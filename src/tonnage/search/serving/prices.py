@@ -2,10 +2,10 @@
 
 from tonnage.catalogue.offers import offers, parse_rates
 from tonnage.catalogue.prices import KINDS, Price
-from tonnage.errors import MissingDatum
-from tonnage.estimate import money
-from tonnage.estimate.bill import BillOptions
-from tonnage.registry import unknown
+from tonnage.estimate.money import money
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.registry import unknown
 from tonnage.spec import Accelerator, Cluster
 
 

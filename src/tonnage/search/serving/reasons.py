@@ -1,7 +1,7 @@
 """Why one plan stands before the next, from their figures."""
 
+from tonnage.kernel.units import counted
 from tonnage.search.serving.best import SIMPLER, Plan, significant
-from tonnage.units import counted
 
 EQUAL = {"cost": "as cheap", "accelerators": "as many accelerators", "tpot": "as fast", "ttft": "as fast", "end-to-end": "as fast",
          "goodput": "as many requests", "token-cost": "as cheap"}  # fmt: skip

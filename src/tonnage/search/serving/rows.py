@@ -8,17 +8,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.errors import MissingDatum
-from tonnage.estimate._batch import batch_limits
-from tonnage.estimate._question import Question
 from tonnage.estimate.bands import safe_bytes
-from tonnage.estimate.inference.times import ServingTimes, times
-from tonnage.estimate.load_options import Asked, asked, lengths
-from tonnage.estimate.serving import ServingMemory, serving_memory
-from tonnage.estimate.serving_answer import serving_plan
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.serving_speed import Replica, clock, replica_of
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import Asked, asked, lengths
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.serving_time.speed import Replica, clock, replica_of
+from tonnage.estimate.serving_time.times import ServingTimes, times
 from tonnage.formulas import service as h
+from tonnage.kernel.errors import MissingDatum
 from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.machines import wires
 from tonnage.search.serving.space import Batch, Kind, Sizes, Space

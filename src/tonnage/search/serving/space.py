@@ -6,12 +6,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._engine_checks import GROUPS
-from tonnage.estimate._nearest import divisors
-from tonnage.estimate._weight_formats import narrower_weights
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.nearest import divisors
+from tonnage.estimate.serving.engine_checks import GROUPS
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.weights.formats import narrower_weights
 from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.options import MOST_ACCELERATORS, Goal

@@ -6,8 +6,8 @@ from contextlib import suppress
 import numpy as np
 from msgspec.structs import replace
 
-from tonnage.errors import MissingDatum
-from tonnage.estimate.inference.split import Side, split_times
+from tonnage.estimate.serving_time.split import Side, split_times
+from tonnage.kernel.errors import MissingDatum
 from tonnage.search.serving.machines import wires
 from tonnage.search.serving.rows import Rows
 from tonnage.search.serving.space import Space

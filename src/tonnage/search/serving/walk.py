@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tonnage.errors import InvalidPlan, MissingDatum, TonnageError
-from tonnage.estimate._question import Question
-from tonnage.estimate._storage import storage
-from tonnage.estimate.serving_answer import serving_plan
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving.weights.storage import storage
 from tonnage.formulas import service as h
+from tonnage.kernel.errors import InvalidPlan, MissingDatum, TonnageError
 from tonnage.runtimes import serving_runtime
 from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally

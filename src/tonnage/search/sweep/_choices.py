@@ -7,17 +7,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.estimate._checks import check_size
-from tonnage.estimate._request import asked_for
-from tonnage.estimate._schedule import schedule_named
-from tonnage.estimate.plans import ATTENTION, IMPLEMENTATIONS, LOSS, MODEL_CODES, RECOMPUTE
-from tonnage.optimizers import optimizer
-from tonnage.precisions import ALIASES, TRAINING_RECIPES
-from tonnage.registry import unknown
+from tonnage.estimate.options.plans import ATTENTION, IMPLEMENTATIONS, LOSS, MODEL_CODES, RECOMPUTE
+from tonnage.estimate.plan.checks import check_size
+from tonnage.estimate.plan.schedule import schedule_named
+from tonnage.estimate.serving.weights.request import asked_for
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import parse_length
+from tonnage.numerics.optimizers import optimizer
+from tonnage.numerics.precisions import ALIASES, TRAINING_RECIPES
 from tonnage.runtimes import SERVING, serving_runtime, training_runtime
 from tonnage.search.sweep._settings import NOT_SWEPT
-from tonnage.units import parse_length
 
 MOST_VALUES = 100_000  # of an axis
 SIZES = ("_size", "_length", "_batches", "num_microbatches")

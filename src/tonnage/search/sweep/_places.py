@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.catalogue import accelerator_names, cluster, model_names
-from tonnage.errors import InvalidInput, TonnageError, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.models import read
 
 COUNTS = (1, 8)  # accelerators, where nobody says how many

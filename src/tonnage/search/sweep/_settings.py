@@ -1,9 +1,9 @@
 """Which options are axes of which sort."""
 
-from tonnage.estimate.batch import COLUMNS
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import COLUMNS
+from tonnage.estimate.serving.options import ServingOptions
 
 FORMS = {"train": (TrainingOptions,), "serve": (ServingOptions, LoadOptions)}
 # A pipeline's stages are a loop: plans of one array share them.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.sweep import on_ray
 from tonnage.search.sweep.work import Job, Lost, Report
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Tasks
 
@@ -60,7 +60,7 @@ def schema_of(spec: Spec) -> Any:
     pa = arrow()
     words, size, large, real = pa.dictionary(pa.int32(), pa.string()), pa.int32(), pa.int64(), pa.float64()
     if spec.kind == "train":
-        from tonnage.estimate.batch import COLUMNS
+        from tonnage.estimate.plan_columns import COLUMNS
         from tonnage.search.sweep.training import CHOSEN
 
         columns = {"plan": large, "model": words, "cluster": words, "accelerators": size}

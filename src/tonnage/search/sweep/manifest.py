@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 import tonnage
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import why
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import why
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Tasks

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.search.sweep.work import Job, Report, attempt
 
 RETRIES = 2  # after the first try, as local.TRIES has it

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.errors import TonnageError
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.frontier import Curve, Frontier, frontier
-from tonnage.estimate.load_options import LoadOptions
-from tonnage.estimate.serving_options import ServingOptions
+from tonnage.estimate.answer.frontier import Curve, Frontier, frontier
+from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.formulas.service import usd_per_million_tokens
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.removed import Tally
 from tonnage.search.sweep._companions import Companions, column_of
 from tonnage.search.sweep.spec import Spec

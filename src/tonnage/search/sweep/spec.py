@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, TonnageError, shown
-from tonnage.estimate.bill import BillOptions
-from tonnage.registry import unknown
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
+from tonnage.kernel.registry import unknown
 from tonnage.search.sweep._choices import check_words, option, sizes_of
 from tonnage.search.sweep._places import clusters_of, models_of
 from tonnage.search.sweep._settings import BLOCK_AXES, FORMS, INNER

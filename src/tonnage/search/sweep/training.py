@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster as cluster_named
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.batch import COLUMNS, bytes_and_seconds, needed_bytes
-from tonnage.estimate.bill import BillOptions, usd_per_hour
-from tonnage.estimate.plans import training_plan, usual_runtime
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.money.bill import BillOptions, usd_per_hour
+from tonnage.estimate.options.plans import training_plan, usual_runtime
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import COLUMNS, bytes_and_seconds, needed_bytes
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import tokens_per_step
 from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.formulas.time import tokens_per_second
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.removed import Tally
@@ -141,8 +141,8 @@ def complete(
 
 def _defaults(model: Model, given: Mapping[str, Any]) -> dict[str, int]:
     """What the model and the options decide, whatever the sizes are."""
-    from tonnage.estimate._schedule import default_chunks
-    from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
+    from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH
+    from tonnage.estimate.plan.schedule import default_chunks
 
     return {
         "virtual_pipeline_size": default_chunks(TrainingOptions(pipeline_schedule=given.get("pipeline_schedule"))),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.search.removed import Tally
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.keep import kept

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from tonnage.estimate._communication import width_of
-from tonnage.estimate._microbatches import microbatches_per_round
-from tonnage.estimate._pipeline_layout import chunk_layers
-from tonnage.estimate._rank import Shares, block_parameters, stages
-from tonnage.estimate._rates import rates
-from tonnage.estimate._stage import StageMemory
-from tonnage.estimate._step_time import StepTime
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.training import Step
+from tonnage.estimate.hardware.rates import rates
+from tonnage.estimate.memory import Step
+from tonnage.estimate.plan.microbatches import microbatches_per_round
+from tonnage.estimate.plan.pipeline_layout import chunk_layers
+from tonnage.estimate.step.communication import width_of
+from tonnage.estimate.step.rank import Shares, block_parameters, stages
+from tonnage.estimate.step.stage import StageMemory
+from tonnage.estimate.step_time.step import StepTime
 from tonnage.formulas.memory import interleaved_microbatches_in_flight, microbatches_in_flight
 from tonnage.formulas.pipeline import bubble_seconds
-from tonnage.optimizers import optimizer
-from tonnage.precisions import TRAINING_RECIPES
+from tonnage.numerics.optimizers import optimizer
+from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
 from tonnage.search.training.pipelines import ENDS, LAYOUTS, chunks_of, with_choices
 from tonnage.search.training.space import Group, Space

@@ -5,10 +5,10 @@ from itertools import product
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate.plans import RECOMPUTE
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.options.plans import RECOMPUTE
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.ops import LatentAttention
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster

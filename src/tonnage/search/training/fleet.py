@@ -7,9 +7,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import TonnageError
-from tonnage.estimate.bill import rent
+from tonnage.estimate.money.bill import rent
 from tonnage.formulas.cost import rent_usd
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Candidate

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from tonnage.breakdown import Term
-from tonnage.errors import TonnageError
-from tonnage.estimate._reliability import reliability
-from tonnage.estimate.checkpoint import saved_bytes
-from tonnage.estimate.run import LEAST_GOODPUT
-from tonnage.estimate.run_options import RunOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.run.checkpoint import saved_bytes
+from tonnage.estimate.run.reliability import reliability
+from tonnage.estimate.run.run import LEAST_GOODPUT
+from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.term import Term
 from tonnage.search.training.ideal import plan_alone
 from tonnage.search.training.space import Space
 from tonnage.spec import Cluster

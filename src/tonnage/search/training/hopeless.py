@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._checks import expert_counts
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.runtimes import training_runtime
 from tonnage.search.training.space import ABILITIES, SIZES, Group, Space
 from tonnage.search.training.walk import reason

@@ -6,8 +6,8 @@ Good for passing over a whole accelerator, or numbers of it, before any plan is 
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import TonnageError
-from tonnage.estimate.time import Timing
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import TonnageError
 from tonnage.search.training.space import Space
 from tonnage.spec import Cluster, TrainingPlan
 

@@ -6,7 +6,7 @@ Sources: TRL 1.16, trl/trainer/{model_config,sft_config,dpo_config}.py and trl/a
 from shlex import quote
 
 from tonnage.architectures import Model
-from tonnage.estimate._launch_model import place
+from tonnage.estimate.answer.launch_model import place
 from tonnage.spec import TrainingPlan
 
 METHODS, OBJECTIVES = ("lora", "dora"), ("sft", "dpo")

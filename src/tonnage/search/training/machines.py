@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from tonnage.catalogue import accelerator, accelerator_names, cluster
 from tonnage.catalogue.clusters import says_how_many
-from tonnage.errors import InvalidInput
-from tonnage.estimate._larger import Machines, doublings
-from tonnage.estimate._machine import is_slice
+from tonnage.estimate.options.machine import is_slice
+from tonnage.estimate.run.larger_machines import Machines, doublings
+from tonnage.kernel.errors import InvalidInput
 from tonnage.spec import Accelerator, Cluster
 
 MOST = 4096  # accelerators, where nobody says how many there may be

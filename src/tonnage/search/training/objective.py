@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from tonnage.formulas.cost import rent_usd
-from tonnage.registry import unknown
-from tonnage.units import HOUR
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import HOUR
 
 Objective = Literal["fastest", "cheapest", "fewest"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
-from tonnage.estimate.bill import BillOptions
-from tonnage.estimate.run_options import RunOptions
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidInput
 
 TOP = 5
 MOST_TOP = 100

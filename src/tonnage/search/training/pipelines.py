@@ -7,11 +7,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidPlan
-from tonnage.estimate._pipeline_layout import ACCOUNTS
-from tonnage.estimate._rank import split_layers
-from tonnage.estimate.training_options import TrainingOptions
-from tonnage.formula import ceil_div
+from tonnage.estimate.plan.pipeline_layout import ACCOUNTS
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.rank import split_layers
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.formula import ceil_div
 from tonnage.runtimes import TrainingRuntime
 from tonnage.runtimes._megatron.pipeline import even_layout, parsed_layout
 

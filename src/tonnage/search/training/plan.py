@@ -8,17 +8,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput
-from tonnage.estimate import answers
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._moves import ordered
-from tonnage.estimate._question import Question
-from tonnage.estimate._timed import today
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.run_options import wanted
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.advice.moves import ordered
+from tonnage.estimate.answer import answers
+from tonnage.estimate.answer.timed import today
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.run_options import wanted
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import accelerator_hours
+from tonnage.kernel.errors import InvalidInput
 from tonnage.search.pareto import front
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.fleet import Entry, Searched, Searcher

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.search.progress import advance
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Best, Candidate, rung

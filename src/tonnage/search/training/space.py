@@ -16,15 +16,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, NotApplicable, TonnageError
-from tonnage.estimate._checks import check_size, expert_counts
-from tonnage.estimate._question import Question
-from tonnage.estimate.batch import CHUNK, alike
-from tonnage.estimate.companions import Refusals, ask_applicable
-from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.companions import Refusals, ask_applicable
+from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
+from tonnage.estimate.plan.checks import check_size, expert_counts
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import CHUNK, alike
+from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError
+from tonnage.kernel.registry import unknown
 from tonnage.ops import Attention, LatentAttention
-from tonnage.registry import unknown
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.training.choices import choices_of
 from tonnage.search.training.pipelines import Pipeline, pipelines, with_choices

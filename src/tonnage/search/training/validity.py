@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.errors import InvalidInput
-from tonnage.estimate._checks import expert_counts
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import parse_count
 from tonnage.runtimes import training_runtime
 from tonnage.search.dividing import (
     EVEN_PARTS,
@@ -21,7 +22,6 @@ from tonnage.search.dividing import (
 )
 from tonnage.search.removed import Tally
 from tonnage.search.training.space import SHIFTED, Group, Space, usual_batch
-from tonnage.units import parse_count
 
 Columns = dict[str, np.ndarray]
 READ = (

@@ -7,14 +7,14 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.errors import InvalidPlan, MissingDatum
-from tonnage.estimate._question import Question
 from tonnage.estimate.bands import training_band
-from tonnage.estimate.batch import CHUNK
-from tonnage.estimate.plans import training_plan
-from tonnage.estimate.time import Timing
-from tonnage.estimate.training import Step
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan_columns import CHUNK
+from tonnage.estimate.step_time.time import Timing
 from tonnage.formulas.cost import rent_usd
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.search.training.space import Group, Space
 from tonnage.search.training.validity import Columns
 from tonnage.spec import TrainingPlan

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from tonnage.kernel.units import MIB
 from tonnage.trace.allocator._blocks import Block, Pool, Segment
-from tonnage.units import MIB
 
 if TYPE_CHECKING:
     from tonnage.trace.allocator._native import Allocator

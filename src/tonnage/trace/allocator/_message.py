@@ -1,6 +1,6 @@
 """What PyTorch prints when it runs out of memory."""
 
-from tonnage.units import GIB, KIB, MIB
+from tonnage.kernel.units import GIB, KIB, MIB
 
 _ADVICE = (
     " If reserved but unallocated memory is large try setting {variable}=expandable_segments:True to avoid fragmentation.  See "

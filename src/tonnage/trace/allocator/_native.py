@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from tonnage.kernel.units import MIB, TIB
 from tonnage.trace.allocator import _expandable as expandable
 from tonnage.trace.allocator import _release as release
 from tonnage.trace.allocator._blocks import ADDRESS_BITS, Block, Pool
 from tonnage.trace.allocator._settings import INTERVALS, Settings
-from tonnage.units import MIB, TIB
 
 MIN_BLOCK = 512
 SMALL_SIZE = MIB  # up to this, a request is small

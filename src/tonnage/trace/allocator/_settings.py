@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
-from tonnage.registry import unknown
-from tonnage.units import MIB
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import MIB
 
 NO_LIMIT = 2**63
 LARGE_BUFFER = 20 * MIB

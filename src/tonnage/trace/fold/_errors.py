@@ -1,6 +1,6 @@
 """Why a program is traced whole."""
 
-from tonnage.errors import TonnageError
+from tonnage.kernel.errors import TonnageError
 
 
 class DoesNotFold(TonnageError):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import Events, Mark, check
 from tonnage.trace.fold._align import Piece, pieces
 from tonnage.trace.fold._errors import DoesNotFold

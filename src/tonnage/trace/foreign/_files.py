@@ -5,8 +5,8 @@ import io
 import zlib
 from pathlib import Path
 
-from tonnage.errors import InvalidInput
-from tonnage.units import GIB, MIB, human
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import GIB, MIB, human
 from tonnage.user_files import file_size, open_regular, read_part
 
 LARGEST_FILE = GIB  # of what is read, unpacked

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import LARGEST, Allocation, Category, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD
 from tonnage.trace.replay import Stage

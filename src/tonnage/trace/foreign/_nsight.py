@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.trace.events import Allocation
 from tonnage.trace.foreign._foreign import NOT_TOLD, Device, Foreign
 from tonnage.trace.foreign._history import History, checked, notes_of, walk

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from struct import Struct as Packed
 from typing import TYPE_CHECKING, Any
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from tonnage.trace.foreign._unpickle import Machine

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import Allocation
 from tonnage.trace.foreign._foreign import Device, Foreign
 from tonnage.trace.foreign._history import History, checked, notes_of, walk

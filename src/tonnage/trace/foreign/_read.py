@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.foreign import _files as files
 from tonnage.trace.foreign import _nsight as nsight
 from tonnage.trace.foreign import _profiler as profiler

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.trace.allocator import Allocator, Settings, parse_settings
 from tonnage.trace.events import Allocation, Category, Mark
 from tonnage.trace.foreign._foreign import Device, Foreign, Segment

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD, Device, Foreign
 from tonnage.trace.foreign._history import checked

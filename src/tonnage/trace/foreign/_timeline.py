@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import Category
 from tonnage.trace.foreign._foreign import NOT_TOLD, Foreign
 from tonnage.trace.foreign._history import checked

@@ -10,7 +10,7 @@ bytes alone. The opcodes are those of CPython's Lib/pickletools.py, protocols 0 
 from struct import error as cut_off
 from typing import Any
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.foreign._opcodes import RARE, four, signed, two
 
 MOST_CONTAINERS = 10_000_000

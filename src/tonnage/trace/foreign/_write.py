@@ -5,11 +5,11 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Settings, snapshot
 from tonnage.trace.allocator._settings import LARGE_BUFFER, NO_LIMIT
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.replay import Replay
-from tonnage.units import MIB
 
 PROTOCOL = 4  # what the viewer's own reader of pickles knows
 

@@ -14,11 +14,11 @@ memory space and no allocations. Names are those of JAX's memory_analysis(), who
 import re
 from collections import Counter
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.units import human
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD, Foreign
 from tonnage.trace.foreign._history import checked
-from tonnage.units import human
 
 FORMAT = "XLA buffer assignment"
 HEADS = (b"BufferAssignment:", b"Total bytes used:", b"Memory Space:")

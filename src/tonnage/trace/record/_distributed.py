@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program

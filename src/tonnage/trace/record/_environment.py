@@ -14,7 +14,7 @@ from torch.optim import optimizer as optimizers
 from torch.overrides import TorchFunctionMode
 
 from tonnage.catalogue import accelerator
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.trace.distributed import World
 from tonnage.trace.profiles import Profile
 from tonnage.trace.record import _facade as facade

@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 import tonnage
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.trace.record._modules import ModulePath
 
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(tonnage.__file__).parent), sysconfig.get_paths()["stdlib"])

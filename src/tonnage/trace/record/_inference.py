@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.trace.record._recorder import Recorder
 from tonnage.trace.record._train import Progress
 

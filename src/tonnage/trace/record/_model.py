@@ -8,7 +8,7 @@ import torch
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, TonnageError
+from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program
 from tonnage.trace.record import _huggingface as huggingface

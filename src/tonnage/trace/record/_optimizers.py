@@ -7,8 +7,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from tonnage.errors import InvalidInput, MissingDatum
-from tonnage.optimizers import optimizer as known
+from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.numerics.optimizers import optimizer as known
 from tonnage.trace.record import _bitsandbytes as bnb
 
 Implementation = Literal["default", "foreach", "fused", "loop"]

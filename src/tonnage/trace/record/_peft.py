@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from tonnage.errors import InvalidInput
-from tonnage.precisions import precision
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
+from tonnage.numerics.precisions import precision
 from tonnage.trace.record._bitsandbytes import Linear4bit, Linear8bit
 from tonnage.trace.record._recorder import Recorder
 

@@ -15,7 +15,7 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 
-from tonnage.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.errors import InvalidPlan, MissingDatum
 
 # transformers' words for styles that DTensor has too; experts and split inputs have none.
 _COLUMNS, _GATHERED, _ROWS = ("colwise",), ("colwise_gather_output", "colwise_rep"), ("rowwise",)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.program import STAGES, Program, arguments
 from tonnage.trace.record._bitsandbytes import scales_of
 

@@ -14,9 +14,9 @@ import torch
 from msgspec import Struct
 from torch import nn
 
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
-from tonnage.reach import is_file, is_folder
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.reach import is_file, is_folder
+from tonnage.kernel.registry import unknown
 from tonnage.trace.profiles import Profile
 from tonnage.trace.profiles import profile as profile_of
 from tonnage.trace.program import Program, as_program

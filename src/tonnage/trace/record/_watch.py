@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules import module as hooks
 from torch.optim import optimizer as optimizers
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.record._explain import here, is_library, line_of, module_of
 from tonnage.trace.record._patch import patch
 from tonnage.trace.record._recorder import Recorder

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.distributed import device_mesh, distributed_c10d
 
-from tonnage.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.trace.distributed import World, world_of
 from tonnage.trace.record import _reducer as ddp
 from tonnage.trace.record import _shortcuts as shortcuts

@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.catalogue import accelerator, accelerator_names
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
-from tonnage.estimate._links import Links, links
-from tonnage.estimate._network import PASSES, Algorithm, Collective, Network
+from tonnage.estimate.hardware.links import Links, links
+from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Network
 from tonnage.formulas import network as f
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.spec import Link
 from tonnage.validation._collectives._machines import machine_of, named_accelerator
 from tonnage.validation._predictions import Prediction

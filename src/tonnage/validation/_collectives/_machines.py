@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.catalogue import accelerator, accelerator_names, aliases, node, node_names
-from tonnage.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.spec import Accelerator, Cluster, Link, Node
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._machines import _named, _words

@@ -5,8 +5,8 @@ Nothing here is about a single row.
 
 from collections.abc import Mapping
 
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate.serving import ServingMemory, serving_memory
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.validation._predictions import Prediction
 from tonnage.validation._rows import OUT_OF_MEMORY, Measured, Row
 from tonnage.validation._serving_memory._asked import Asked, asked

@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError
-from tonnage.precisions import ALIASES
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.units import GIB
+from tonnage.numerics.precisions import ALIASES
 from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
 from tonnage.spec import Accelerator, Memory, ServingPlan
-from tonnage.units import GIB
 from tonnage.validation import _hparams
 from tonnage.validation._engine_versions import known_version
 from tonnage.validation._params import model_of, usable

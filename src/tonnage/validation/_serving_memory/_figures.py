@@ -3,18 +3,18 @@
 import re
 from collections.abc import Callable
 
-from tonnage.breakdown import Term
-from tonnage.errors import InvalidInput, MissingDatum, shown
-from tonnage.estimate._cache import RequestCache
-from tonnage.estimate._rank import stages
-from tonnage.estimate._serving_activations import workspace_bytes
-from tonnage.estimate._static_share import memory_share
-from tonnage.estimate._storage import gguf_bytes
-from tonnage.estimate.serving import ServingMemory, ServingRank
+from tonnage.estimate.serving.cache import RequestCache
+from tonnage.estimate.serving.forward_peak import workspace_bytes
+from tonnage.estimate.serving.memory import ServingMemory, ServingRank
+from tonnage.estimate.serving.static_share import memory_share
+from tonnage.estimate.serving.weights.storage import gguf_bytes
+from tonnage.estimate.step.rank import stages
 from tonnage.formulas import serving as g
-from tonnage.precisions import precision
-from tonnage.quantization import file_type
-from tonnage.units import GB, GIB, KIB, MB, MIB
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import GB, GIB, KIB, MB, MIB
+from tonnage.numerics.precisions import precision
+from tonnage.numerics.quantization import file_type
 from tonnage.validation._serving_memory._asked import Asked
 
 Figure = Callable[[Asked, ServingMemory], float]

@@ -1,7 +1,7 @@
 """All that a served model takes of a row: one figure of the row that covers it, or several that add up to it."""
 
-from tonnage.errors import TonnageError
-from tonnage.estimate.serving import serving_memory
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.kernel.errors import TonnageError
 from tonnage.validation._rows import Row
 from tonnage.validation._serving_memory import _figures as figures
 from tonnage.validation._serving_memory._asked import Asked

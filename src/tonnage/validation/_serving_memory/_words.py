@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 
 # How sources write an engine, the first that fits.
 ENGINES = (

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate.inference._rates import ServingRates, serving_rates
-from tonnage.estimate.inference.times import ServingTimes
+from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
+from tonnage.estimate.serving_time.times import ServingTimes
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.spec import Cluster, Load, ServingPlan
 from tonnage.validation._engine_versions import known_version
 from tonnage.validation._predictions import Prediction

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.spec import Cluster, Load, ServingPlan
 from tonnage.validation._rows import Measured
 

@@ -4,7 +4,7 @@ import re
 
 from tonnage.catalogue import accelerator
 from tonnage.catalogue.nodes import node as node_named
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.spec import Accelerator, Cluster
 from tonnage.validation._serving_speed._run import Run, Source
 from tonnage.validation._training._machines import NAMES, UNKNOWN, accelerator_of

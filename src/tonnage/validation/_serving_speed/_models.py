@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, build
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.validation import _hparams
 from tonnage.validation._params import usable
 from tonnage.validation._rows import Row

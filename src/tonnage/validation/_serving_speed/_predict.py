@@ -1,12 +1,12 @@
 """Times of serving: the one place where rows meet the estimator."""
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate.inference._pool import pool_tokens
-from tonnage.estimate.inference._rates import ServingRates
-from tonnage.estimate.inference.times import ServingTimes, serving_times
-from tonnage.estimate.serving import serving_memory
-from tonnage.formula import Number
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving_time.pool import pool_tokens
+from tonnage.estimate.serving_time.rates import ServingRates
+from tonnage.estimate.serving_time.times import ServingTimes, serving_times
+from tonnage.kernel.errors import MissingDatum, TonnageError
+from tonnage.kernel.formula import Number
 from tonnage.spec import Cluster, Load, ServingPlan
 
 

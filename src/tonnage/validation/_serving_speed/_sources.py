@@ -4,7 +4,7 @@ import re
 from functools import cache
 from importlib import import_module
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.validation._rows import Row
 from tonnage.validation._serving_speed._run import Source
 

@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.validation._serving_speed._run import Run, Source
 
 NODE = 8

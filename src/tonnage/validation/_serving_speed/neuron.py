@@ -1,6 +1,6 @@
 """AWS Neuron's tables of Inferentia2 and Trainium: a whole instance, one static batch."""
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.validation._serving_speed._run import Run, Source
 
 CORES = 2  # NeuronCores of a chip, which is what the catalogue lists

@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.errors import MissingDatum
+from tonnage.kernel.errors import MissingDatum
 from tonnage.validation._serving_speed._run import Run, Source
 
 SYSTEMS = {r"^H100": "H100-SXM-80GB", r"^H200": "H200-SXM-141GB", r"^B200": "B200-SXM-180GB", r"^GB200": "GB200-186GB",

@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.validation._serving_speed._run import Run, Source
 
 WEIGHTS = {"bf16": None, "none": None, "int8": "int8", "int4 g32": "int4-32g", "nf4": "nf4", "nf4-dq": "nf4-double"}

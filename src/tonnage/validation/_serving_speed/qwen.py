@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.validation._serving_speed._run import Run, Source
 
 ENGINES = {"sglang": "sglang", "vllm": "vllm", "transformers": "transformers"}

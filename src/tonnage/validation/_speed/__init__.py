@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum, TonnageError
-from tonnage.estimate._question import Question
-from tonnage.estimate._rates import Band, rates
-from tonnage.estimate.plans import training_plan
+from tonnage.estimate.hardware.rates import Band, rates
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.plans import training_plan
+from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation._predictions import Prediction

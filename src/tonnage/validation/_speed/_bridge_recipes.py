@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.validation._speed._run import Run
 
 Low = Literal["bf16", "fp8", "mxfp8", "nvfp4"]

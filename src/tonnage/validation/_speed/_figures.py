@@ -5,8 +5,8 @@ import re
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import MissingDatum, shown
-from tonnage.estimate.conventions import CONVENTIONS, flops_per_token
+from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation._rows import Measured
 

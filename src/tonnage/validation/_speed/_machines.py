@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import accelerator
 from tonnage.catalogue.nodes import node as node_named
-from tonnage.errors import MissingDatum, shown
+from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.spec import Accelerator, Cluster, Link, Node
 from tonnage.validation._speed._run import Run, Source
 from tonnage.validation._training._machines import COUNTS, NAMES, NODES, UNKNOWN, accelerator_of

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tonnage.architectures import Model, build
-from tonnage.errors import MissingDatum, TonnageError, shown
+from tonnage.kernel.errors import MissingDatum, TonnageError, shown
 from tonnage.validation import _hparams
 from tonnage.validation._params import usable
 from tonnage.validation._rows import Row

@@ -1,9 +1,9 @@
 """Seconds of a step: the one place where rows meet the estimator of time."""
 
 from tonnage.architectures import Model
-from tonnage.estimate._rates import Rates, rates
-from tonnage.estimate._step_time import StepTime
-from tonnage.estimate.training import Step
+from tonnage.estimate.hardware.rates import Rates, rates
+from tonnage.estimate.memory import Step
+from tonnage.estimate.step_time.step import StepTime
 from tonnage.spec import Cluster, TrainingPlan
 
 

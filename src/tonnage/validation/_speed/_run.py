@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 from tonnage.validation._rows import Row
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import Options

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
-from tonnage.estimate._question import Question
 from tonnage.estimate.bands import Band, training_band
-from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
-from tonnage.estimate.training import TrainingMemory, training_memory
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import TrainingMemory, training_memory
+from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation._params import model_of
 from tonnage.validation._predictions import Prediction

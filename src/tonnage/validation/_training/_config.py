@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 # The groups that rows put their keys into; a key is looked for in the config itself, then inside these.
 GROUPS = ("parallelism", "training", "moe", "fsdp", "model")

@@ -6,10 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.breakdown import Term
-from tonnage.errors import MissingDatum, shown
-from tonnage.estimate.training import RankMemory, TrainingMemory
-from tonnage.units import GB, GIB, KIB, MB, MIB
+from tonnage.estimate.memory import RankMemory, TrainingMemory
+from tonnage.kernel.errors import MissingDatum, shown
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import GB, GIB, KIB, MB, MIB
 from tonnage.validation._rows import Measured
 
 # allocated: tensors, as max_memory_allocated counts them; reserved: with what the allocator keeps beside them; process: all that

@@ -4,9 +4,9 @@ import re
 from functools import cache
 
 from tonnage.catalogue import accelerator, accelerator_names, aliases
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.units import GIB
 from tonnage.spec import Accelerator, Cluster, Memory
-from tonnage.units import GIB
 from tonnage.validation._training._config import Config
 
 NAMES = ("gpu", "gpu_type", "gpu_name", "accelerator", "device", "hardware", "tpu", "chip")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.errors import MissingDatum
-from tonnage.estimate import plans
-from tonnage.estimate.training_options import TrainingOptions
+from tonnage.estimate.options import plans
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import MissingDatum
 from tonnage.runtimes import TRAINING, training_runtime
 
 # What is the case without the option, so that leaving it out changes nothing.

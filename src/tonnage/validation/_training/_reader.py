@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.units import GIB
+from tonnage.kernel.units import GIB
 from tonnage.validation._training import _words
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._figures import Kind

@@ -2,8 +2,8 @@
 
 import re
 
-from tonnage.errors import MissingDatum
-from tonnage.units import GB
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import METHOD, Options, Reader, is_4_bit
 

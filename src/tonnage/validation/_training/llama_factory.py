@@ -1,7 +1,7 @@
 """LLaMA-Factory: its Trainer, or Unsloth's; "impl" says which, how attention runs, and how the base is stored.
 How the wiki measured is not said: its figures are taken for what nvidia-smi shows, in 10^9 bytes."""
 
-from tonnage.units import GB
+from tonnage.kernel.units import GB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import RECOMPUTE, Options, Reader, is_4_bit
 

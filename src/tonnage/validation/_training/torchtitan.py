@@ -2,7 +2,7 @@
 
 import re
 
-from tonnage.units import GIB
+from tonnage.kernel.units import GIB
 from tonnage.validation._training._config import Config
 from tonnage.validation._training._reader import MICRO, PIPELINE, RECOMPUTE, Options, Reader, sizes_or_one
 

@@ -7,7 +7,7 @@ from typing import Any
 from tonnage.ask import asked_options, in_fields, parsed
 from tonnage.cli import _options
 from tonnage.cli._compare import axes
-from tonnage.errors import TonnageError, UnknownName
+from tonnage.kernel.errors import TonnageError, UnknownName
 from tonnage.web.jobs.documents import SEARCHES
 
 TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is shown: no axes

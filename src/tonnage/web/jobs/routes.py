@@ -11,9 +11,9 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.response import Stream
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.reach import limited
-from tonnage.registry import unknown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import limited
+from tonnage.kernel.registry import unknown
 from tonnage.web.answer import Refusal
 from tonnage.web.body import question_of, read
 from tonnage.web.jobs.board import CANCELLED, DONE, Board, FullError, Job, Step

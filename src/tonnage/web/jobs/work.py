@@ -15,8 +15,8 @@ from threading import Thread
 import msgspec
 
 from tonnage.ask import ask, line
-from tonnage.errors import TonnageError
-from tonnage.reach import Reach
+from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.web.jobs.board import Board
 from tonnage.web.jobs.limits import MOST_PROGRESS

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.ask import command, line
-from tonnage.reach import Reach, limited
+from tonnage.kernel.reach import Reach, limited
 from tonnage.web.jobs.checked import check
 
 

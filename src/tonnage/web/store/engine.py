@@ -10,7 +10,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, select, te
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
-from tonnage.errors import InvalidInput, MissingDatum
+from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.web.sqlite import close_to_others, make_private, write_ahead
 from tonnage.web.store.backup import back_up
 from tonnage.web.store.conflict import StoreError

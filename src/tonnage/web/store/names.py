@@ -1,6 +1,6 @@
 """Names of saved plans."""
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 
 NAME_LENGTH = 100
 ANY = -1  # as the version that is expected: whichever there is, and there must be one

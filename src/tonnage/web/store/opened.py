@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from tonnage.errors import InvalidInput
+from tonnage.kernel.errors import InvalidInput
 
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store

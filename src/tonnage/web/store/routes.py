@@ -12,8 +12,8 @@ from litestar import Request, Response, delete, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.registry import nearest, unknown
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import nearest, unknown
 from tonnage.web.answer import Refusal
 from tonnage.web.body import question_of, read
 from tonnage.web.jobs.board import DONE, Board

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, Row, and_, func, select
 from sqlalchemy.exc import IntegrityError
 
-from tonnage.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.web.store.conflict import ConflictError
 from tonnage.web.store.digest import Digest
 from tonnage.web.store.documents import SavedPlan, SavedSummary

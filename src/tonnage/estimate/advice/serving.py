@@ -1,0 +1,209 @@
+"""The next best moves of a serving replica: changes of its plan, each estimated again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from math import ceil
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.advice.moves import Changes, Found, Ladder, Settled, Values, bare, best_moves, ordered, paid
+from tonnage.estimate.bands import serving_highest
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import Asked, LoadOptions
+from tonnage.estimate.money.bill import Rent
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.placement import has_host
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.serving.weights.formats import narrower_weights
+from tonnage.estimate.serving_time.pace import Pace, keep_context, pace_of
+from tonnage.kernel.errors import TonnageError
+from tonnage.runtimes import ServingRuntime, serving_runtime
+from tonnage.spec import Cluster, ServingPlan
+
+NARROWER = ("fp8", "int4")  # what weights are stored in, the mildest first
+FILES = ("q8_0", "q4_k_m")  # the same as files of llama.cpp
+SHARES = (0.95, 0.97)  # of an accelerator's memory, where its context has room beside them
+BLOCK = 1024  # tokens: a shorter context is proposed in steps of this, below it in single tokens
+MANY = 8  # times the machine: no larger one is proposed
+
+
+RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None where no price is known
+
+
+class Unfit(Struct, frozen=True, kw_only=True, eq=False):
+    """What was asked of replicas that do not fit. `reserve`: bytes that are left free; `least_context`: tokens of the requests that were asked
+    about; `high`: the high end of the error band; `now`: tokens a second of all machines, None where none are answered."""
+
+    model: Model
+    cluster: Cluster
+    options: ServingOptions
+    plan: ServingPlan
+    needed: int
+    high: int
+    usable: int
+    least_context: int
+    load: LoadOptions
+    wanted: Asked
+    rent: RentOf
+    now: float | None
+
+
+def serving_advice(case: Unfit) -> Found:
+    """Changes with which it would fit."""
+    replicas = _Replicas(case)
+    now = paid(case.now, lambda: case.rent(case.cluster))
+    found = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, case.high, now)
+    if found.moves or found.nearest is None:
+        return found
+    reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
+    smallest = next((other.name for other in elsewhere(case.cluster) if replicas.fits_on(other, reserve)), None)
+    return Found(moves=[], nearest=found.nearest | {"smallest_machine": smallest})
+
+
+class _Replicas:
+    """The user's replicas, and changes of them that hold the requests of all together."""
+
+    def __init__(self, case: Unfit):
+        self.case, self.model, self.cluster, self.plan = case, case.model, case.cluster, case.plan
+        self.machines = Machines(case.cluster)
+        self.options = replace(case.options, context=int(case.plan.context))  # a default may be the load's own
+        self.has_users = not case.wanted.is_open  # of requests that come by themselves nobody says how many are held
+        self.requests = case.options.concurrency or case.plan.data_parallel_size * case.plan.concurrency
+
+    def ask(self, change: dict[str, Any]) -> Settled | None:
+        """The change and its bytes; None if it is no plan."""
+        on = change.get("on")
+        cluster = self.machines.of(on)
+        said = {name: value for name, value in change.items() if name != "on"}
+        try:
+            plan = self._plan(cluster, said)
+            if (
+                self.has_users
+                and "concurrency" not in said
+                and not self.options.concurrency
+                and plan.data_parallel_size != self.requests
+            ):
+                said["concurrency"] = self.requests
+                plan = self._plan(cluster, said)
+            made = serving_memory(self.model, plan, cluster.accelerator)
+        except TonnageError:
+            return None
+        options = replace(self.options, **said)
+        said = bare(said, self.plan, lambda rest: self._plan(cluster, rest))
+        said = keep_context(self.model, cluster, self.case.options, self.case.load, plan, said)
+        said |= {} if on is None else {"on": cluster.name}
+        pace = cache(lambda: self._pace(cluster, options, plan, made))
+        return Settled(
+            ordered(said, ServingOptions), ceil(made.memory.value), high=serving_highest(plan.engine, cluster.accelerator, made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
+            rent=lambda: self.case.rent(cluster), times=lambda: found.figures if (found := pace()) else {},
+            serves=cache(lambda: found.serves if (found := pace()) else None),
+        )  # fmt: skip
+
+    def _plan(self, cluster: Cluster, said: dict[str, Any]) -> ServingPlan:
+        return serving_plan(self.model, cluster, replace(self.options, **said), Question())
+
+    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory) -> Pace | None:
+        """What it then answers; None where nobody can say."""
+        case = self.case
+        try:
+            return pace_of(self.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
+        except TonnageError:
+            return None
+
+    def fits_on(self, machine: Cluster, reserve: int) -> bool:
+        """Whether the replicas as they were asked about fit on other accelerators."""
+        try:
+            plan = serving_plan(self.model, machine, self.options, Question())
+            needed = serving_memory(self.model, plan, machine.accelerator).memory.value
+        except TonnageError:
+            return False
+        return (
+            serving_highest(plan.engine, machine.accelerator, needed)
+            <= machine.accelerator.memory.usable_bytes - reserve
+        )
+
+
+def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
+    """Kinds of changes that free memory, what costs least speed first."""
+    model, cluster, plan = replicas.model, replicas.cluster, replicas.plan
+    t, p = plan.tensor_parallel_size, plan.pipeline_parallel_size
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    limits = batch_limits(engine, plan, cluster.accelerator)
+    yield _ladder("max_num_seqs", _halves(limits.requests, plan.concurrency) if engine.queues else ())
+    yield _ladder("tensor_parallel_size", doublings(2 * t, cluster.size // p))
+    if expert_counts(model):
+        yield _ladder("expert_parallel_size", doublings(2 * plan.expert_parallel_size, t))
+    yield _ladder("pipeline_parallel_size", doublings(2 * p, cluster.size // t))
+    least = min(limit.tokens for limit in engine.limits if not limit.kind) if not engine.cells else 0
+    yield _ladder("max_num_batched_tokens", _halves(limits.tokens, least) if least else ())
+    graphs = engine.graphs[0] and not plan.enforce_eager and cluster.accelerator.kind == "gpu"
+    yield _ladder("enforce_eager", (True,) if graphs else ())
+    yield from _to_host(model, plan, engine, cluster)
+    yield _ladder("gpu_memory_utilization", _shares(engine, plan, cluster))
+    yield from _more(replicas)
+    yield _ladder("concurrency", range(replicas.requests - 1, 0, -1) if replicas.has_users else (), "workload")
+    least = max(least_context, 1) - 1
+    whole = range((plan.context - 1) // BLOCK * BLOCK, least, -BLOCK)
+    yield _ladder("context", whole if whole else range(plan.context - 1, least, -1), "workload")
+    yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
+    old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
+    narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
+    choices = FILES if engine.gguf else narrower
+    yield _ladder("weights", narrower_weights(model, plan.weights, engine, cluster.accelerator, choices), "numerics")
+
+
+def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:
+    """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole layers."""
+    if engine.name != "llama.cpp" or not has_host(engine, cluster.accelerator) or cluster.accelerator.memory.unified:
+        return
+    if expert_counts(model) and not plan.expert_layers_on_host:
+        yield _ladder("expert_layers_on_host", range(1, model.num_layers + 1))
+    if plan.layers_on_accelerator is None:
+        yield _ladder("layers_on_accelerator", range(model.num_layers, plan.pipeline_parallel_size - 1, -1))
+
+
+def _shares(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster) -> tuple[float, ...]:
+    """Larger parts of the memory for the engine, which leave its context room."""
+    if engine.memory_share is None or engine.share_of != "total" or plan.gpu_memory_utilization is not None:
+        return ()
+    usable = cluster.accelerator.memory.usable_bytes
+    return tuple(share for share in SHARES if usable * (1 - share) >= engine.context + plan.reserve_bytes)
+
+
+def _halves(now: int, least: int) -> list[int]:
+    """Halves of what one forward pass takes now, down to what it needs."""
+    return [now // cut for cut in doublings(2, now // max(least, 1))]
+
+
+def _more(replicas: _Replicas) -> Iterator[Ladder]:
+    """More accelerators: more replicas that share the requests, or larger ones: tensor ranks in a node, stages over nodes.
+
+    The same step of both ladders is the same machine.
+    """
+    machines, plan = replicas.machines, replicas.plan
+    counts = machines.larger(MANY)
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if engine.cells is not None and engine.cells.by_layers:
+        most = min(machines.node_size, replicas.model.num_layers)
+        layers = [{"on": n, "tensor_parallel_size": 1, "pipeline_parallel_size": min(n, most)} for n in counts]
+        yield Ladder(tuple(layers), "machine")
+        return
+    tensor = {"tensor_parallel_size": plan.tensor_parallel_size}
+    if plan.concurrency > 1:
+        yield Ladder(tuple({"on": count, **tensor} for count in counts), "machine")
+    steps = []
+    for count in counts:
+        each = min(count, machines.node_size)
+        steps.append({"on": count, "tensor_parallel_size": each, "pipeline_parallel_size": count // each})
+    yield Ladder(tuple(steps), "machine")
+
+
+def _ladder(name: str, values: Sequence[Any], changes: Changes = "nothing") -> Ladder:
+    return Ladder(Values(name, values), changes)

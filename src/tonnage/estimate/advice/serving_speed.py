@@ -1,0 +1,189 @@
+"""The next best moves of a replica that fits: changes of its plan that make a token, or all of them, faster, each estimated again. Where the load
+is not served as it was asked (within its limits, or at all), moves that serve it, on more accelerators too; where it is, none that ends that."""
+
+from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.advice.moves import ORDER, Changes, Settled, bare, move_of, ordered, paid
+from tonnage.estimate.bands import serving_highest
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import Asked, LoadOptions
+from tonnage.estimate.money.bill import Rent
+from tonnage.estimate.run.larger_machines import Machines, doublings
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving.weights.formats import narrower_weights
+from tonnage.estimate.serving_time.pace import Pace, keep_context, pace_of
+from tonnage.estimate.serving_time.speed import Speed
+from tonnage.kernel.errors import TonnageError
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import Cluster, ServingPlan
+
+NUMERICS = ("weights", "kv_cache")
+WORTH = 1.05  # times faster than now, a token or all of them
+MOST = 4
+MACHINES = 2  # of them on more accelerators
+MANY = 8  # times the machine, where the requests of a file say nothing about how many are needed
+
+
+class Case(Struct, frozen=True, kw_only=True, eq=False):
+    """What was asked and found. `an_hour`: USD that all machines cost an hour, None where no price is known; `rent`: the same of other machines.
+    `is_late`: the load is not served as it was asked. `accelerators_needed`: that serve it, in replicas as they are; 0 where none do."""
+
+    model: Model
+    cluster: Cluster
+    options: ServingOptions
+    load: LoadOptions
+    plan: ServingPlan
+    made: ServingMemory
+    usable: int
+    wanted: Asked
+    speed: Speed
+    an_hour: float | None
+    rent: Callable[[Cluster], Rent | None]
+    is_late: bool
+    accelerators_needed: int
+
+    @property
+    def own_rent(self) -> Rent | None:
+        """Of the machines that were asked about."""
+        return None if self.an_hour is None else Rent(self.an_hour)
+
+    @property
+    def ranks(self) -> int:
+        """Accelerators of a replica for each tensor rank."""
+        return int(self.plan.pipeline_parallel_size * self.plan.attention_data_parallel_size)
+
+
+class _Changed(Struct, frozen=True, eq=False):
+    """A plan that fits: the change with everything that it moves, its machine, bytes and times."""
+
+    change: dict[str, Any]
+    cluster: Cluster
+    made: ServingMemory
+    pace: Pace
+
+
+def speed_moves(case: Case) -> list[dict[str, Any]]:
+    """The moves with which a token, or all tokens together, come faster; those that change no numbers first. Of a load that is not served those
+    that serve it, what changes least first, then the fewest accelerators; where none does, those that are faster."""
+    found = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
+    if not case.is_late:
+        found.sort(key=lambda move: (move["changes"] == "numerics", move["tpot_seconds"]))
+        return found[:MOST]
+    found.sort(key=lambda move: (ORDER.index(move["changes"]), move["tpot_seconds"]))
+    larger = [_move(case, changed) for changed in _larger(case)]
+    first = [move for move in found if move["serves"] and move["changes"] == "nothing"]
+    serving = [
+        *first,
+        *filter(None, larger),
+        *(move for move in found if move["serves"] and move["changes"] != "nothing"),
+    ]
+    return (serving or found)[:MOST]
+
+
+def _changes(case: Case) -> Iterator[dict[str, Any]]:
+    plan, engine = case.plan, case.plan.engine
+    t = int(plan.tensor_parallel_size)
+    widths = doublings(2 * t, case.cluster.size // case.ranks) if case.is_late else (2 * t,)
+    yield from ({"tensor_parallel_size": width} for width in widths)
+    if t > 1:
+        yield {"tensor_parallel_size": t // 2}
+    if plan.enforce_eager:
+        yield {"enforce_eager": False}
+    choices = ("fp8", "awq") if engine != "llama.cpp" else ("q8_0", "q4_k_m")
+    runtime = serving_runtime(engine, plan.engine_version)
+    for weights in narrower_weights(case.model, plan.weights, runtime, case.cluster.accelerator, choices):
+        yield {"weights": weights}
+    if engine in ("vllm", "sglang", "tensorrt-llm") and not (plan.kv_cache or "").startswith("fp8"):
+        yield {"kv_cache": "fp8"}
+
+
+def _larger(case: Case) -> list[_Changed]:
+    """More accelerators of the same kind on which the load is served, the fewest first: as many replicas as it takes, as they are or of more
+    tensor ranks."""
+    machines, t = Machines(case.cluster), int(case.plan.tensor_parallel_size)
+    sizes = {"tensor_parallel_size": t, "pipeline_parallel_size": int(case.plan.pipeline_parallel_size)}
+    changes: list[dict[str, Any]] = []
+    if case.wanted.requests is not None:
+        changes += [sizes | {"on": count} for count in machines.larger(MANY)]
+    elif case.accelerators_needed:
+        changes.append(sizes | {"on": machines.holding(case.accelerators_needed)})
+    wider = (
+        doublings(2 * t, machines.node_size // case.ranks)
+        if case.wanted.percentile == "mean" and case.wanted.requests is None
+        else ()
+    )
+    for width in wider:
+        least = machines.holding(width * case.ranks)
+        one = None if least is None else _changed(case, sizes | {"on": least, "tensor_parallel_size": width})
+        if one and (needed := one.pace.replicas_needed):
+            changes.append(sizes | {"on": machines.holding(needed * width * case.ranks), "tensor_parallel_size": width})
+    found = [_changed(case, change) for change in changes if (change["on"] or 0) > case.cluster.size]
+    serving = [changed for changed in found if changed and changed.pace.serves]
+    return sorted(serving, key=lambda changed: (changed.cluster.size, changed.pace.found.tpot_seconds))[:MACHINES]
+
+
+def _requests(plan: ServingPlan) -> int:
+    """Held at the same time, by all replicas together."""
+    return int(plan.data_parallel_size * plan.concurrency)
+
+
+def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
+    """None where it is no plan, or does not fit. `on`: accelerators of the same kind, as many as there are where it is not there."""
+    on = change.get("on")
+    cluster = Machines(case.cluster).of(on)
+    said = {name: value for name, value in change.items() if name != "on"}
+
+    def planned(more: dict[str, Any]) -> ServingPlan:
+        options = replace(case.options, **{"context": int(case.plan.context), **more})
+        return serving_plan(case.model, cluster, options, Question())
+
+    try:
+        plan = planned(said)
+        if not (case.options.concurrency or case.wanted.is_open) and _requests(plan) != _requests(case.plan):
+            said["concurrency"] = _requests(case.plan)  # the default follows the replicas: another workload
+            plan = planned(said)
+        made = serving_memory(case.model, plan, cluster.accelerator)
+        if serving_highest(plan.engine, cluster.accelerator, made.memory.value) > case.usable:
+            return None
+        options = replace(case.options, **{"context": int(case.plan.context), **said})
+        pace = pace_of(case.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
+    except TonnageError:
+        return None
+    if pace is None:
+        return None
+    if on is not None:
+        said = {**bare(said, case.plan, planned), "on": cluster.name}
+    said = keep_context(case.model, cluster, case.options, case.load, plan, said)
+    return _Changed(ordered(said, ServingOptions), cluster, made, pace)
+
+
+def _move(case: Case, changed: _Changed | None) -> dict[str, Any] | None:
+    """None where it makes nothing faster, or where a load that is served would be no more; what serves one that is not need not be faster."""
+    if changed is None:
+        return None
+    pace, cluster = changed.pace, changed.cluster
+    now, before = case.speed.times.tpot_seconds, case.speed.tokens_per_second
+    is_faster = now >= WORTH * pace.found.tpot_seconds or pace.answers >= WORTH * before
+    if not is_faster and not case.is_late:
+        return None
+    serves = pace.serves
+    if (serves is False and not case.is_late) or not (is_faster or serves):
+        return None
+    is_here = "on" not in changed.change
+    settled = Settled(
+        changed.change, ceil(changed.made.memory.value), pace=lambda: pace.everything,
+        rent=lambda: case.own_rent if is_here else case.rent(cluster), serves=lambda: serves,
+    )  # fmt: skip
+    kind: Changes = "nothing" if is_here else "machine"
+    kind = "numerics" if any(name in NUMERICS for name in changed.change) else kind
+    asked_about = paid(case.speed.all_tokens_per_second, lambda: case.own_rent)
+    move = move_of(settled, kind, ceil(case.made.memory.value), case.usable, now=asked_about)
+    return move | pace.figures

@@ -1,0 +1,133 @@
+"""What a reader of a training estimate should know of its assumptions: said where they decide figures, and only there."""
+
+from math import ceil
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step, TrainingMemory
+from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.run.checkpoint import state_bytes
+from tonnage.kernel.units import counted, human
+from tonnage.runtimes import training_runtime
+from tonnage.runtimes._megatron.pipeline import against_overlap
+from tonnage.spec import Cluster, TrainingPlan
+
+BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations below compute capability 8.9
+
+
+def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
+    """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
+    if plan.attention == "sdpa" and _keeps_scores(made):
+        question.warn(
+            f"PyTorch has no fused kernel for the attention of {model.name} as it is called here (its heads, mask or type): sdpa falls back "
+            "on plain products, and the scores of all pairs of tokens are kept. attention flash keeps none."
+        )
+    own = training_runtime(plan.runtime).model_codes[0]
+    if plan.method != "full" and plan.model_code != own and question.to_dict()["model_code"]["from"] != "given":
+        question.warn(
+            f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, which keep other tensors: "
+            f"to compare, give both --model-code {plan.model_code}."
+        )
+    if plan.runtime == "unsloth" and (said := _parts_of_loss(model, plan, made)):
+        question.warn(said)
+    if plan.float8 != "none":
+        _warn_of_float8(plan, made, question)
+    if plan.method in ("lora", "dora"):
+        _warn_of_rank(model, plan, question)
+    if plan.overlap_moe_expert_parallel_comm:
+        _warn_of_overlap(plan, question)
+    if plan.base_weights and expert_counts(model):
+        question.warn(
+            "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and bitsandbytes replaces linear layers alone."
+        )
+
+
+def warn_where_nothing_fits(
+    model: Model, plan: TrainingPlan, cluster: Cluster, usable: int, question: Question
+) -> None:
+    """How many accelerators the states alone need, each kept once: no figure of a run, and said where no move fits."""
+    states = ceil(state_bytes(model, plan))
+    count = -(-states // usable)
+    question.warn(
+        f"weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
+        f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
+    )
+
+
+def _warn_of_overlap(plan: TrainingPlan, question: Question) -> None:
+    """What Megatron-core asserts of overlap_moe_expert_parallel_comm. DeepSeek's own code does without."""
+    against = against_overlap(plan)
+    if "recompute" in against:
+        question.warn(
+            "Megatron-core does not run overlap_moe_expert_parallel_comm with recompute full: the step is timed as if it did."
+        )
+    if "virtual_pipeline_size" in against:
+        question.warn("Megatron-core runs overlap_moe_expert_parallel_comm under a pipeline only with virtual_pipeline_size above 1: the step is "
+                      "timed as if it did with 1.")  # fmt: skip
+
+
+def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
+    """torchtitan, components/quantization/float8.py: SM89 or later, and torch.compile for competitive performance."""
+    cluster = made.fullest.stage.step.cluster
+    assert cluster is not None
+    chip = cluster.accelerator
+    if chip.generation in BEFORE_FLOAT8:
+        question.warn(
+            f"float8 {plan.float8} does not run on {chip.name}: {chip.generation} has no fp8 units, and torchao needs compute capability 8.9 (Ada "
+            "Lovelace, Hopper) or later. Its products are timed in 16 bit."
+        )
+    elif chip.dense_flops and "fp8" not in chip.dense_flops:
+        question.warn(
+            f"no source gives an fp8 peak of {chip.name}: float8 {plan.float8} may not run on it. Its products are timed in 16 bit."
+        )
+    if not plan.compile:
+        question.warn(
+            f"float8 {plan.float8} without compile: torchao asks for torch.compile, which fuses the casts. Without it they take longer than is timed."
+        )
+
+
+def narrowest(model: Model, plan: TrainingPlan) -> tuple[int, str]:
+    """(rows or columns, name) of the narrowest matrix with an adapter: an update of it has no higher rank. (0, "") where none has one."""
+    targets = plan.lora_targets.split(",") if plan.lora_targets else None
+    sides = {
+        min(weight.rows, weight.columns): weight.name.removesuffix(".weight")
+        for block in model.decoder.blocks
+        for weight in block.weights()
+        if weight.linear and weight.part in ("attention", "mlp", "mixer")
+        and (targets is None or weight.name.removesuffix(".weight").rpartition(".")[2] in targets)
+    }  # fmt: skip
+    least = min(sides, default=0)
+    return least, sides.get(least, "")
+
+
+def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
+    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it adds numbers alone."""
+    least, name = narrowest(model, plan)
+    if name and plan.lora_rank > least:
+        question.warn(
+            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {name}: an update of that matrix has no higher "
+            "rank, so that such adapters take memory and can learn nothing more."
+        )
+
+
+def _parts_of_loss(model: Model, plan: TrainingPlan, made: TrainingMemory) -> str:
+    """unsloth_zoo, fused_losses/cross_entropy_loss.py: get_chunk_size gives 1 or a multiple of 4, so that memory falls where it steps up."""
+    step = made.fullest.stage.step
+    wider = Step(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), step.cluster).framework
+    here, there = (each.loss_kind() for each in (step.framework, wider))  # type: ignore[attr-defined]
+    if here[0] != "unsloth in parts" or here[1] == there[1]:
+        return ""
+    return (
+        f"Unsloth takes the loss in {counted(here[1], 'parts')} here and in {there[1]:,.0f} with one more sequence in the micro-batch, "
+        "each of them smaller: a larger micro-batch can need less."
+    )
+
+
+def _keeps_scores(made: TrainingMemory) -> bool:
+    """Is anything kept for each pair of tokens that a fused kernel would not keep?"""
+    layers = made.fullest.stage.step.layers.values()
+    return any(
+        kept.key.extent.unit == "pair" and kept.name.endswith("softmax") for layer in layers for kept in layer.kept
+    )

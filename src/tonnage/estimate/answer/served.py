@@ -1,0 +1,102 @@
+"""What a served model does for its users: times, rates, limits, prices. The part of an answer of `serve` beside memory."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate.answer.launch import launch_command
+from tonnage.estimate.answer.serving_money import hour, prices
+from tonnage.estimate.answer.serving_notes import warn_of_context
+from tonnage.estimate.answer.timed import today
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import Asked, LoadOptions
+from tonnage.estimate.money.bill import Bill, BillOptions
+from tonnage.estimate.money.hosted import beside_hosted
+from tonnage.estimate.serving.limits import longest_context
+from tonnage.estimate.serving.memory import ServingMemory
+from tonnage.estimate.serving_time.pace import mean_lengths
+from tonnage.estimate.serving_time.service_level import service_level
+from tonnage.estimate.serving_time.speed import Speed, serving_speed
+from tonnage.spec import Cluster, ServingPlan
+
+# None where answers have one token.
+OF_LATER_TOKENS = (
+    "tpot_seconds",
+    "itl_seconds",
+    "tokens_per_second_per_user",
+    "tpot_seconds_alone",
+    "tokens_per_second_alone",
+)
+
+
+class Served(Struct, frozen=True, kw_only=True, eq=False):
+    """`figures` of the block `serving`; `bill` of an hour, and `speed`, None where the times are not known."""
+
+    figures: dict[str, Any]
+    bill: Bill | None = None
+    speed: Speed | None = None
+
+
+def served(
+    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, wanted: Asked, load: LoadOptions, money: BillOptions,
+    question: Question,
+) -> Served:  # fmt: skip
+    """Figures of the block `serving`, and the bill of an hour."""
+    figures: dict[str, Any] = {}
+    if any(rank.per_token.value for rank in made.ranks):
+        figures["longest_context"] = longest_context(model, plan, cluster, made, usable)
+    figures["launch"] = launch_command(model, plan, cluster)
+    tokens = wanted.load.input_tokens + wanted.load.output_tokens
+    warn_of_context(model, plan, cluster, made, usable, float(tokens), question)
+    speed = serving_speed(model, plan, cluster, made, usable, wanted, question)
+    if speed is None:
+        return Served(figures=figures)
+    figures |= speed.figures
+    if wanted.load.output_tokens <= 1:
+        figures |= dict.fromkeys(OF_LATER_TOKENS)
+        question.warn("an answer of one token has no later ones, and no time of them.")
+    if not speed.replica.clock.knows_prompts:
+        return Served(figures=figures)
+    figures |= service_level(plan, speed, wanted, question)
+    if wanted.prefill_replicas:
+        from tonnage.estimate.serving_time.split_beside import split_figures
+
+        figures["split"] = split_figures(model, plan, cluster, wanted, speed.replica.pool)
+    if wanted.simulate:
+        from tonnage.estimate.serving_time.simulated import simulated
+
+        figures["simulated"] = simulated(speed.replica, wanted, question)
+    made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
+    figures |= prices(made_bill, cluster, speed)
+    fits = made.memory.value <= usable  # what does not run is not cheaper from any number of requests
+    if fits and _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
+        figures["hosted"] = compared
+    return Served(figures=figures, bill=made_bill, speed=speed)
+
+
+def _is_said(load: LoadOptions, question: Question) -> bool:
+    """Whether it was said what is asked of the model: a price of a load that nobody has is none."""
+    said = (load.input_tokens, load.output_tokens, load.request_rate, load.trace)
+    users = question.to_dict().get("concurrency", {})
+    return any(value is not None for value in said) or users.get("from") == "given"
+
+
+def _beside_hosted(model: Model, figures: dict[str, Any], bill: Bill, wanted: Asked) -> dict[str, Any] | None:
+    """What the load that was asked about costs at those who host the model."""
+    load = wanted.load
+    prompt, answer = mean_lengths(load)
+    limits = ""
+    if "service_level" in figures:
+        limits = "within" if figures["service_level"]["met"] else "past"
+    return beside_hosted(
+        model.name,
+        bill.cost,
+        figures["cost_per_million_tokens"],
+        figures["rate_at_service_level" if limits else "largest_rate"],
+        prompt,
+        answer,
+        min(load.cached_tokens, prompt),
+        today(),
+        limits,
+    )

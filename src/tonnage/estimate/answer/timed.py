@@ -1,0 +1,120 @@
+"""How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer replicas."""
+
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.bands import highest
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import TrainingMemory, training_memory
+from tonnage.estimate.money.bill import BillOptions, usd_per_hour
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.run.best_models import best_models
+from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.run.run import run as run_of
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.term import Term
+from tonnage.numerics.optimizers import optimizer
+from tonnage.ops import Mamba2, StateCache
+from tonnage.spec import Cluster, TrainingPlan
+
+
+def timed(
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    made: TrainingMemory,
+    flops: Term,
+    checkpoint: Term,
+    options: RunOptions,
+    money: BillOptions,
+    usable: int,
+    question: Question,
+) -> tuple[Timing | None, dict[str, Any]]:
+    """The time of a step and what follows from it; nothing, and a note, where nobody knows it. `usable`: bytes of an accelerator."""
+    try:
+        timing = Timing(model, plan, cluster, made.fullest.stage.step)
+        figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
+    except MissingDatum as error:
+        question.warn(str(error))
+        return None, {}
+    for note in _notes(timing, made):
+        question.warn(note)
+    if band := timing.band:
+        figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
+    if options.asked:
+        whole = run_of(
+            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=today(),
+            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size, usable),
+            price=_price(cluster, options, money),
+        )  # fmt: skip
+        figures |= whole.terms
+        if best := best_models(model, plan, whole.tokens):
+            figures["best_models"] = best
+        met = {"deadline_met": whole.deadline_met, "budget_met": whole.budget_met}
+        figures |= {name: value for name, value in met.items() if value is not None}
+    return timing, figures
+
+
+def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
+    """What the time does not count, or takes from something else."""
+    plan, chip, kernels, network = timing.plan, timing.cluster.accelerator, timing.walk.kernels, timing.walk.network
+    if not kernels.is_measured:
+        yield f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
+    if network.bridge and network.bridge.link and network.inside.link:
+        joins = network.bridge.link.joins
+        yield (
+            f"bridges join {joins} cards of {chip.name}: in a machine of {timing.cluster.accelerators_per_node} larger groups talk over "
+            f"{network.inside.link.name}. Where your machine differs, write machines x cards, as in {timing.cluster.size // joins}x{joins}x{chip.name}."
+        )
+    work = [each for layer in timing.walk.step.layers.values() for each in layer.work]
+    if kernels.narrow in chip.dense_flops and not any(kernels.is_narrow(each) for each in work):
+        yield f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
+    if products := optimizer(plan.optimizer).products:
+        yield f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
+    if others := _unmeasured_recurrences(made):
+        yield (
+            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {timing.model.name} takes the rate of its scans, and may be "
+            "slower. Compare it with Mamba-2 by memory, not by time."
+        )
+
+
+def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:
+    """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate was fitted to."""
+    every = [op for block in made.fullest.stage.step.layers for op in block.ops if not isinstance(op, Mamba2)]
+    carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
+    return sorted({op.core()[0].name for op in carrying if op.core()})
+
+
+def today() -> date:
+    return datetime.now().astimezone().date()
+
+
+def _step_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int) -> Term:
+    """Seconds of a step of the same global batch on so many replicas, on as many nodes as they need."""
+    wider, other = _wider(plan, cluster, size)
+    return Timing(model, other, wider).term
+
+
+def _fits_at(model: Model, plan: TrainingPlan, cluster: Cluster, size: int, usable: int) -> bool:
+    """Does the plan fit on so many replicas, with the high end of the error band?"""
+    wider, other = _wider(plan, cluster, size)
+    return highest(other, wider, training_memory(model, other, wider).memory.value) <= usable
+
+
+def _wider(plan: TrainingPlan, cluster: Cluster, size: int) -> tuple[Cluster, TrainingPlan]:
+    """The same plan on so many replicas, and nodes for it."""
+    micro = plan.global_batch_size // (plan.micro_batch_size * size)
+    other = replace(plan, data_parallel_size=size, num_microbatches=micro)
+    return Machines(cluster).of(other.world_size), other
+
+
+def _price(cluster: Cluster, options: RunOptions, money: BillOptions) -> float | None:
+    """USD per accelerator-hour that a budget buys at, where the user gave no price."""
+    if options.budget is None or options.price_per_accelerator_hour is not None:
+        return None
+    return usd_per_hour(cluster, money)

@@ -1,0 +1,256 @@
+"""What differs between frameworks in the walk of a step: how layers are written, what surrounds them, what stays beside them.
+
+`Framework` is PyTorch's own way; a runtime whose ways differ has a subclass in `FRAMEWORKS`.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Block, style_of
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.layers.trl_losses import KINDS
+from tonnage.estimate.step.method import adapters_of, bare_base_bytes
+from tonnage.estimate.step.overhead import cublas_workspaces
+from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.rank import FIRST, Stage
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import TRAINING_RECIPES
+from tonnage.ops import Attention
+from tonnage.spec import Cluster
+from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
+
+if TYPE_CHECKING:
+    from tonnage.estimate.memory import Step
+    from tonnage.estimate.step.stage import StageMemory
+
+
+WIDE = 4  # bytes of an fp32 number
+SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention
+
+
+class Framework:
+    """One run's framework; `step` has the plan, and what all stages share."""
+
+    adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
+    keeps_gradients = True  # until the optimizer's step
+
+    @property
+    def adapter_precision(self) -> str:
+        """That of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
+        return "fp32"
+
+    @property
+    def adapter_width(self) -> float:
+        """Bytes of a number of the adapters as layers see them: what peft casts their inputs to (tuners/lora/layer.py: _cast_input_dtype)."""
+        return TRAINING_RECIPES[self.adapter_precision].update_bytes
+
+    unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
+
+    def __init__(self, step: "Step"):
+        self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
+
+    def setting(self) -> Setting:
+        """How the layers of this run are written and cast."""
+        plan, runtime, recipe = self.plan, self.runtime, self.recipe
+        adapters = adapters_of(plan, recipe, self.adapter_width)
+        autocast = runtime.casts and bool(recipe.master_bytes)
+        parameter = recipe.update_bytes if autocast and adapters is None else bare_base_bytes(runtime, recipe)
+        compute = recipe.activation_bytes
+        if (
+            plan.upcast_base
+        ):  # the hidden states take the type of the embedding, and without autocast all but the quantised products does
+            parameter, compute = WIDE, compute if autocast else WIDE
+        attention = plan.attention or runtime.kernels.attention
+        kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
+        return Setting(code=self._code(), types=Types(parameter, compute, autocast, recipe.compute == "fp16"),
+                       style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
+                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster), packed=plan.packing)  # fmt: skip
+
+    def _code(self) -> str:
+        """The flavour of the tape that the model's code is."""
+        own = self.plan.model_code in ("", self.runtime.model_codes[0])
+        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
+
+    @property
+    def joins_rows(self) -> bool:
+        """Packed rows of a micro-batch are one row, of which a mask is as wide as it is long (TRL, sft_trainer.py:
+        DataCollatorForLanguageModeling; transformers, data_collator.py: DataCollatorWithFlattening)."""
+        return self.plan.packing and self._code() == "eager"
+
+    def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
+        """One layer of this kind."""
+        return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden, block.name != FIRST)
+
+    def loss(self, stage: Stage) -> Layer | None:
+        """What comes after the layers, on the last stage."""
+        if not (stage.is_last and stage.after):
+            return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
+        chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+
+    def tiled_loss(self, stage: Stage) -> Layer:
+        """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
+        kind, teacher = KINDS[self.plan.objective], self.plan.teacher_hidden_size
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher)  # fmt: skip
+
+    @property
+    def fuses_around_experts(self) -> bool:
+        """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's newest."""
+        return False
+
+    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        """The pipeline's stages with what only this framework's options add to them."""
+        return found
+
+    def ends_pipeline(self, block: Block) -> bool:
+        """Whether layers of this kind stand behind all others, whatever the number of chunks of a stage."""
+        return False
+
+    def embedding(self) -> Account:
+        """The moment at which the embedding's gradient is made, where it is not what autograd does with a table."""
+        return {}
+
+    def rows(self) -> Number:
+        """Copies of tokens that arrive at the experts of a rank."""
+        return 0
+
+    def vocabulary_multiple(self) -> int:
+        """Rows of a table or head on one rank are a multiple of this."""
+        return 1
+
+    def base_bytes(self) -> float:
+        """Bytes of a weight that does not train and that no library quantised."""
+        return self.step.setting.types.parameter
+
+    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+        """The moments of a stage; `plain`: those of every framework."""
+        return plain
+
+    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+        """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
+        return None
+
+    def step_copies(self, rank: "StageMemory") -> Term | None:
+        """Copies of the gradients that the optimizer's step makes; None: as `Communication` has them."""
+        return None
+
+    def weights(self, rank: "StageMemory") -> list[Term]:
+        """Copies of weights on the accelerator beside those that the runtime's states name."""
+        return []
+
+    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+        """The gradients of a moment, where they are others than the runtime's states say."""
+        return None
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """What is held for a moment besides what operations make."""
+        return []
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+        """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
+        return None
+
+    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+        """The part of gradients that `reserve` adds to them at a moment."""
+        return 0
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
+        reserve = self.reserve(rank, point, gradients) or ()
+        terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
+        return rank.buffers_at(point).value + sum(term.value for term in terms)
+
+    def outside(self, rank: "StageMemory") -> list[Term]:
+        """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary positions, and where
+        embedded tokens are dropped the mask of that."""
+        setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
+        if self._code() != "eager":
+            return []
+        style = setting.style
+        made = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
+        head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
+        if head * style.rotary:
+            made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
+        if setting.dropout and rank.stage.rank == 0:
+            made.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
+            if setting.adapters is not None and self.plan.recompute == "full":
+                made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
+        return made
+
+    def _masks(self) -> list[Term]:
+        """Masks that are shared by layers, which run again with them (transformers, masking_utils.py)."""
+        setting, pairs = self.step.setting, Extent("pair", "gathered")
+        if setting.attention == "eager" or setting.style.soft_capped or setting.style.eager_alone:
+            return [self.step.sizes.term("mask of attention, in numbers", 1, setting.types.compute, pairs)]
+        if setting.attention in SDPA and self.plan.packing:
+            # one for layers that see all of their sequence, one for those that slide
+            kinds = len({tapes.window_of(block) is None for block in self.step.masked})
+            return [self.step.sizes.term("masks of packed sequences", kinds, 1, pairs)]
+        if setting.attention in SDPA and any(self.step.masked.values()):
+            return [self.step.sizes.term("mask of a window", 1, 1, pairs)]
+        return []
+
+    def left_over(self, rank: "StageMemory") -> list[Term]:
+        """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets
+        go of these (transformers, modeling_utils.py: enable_input_require_grads)."""
+        if (
+            self._code() != "eager"
+            or self.step.setting.adapters is None
+            or self.plan.recompute != "full"
+            or rank.stage.rank
+        ):
+            return []
+        width = self.step.setting.types.parameter
+        return [self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
+                for name in ("embedded tokens", "gradient of the embedded tokens")]  # fmt: skip
+
+    def lasting(self, rank: "StageMemory") -> list[Term]:
+        """Buffers that stay for the whole step."""
+        return []
+
+    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """What schedules and streams hold at this moment besides."""
+        return []
+
+    def workspaces(self, rank: "StageMemory") -> list[Term]:
+        """Workspaces of libraries, which PyTorch's allocator hands out."""
+        return cublas_workspaces(self.step.cluster)
+
+
+def prefers_cudnn(cluster: Cluster | None) -> bool:
+    """Whether scaled_dot_product_attention takes cuDNN first: on Hopper and Blackwell (sdp_utils.cpp, since PyTorch 2.9 with cuDNN 9.15)."""
+    return cluster is None or cluster.accelerator.generation.startswith(("Hopper", "Blackwell"))
+
+
+FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
+FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
+
+
+def framework(name: str) -> Callable[["Step"], Framework]:
+    """That of a runtime."""
+    if not FRAMEWORKS:
+        from tonnage.estimate.frameworks import (
+            deepspeed,
+            fsdp2,
+            litgpt,
+            megatron,
+            nanotron,
+            torchtune,
+            transformers,
+            unsloth,
+        )
+
+        FRAMEWORKS["deepspeed"] = deepspeed.DeepSpeed
+        FRAMEWORKS["megatron"] = megatron.Megatron
+        FRAMEWORKS["fsdp2"] = fsdp2.Fsdp2
+        FRAMEWORKS["nanotron"] = nanotron.Nanotron
+        FRAMEWORKS["torchtune"] = torchtune.torchtune
+        FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = transformers.Transformers
+        FRAMEWORKS["litgpt"] = litgpt.LitGPT
+        FRAMEWORKS["unsloth"] = unsloth.Unsloth
+    return FRAMEWORKS.get(name, Framework)

@@ -1,0 +1,171 @@
+"""DeepSpeed in the walk: buckets, what ZeRO-3 gathers, copies of the step, and what its settings add to the weights.
+
+Read in DeepSpeed 0.19, deepspeed/runtime/zero:
+- With contiguous_gradients, its default, ZeRO allocates the reduce bucket at its full size however small the model is: stages 1 and 2 for
+  each backward pass (setup_buckets, _release_ipg_buffers), and once more with overlap_comm; stage 3 once and for good. What the bucket
+  carries is copied once more for the collective: flattened by allreduce_bucket, interleaved by reduce_scatter_coalesced. Stages 0 and 1
+  reduce after backward. Without contiguous_gradients gradients wait in their own tensors until they fill the bucket.
+- overlap_comm: gradients of a unit are held until the other stream has copied them; without it they go one parameter at a time.
+- Stage 3 fetches ahead at every module (partitioned_param_coordinator.py), so max_live_parameters are gathered wherever there are so many
+  left to come. What is fetched together lies in one flat tensor, of prefetch_bucket_size, until it is copied into its parameters.
+- The step of stages 2 and 3 flattens a rank's 16-bit gradients and casts them to the master's type (step,
+  _prepare_fp32_grad_for_sub_group); stage 3 does so for one sub-group at a time. On the host neither is made.
+- allgather_bucket_size counts only where torch has no all_gather_into_tensor, which writes into the weights themselves.
+"""
+
+from typing import TYPE_CHECKING
+
+from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate.step.communication import copies, width_of
+from tonnage.estimate.step.pieces import PLACES, largest_weight, small_parameters
+from tonnage.estimate.step.points import Point
+from tonnage.formulas import memory as f
+from tonnage.kernel.formula import is_any, maximum, minimum
+from tonnage.kernel.term import Term
+from tonnage.runtimes._base import Moment
+
+if TYPE_CHECKING:
+    from tonnage.estimate.memory import Step
+    from tonnage.estimate.step.stage import StageMemory
+
+STAGE_0_BUCKET = 500_000_000  # MEMORY_OPT_ALLREDUCE_SIZE
+QUANTISED = 1.0  # bytes of a weight in int8; scales of 8000 weights share 4 bytes more
+# all_to_all_quant_reduce: gradients in 4 bits, sent and received
+QUANTISED_GRADIENT = 0.5 + 0.5
+
+
+class DeepSpeed(Framework):
+    """A run under DeepSpeed's engine."""
+
+    @property
+    def adapter_width(self) -> float:
+        """The engine turns the whole module to 16 bits, adapters too (runtime/engine.py: _configure_distributed_model)."""
+        return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
+
+    def __init__(self, step: "Step"):
+        super().__init__(step)
+        said = self.plan.overlap_comm
+        self.overlaps = self.plan.zero_stage == 3 if said is None else said
+        self._made: dict[tuple[int, Moment], Term] = {}
+
+    # ---- communication ----
+
+    def buffers(self, rank: "StageMemory", point: Point | None) -> Term:
+        moment: Moment = "optimizer step" if point is None else point.moment
+        key = (rank.stage.rank, moment)
+        if key not in self._made:
+            parts = [*self._gathered(rank, moment), *self._reduced(rank, moment), *self._buckets(rank, moment)]
+            self._made[key] = Term.sum("communication buffers", *parts, unit="bytes")
+        return self._made[key]
+
+    def _gathered(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+        """Parameters that stage 3 has gathered: those at work, ahead of it, and on their way."""
+        if self.plan.zero_stage != 3 or moment == "optimizer step":
+            return []
+        plan, wide = self.plan, self.recipe.compute_bytes
+        narrow = QUANTISED if plan.zero_quantized_weights else wide
+        places = {"loss": ("after",), "first layer of backward": ("layers",)}.get(moment, ("before",))
+        at_work = largest_weight(rank.stage, self.step.whole, places)
+        left = rank.whole.value
+        limit = plan.stage3_max_live_parameters * minimum(plan.stage3_prefetch_bucket_size, 1)
+        if moment == "last layer of backward":
+            left = rank.communication.before.value + rank.communication.layer.value
+        else:  # what is used again within this distance, forward and backward, is not released
+            limit = maximum(limit, plan.stage3_max_reuse_distance // 2)
+        ahead = Term.of("parameters ahead", f.parameters_ahead, N=left, Nu=at_work.value, xi=limit)
+        fetched = Term.of(
+            "parameters fetched together", f.bucket_parameters, N=left, x=plan.stage3_prefetch_bucket_size
+        )
+        arriving = narrow if narrow == wide else narrow + wide
+        return self._spread(copies("gathered: the module at work", wide, at_work), copies("gathered ahead", narrow, ahead),
+                            copies("gathered, in one flat tensor", arriving, fetched))  # fmt: skip
+
+    def _spread(self, *gathered: Term) -> list[Term]:
+        """One rank alone has nothing to gather, unless its weights live on the host (partition_parameters.py: NoGatherHandle)."""
+        shards = self.step.sharded.z
+        if self.plan.offload_parameters != "none":
+            return list(gathered)
+        if not hasattr(shards, "all"):
+            return list(gathered) if shards > 1 else []
+        if (shards > 1).all():
+            return list(gathered)
+        several = Term.of("several shards", f.several_ranks, n=shards)
+        return [Term.product(term.name, "bytes", several, term) for term in gathered]
+
+    def _reduced(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+        """Gradients that are made and not yet in the bucket."""
+        if self.plan.zero_stage < 2 or moment not in ("first layer of backward", "last layer of backward"):
+            return []
+        first = moment == "first layer of backward"
+        if not self.overlaps:
+            places = ("after", "layers") if first else ("before", "layers")
+            if self.step.trains_all:
+                return [self._narrow("gradient of one parameter", largest_weight(rank.stage, self.step.whole, places))]
+        layers = [self.step.trained_held[block] for block in rank.counts]
+        ends = (rank.communication.after if first else rank.communication.before) if self.step.trains_all else None
+        units = [unit for unit in (ends, *layers) if unit is not None and unit.children]
+        return [self._narrow("gradients of one unit", Term.max("largest unit", *units))] if units else []
+
+    def _buckets(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+        plan, stage = self.plan, self.plan.zero_stage
+        backward = moment in ("first layer of backward", "last layer of backward")
+        size = plan.reduce_bucket_size if stage else STAGE_0_BUCKET
+        made = []
+        if stage and plan.contiguous_gradients and (backward or stage == 3):
+            count = 2 if self.overlaps and stage < 3 else 1
+            whole = Term.of("elements", f.whole_bucket_parameters, x=size)
+            made += [self._narrow(name, whole) for name in ("reduce bucket", "second reduce bucket")[:count]]
+        carried = Term.of("elements", f.bucket_parameters, N=rank.trained.value, x=size)
+        if stage >= 2 and backward and not plan.contiguous_gradients:
+            made.append(self._narrow("gradients that wait to be reduced", carried))
+        if moment == "last layer of backward" or (backward and stage >= 2):
+            made.append(self._flattened(rank, carried))
+        return made
+
+    def _flattened(self, rank: "StageMemory", carried: Term) -> Term:
+        name = "gradients flattened to be reduced"
+        if not self.plan.zero_quantized_gradients:
+            return self._narrow(name, carried)
+        largest = largest_weight(rank.stage, self.step.whole, PLACES)
+        one = Term.of("elements", f.bucket_parameters, N=carried.value, x=largest.value)
+        return copies("gradients quantised to be reduced", QUANTISED_GRADIENT, one)
+
+    def _narrow(self, name: str, parameters: Term) -> Term:
+        return copies(name, width_of("compute", self.step.updates), parameters)
+
+    # ---- states ----
+
+    def step_copies(self, rank: "StageMemory") -> Term:
+        plan = self.plan
+        if plan.zero_stage < 2 or plan.offload_optimizer != "none" or not self.recipe.master_bytes:
+            return Term.sum("temporary", unit="bytes")
+        held = rank.trained_shard
+        if plan.zero_stage == 3:
+            held = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.sub_group_size)
+        cast = copies("gradients cast for the step", width_of("master", self.step.updates), held)
+        return Term.sum("temporary", self._narrow("gradients flattened for the step", held), cast)
+
+    def base_bytes(self) -> float:
+        return QUANTISED if self.plan.zero_quantized_nontrainable_weights else super().base_bytes()
+
+    def weights(self, rank: "StageMemory") -> list[Term]:
+        """Stage 3: parameters too small to be released, whole; ZeRO++'s second shard, cut over fewer ranks."""
+        plan, wide = self.plan, self.recipe.compute_bytes
+        if plan.zero_stage != 3:
+            return []
+        small = small_parameters(rank.stage, plan.stage3_param_persistence_threshold)
+        whole = copies(
+            "parameters too small to be released", wide, Term.of("parameters", f.whole_parameters, N=small, z=1)
+        )
+        secondary = plan.offload_parameters == "none" and is_any(plan.zero_hpz_partition_size > 1)
+        return self._spread(whole, *([self.secondary(rank)] if secondary else []))
+
+    def secondary(self, rank: "StageMemory") -> Term:
+        """ZeRO++: once more all weights, cut over the ranks of a smaller group."""
+        part = Term.of("parameters", f.whole_parameters, N=rank.whole.value, z=self.plan.zero_hpz_partition_size)
+        return copies("second shard of ZeRO++", self.recipe.compute_bytes, part)
+
+    def lasting(self, rank: "StageMemory") -> list[Term]:
+        if self.plan.offload_optimizer == "none" or self.plan.zero_stage > 2:
+            return []
+        return [self._narrow("gradient on its way to the host", largest_weight(rank.stage, self.step.whole, PLACES))]

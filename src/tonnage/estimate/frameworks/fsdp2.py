@@ -1,0 +1,161 @@
+"""FSDP2 in the walk: torchtitan's layers or those of transformers, unit by unit, and the pools of the allocator's streams."""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.step.communication import copies
+from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.rank import Stage, first_of, layer_count
+from tonnage.formulas import memory as f
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
+
+if TYPE_CHECKING:
+    from tonnage.estimate.memory import Step
+    from tonnage.estimate.step.stage import StageMemory
+
+SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
+
+
+class Compiled(Framework):
+    """A framework with layers of its own, which may be compiled."""
+
+    def setting(self) -> Setting:
+        return replace(super().setting(), own=self.own())
+
+    def own(self) -> Own | None:
+        """What the runtime's own layers ask of the plan; other people's code knows nothing of it."""
+        plan, runtime = self.plan, self.runtime
+        if runtime.own is None or plan.model_code not in ("", runtime.model_codes[0]):
+            return None
+        return replace(runtime.own, compiled=plan.compile, tensor_parallel=_many(plan.tensor_parallel_size), ring=_many(plan.context_parallel_size),
+                       float8=plan.float8 != "none")  # fmt: skip
+
+
+class Fsdp2(Compiled):
+    """A run on FSDP2."""
+
+    @property
+    def adapter_width(self) -> float:
+        """Gathered parameters are in param_dtype, adapters too (torch, distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_param)."""
+        return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
+
+    adds_tied_gradients = False  # gradients of the root's unit are counted with it
+
+    def __init__(self, step: "Step"):
+        super().__init__(step)
+        self.unit_gradient_width = self.recipe.compute_bytes
+        self._units: dict[int, Units] = {}
+
+    def units(self, rank: "StageMemory") -> Units:
+        found = self._units.get(rank.stage.rank)
+        if found is None:
+            found = self._units[rank.stage.rank] = Units(rank)
+        return found
+
+    @property
+    def _loss_kind(self) -> str:
+        own = self.step.setting.own
+        if own is None:
+            return "upcast"
+        if own.compiled and own.compiles_loss:
+            return "compiled"
+        return "loss-parallel" if own.tensor_parallel else "cross-entropy"
+
+    def loss(self, stage: Stage) -> Layer | None:
+        if not (stage.is_last and stage.after):
+            return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
+        chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
+        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self._loss_kind, chunks, self.runtime.logits_split)  # fmt: skip
+
+    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+        units = self.units(rank)
+        return unit_points(plain, units.order, bool(units.head.children), units.accumulates)
+
+    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+        units = self.units(rank)
+        if point is not None:
+            return units.at(point).buffers
+        return units.after_step
+
+    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+        units = self.units(rank)
+        if not units.accumulates:
+            return None
+        if point.is_later:
+            return Term.sum("gradients", units.accumulated)
+        above = [
+            Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block])
+            for block, count in point.made.items()
+        ]
+        whole = Term.sum("parameters", *above, unit="parameters")
+        return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, whole))
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        units = self.units(rank)
+        made = [units.made(rank.sizes.made(point.bytes))] if point.bytes else []
+        return [*made, *units.at(point).gradients, *units.edges]
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term]:
+        """What lies idle in the pools of the streams, and around the logits."""
+        units = self.units(rank)
+        ahead = units.at(point).ahead if point is not None else None
+        live = 0 if units.accumulates and point is not None else gradients
+        made = [
+            Term.of(
+                "reserve of the all-gather's stream",
+                f.pool_reserve_bytes,
+                M=units.pool.value,
+                x=ahead.value if ahead else 0,
+            ),
+            Term.of("reserve of the reduce-scatter's stream", f.pool_reserve_bytes, M=rank.everything.value, x=live),
+        ]
+        return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
+
+    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+        units = self.units(rank)
+        held = units.at(point)
+        fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
+        return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
+
+    def _holes(self, rank: "StageMemory") -> list[Term]:
+        """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
+        are too small for logits, unless the allocator expands them."""
+        made = []
+        if self._loss_kind != "compiled" and self.plan.loss == "full":
+            split = "tensor" if self.runtime.logits_split else "gathered"
+            size = rank.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
+            made.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
+        if not self.plan.expandable_segments and self.units(rank).order:
+            block = self.units(rank).order[-1]
+            extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
+            most = Term.max(
+                "most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(each)) for each in extents)
+            ).value
+            made.append(
+                Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value)
+            )
+        return made
+
+    def workspaces(self, rank: "StageMemory") -> list[Term]:
+        made = super().workspaces(rank)
+        if (
+            self.plan.async_tensor_parallel
+        ):  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
+            one = rank.sizes.term("", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
+            made.append(
+                Term.of("symmetric memory of tensor parallelism", f.workspace_bytes, source=SYMMETRIC, M=one.value, n=2)
+            )
+        return made
+
+
+def _many(size: Number) -> bool:
+    """Whether there is more than one rank; plans in an array agree in that (estimate.batch)."""
+    return bool(first_of(size) > 1)

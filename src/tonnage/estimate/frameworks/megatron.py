@@ -1,0 +1,256 @@
+"""Megatron-core in the walk: its layers and ends on the tape, and what its schedule and Transformer Engine hold beside them."""
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from tonnage.architectures import Block, Model, style_of, wiring
+from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate.step.communication import copies
+from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.predictions import with_predictions
+from tonnage.estimate.step.rank import Stage, first_of
+from tonnage.formulas import memory as f
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.ops import LatentAttention, MoE, Op
+from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
+from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.spec import TrainingPlan
+from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
+from tonnage.tape._megatron import Shape
+from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
+
+if TYPE_CHECKING:
+    from tonnage.estimate.step.stage import StageMemory
+
+CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
+LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
+WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
+TORCH_SOURCE = "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWorkspaceSize"
+
+
+class Megatron(Framework):
+    """A run of Megatron-LM on Megatron-core and Transformer Engine."""
+
+    adds_tied_gradients = False  # accumulated into the main gradient by each product
+
+    @property
+    def _setting(self) -> MegatronSetting:
+        return cast(MegatronSetting, self.step.setting)
+
+    def setting(self) -> MegatronSetting:
+        plan, recipe, runtime = self.plan, self.recipe, self.runtime
+        mixture = self._mixture()
+        experts = first_of(plan.expert_parallel_size)
+        config = self.step.model.config
+        return MegatronSetting(
+            code="megatron", types=Types(recipe.activation_bytes, recipe.activation_bytes), style=style_of(self.step.model),
+            kernels=runtime.kernels, attention=plan.attention or runtime.kernels.attention, dropout=plan.dropout,
+            attention_dropout=plan.attention_dropout, recompute=plan.recompute, recompute_modules=tuple(filter(None, plan.recompute_modules.split(","))) or ("core_attn",),
+            tensor_parallel=first_of(plan.tensor_parallel_size) > 1, sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
+            context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "", expert_parallel=experts > 1,
+            local_experts=mixture is not None and mixture.num_experts > experts,
+            expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
+            cross_entropy="te" if plan.loss == "fused" else "unfused", capacity=plan.expert_capacity_factor is not None,
+            router_groups=(config.get("n_group") or 1) > 1, router_pre_softmax=config.get("model_type") == "deepseek_v2",
+            core=self._release("core", (0, 18)), engine=self._release("TE", (2, 11)),
+        )  # fmt: skip
+
+    def _release(self, name: str, newest: tuple[int, int]) -> tuple[int, int]:
+        found = re.search(rf"{name}[ =]*v?(\d+)\.(\d+)", self.plan.runtime_version, re.IGNORECASE)
+        return (int(found[1]), int(found[2])) if found else newest
+
+    @property
+    def fuses_around_experts(self) -> bool:
+        """From core 0.18, or NVIDIA's container of June 2026, on."""
+        container = re.search(r"container (\d+)\.(\d+)", self.plan.runtime_version)
+        if container:
+            return (int(container[1]), int(container[2])) >= (26, 6)
+        return self._release("core", (0, 18)) >= (0, 18)
+
+    def _mixture(self) -> MoE | None:
+        return next((op for block in self.step.model.decoder.blocks for op in block.ops if isinstance(op, MoE)), None)
+
+    def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
+        return _on_tape(block, self._setting, hidden)[0]
+
+    def loss(self, stage: Stage) -> Layer | None:
+        if not (stage.is_last and stage.after):
+            return None
+        return _loss(
+            stage.after, self._setting, self.step.model.hidden_size, self.step.model.vocab_size, self.plan.mtp_layers
+        )
+
+    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        return with_predictions(found, self.step.model, self.plan.mtp_layers)
+
+    def ends_pipeline(self, block: Block) -> bool:
+        return isinstance(block, prediction.FinalNorm | prediction.Prediction)
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of the table."""
+        depths = self.plan.mtp_layers if rank.stage.is_last else 0
+        if not depths or point.phase in ("forward", "loss"):
+            return []
+        hidden, width = self.step.model.hidden_size, self.step.setting.types.compute
+        shards, tables = prediction.waiting(len(rank.stage.order), point.position, depths, rank.stage.rank == 0)
+        made = (
+            [self.step.sizes.term("gradient of all losses' hidden states", shards * hidden, width, TOKEN)]
+            if shards
+            else []
+        )
+        if tables and self.step.trains_all:
+            made.append(copies("gradient of the table, which waits for that of other layers", width, rank.table))
+        return made
+
+    def embedding(self) -> Account:
+        model = self.step.model
+        live = ends.embedding_backward(model.hidden_size, model.vocab_size, self._setting).live
+        return dict(live)
+
+    def rows(self) -> Number:
+        mixture, plan = self._mixture(), self.plan
+        if mixture is None:
+            return 0
+        tokens = plan.sequence_length * plan.micro_batch_size / plan.context_parallel_size
+        tokens = tokens / plan.tensor_parallel_size if self._setting.sequence_parallel else tokens
+        factor = plan.expert_capacity_factor
+        if factor is None:
+            return tokens * mixture.top_k * plan.expert_tensor_parallel_size * plan.expert_imbalance
+        return (
+            -(-tokens * mixture.top_k * factor // mixture.num_experts)
+            * mixture.num_experts
+            * plan.expert_tensor_parallel_size
+        )
+
+    def vocabulary_multiple(self) -> int:
+        return 128  # --make-vocab-size-divisible-by
+
+    def lasting(self, rank: "StageMemory") -> list[Term]:
+        """Dummy gradients of weights, tables of rotary positions, the output layer's gathered input."""
+        setting, sizes, model = self._setting, self.step.sizes, self.step.model
+        made = []
+        dummies = _dummies(
+            rank.stage,
+            tuple(_on_tape(block, setting, _hidden(model, block))[1] for block in rank.counts),
+            setting,
+            model,
+        )
+        parts = [sizes.term(f"for {name}", count, buffers.DUMMY, extent) for (name, extent), count in dummies]
+        if parts:
+            made.append(Term.sum("dummy gradients of weights", *parts))
+        rotary = self._rotary(rank)
+        if rotary:
+            made.append(sizes.positions("tables of rotary positions", rotary, 1))
+        if rank.stage.is_last and setting.sequence_parallel:
+            made.append(
+                sizes.term(
+                    "output layer's gathered input",
+                    model.hidden_size,
+                    setting.types.compute,
+                    Extent("token", "gathered"),
+                )
+            )
+        return made
+
+    def _rotary(self, rank: "StageMemory") -> float:
+        """Bytes a position."""
+        setting = self._setting
+        latent = [op for block in rank.counts for op in block.ops if isinstance(op, LatentAttention)]
+        layers = sum(
+            count for block, count in rank.counts.items() if any(isinstance(op, LatentAttention) for op in block.ops)
+        )
+        if latent:
+            return buffers.rotary_tables(setting, 1, latent[0].qk_rope_head_dim, layers)
+        width = next((op.head_dim for block in rank.counts for op in block.ops if hasattr(op, "head_dim")), 0)
+        return buffers.rotary_tables(setting, 1, width * setting.style.rotary, 0)
+
+    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """Shards of the stream that the pipeline's schedule still names."""
+        stale = pipeline.stale(rank.stage.rank, self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size)
+        count = stale.forward if point.phase == "forward" else stale.backward
+        if not count:
+            return []
+        width = self._setting.types.compute
+        return [
+            self.step.sizes.term(
+                "inputs and gradients that the pipeline names",
+                count * self.step.model.hidden_size,
+                width,
+                Extent("token", "whole"),
+            )
+        ]
+
+    def workspaces(self, rank: "StageMemory") -> list[Term]:
+        cluster, setting = self.step.cluster, self._setting
+        generation = cluster.accelerator.generation if cluster is not None else "Hopper"
+        capability = next((number for name, number in CAPABILITIES.items() if generation.startswith(name)), 80)
+        if cluster is not None and cluster.accelerator.vendor != "NVIDIA":
+            return []
+        experts = any(isinstance(op, MoE) for block in rank.counts for op in block.ops)
+        size = buffers.matmul_workspace(capability, setting, experts)
+        made = [Term.of("workspaces of Transformer Engine", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=1)]
+        if buffers.multiplies_in_torch(setting, rank.stage.is_last, experts):
+            large = self._release("torch", LARGE_ON_BLACKWELL) >= LARGE_ON_BLACKWELL
+            made.append(
+                Term.of(
+                    "cuBLAS workspaces",
+                    f.workspace_bytes,
+                    source=TORCH_SOURCE,
+                    M=buffers.torch_workspace(capability, large),
+                    n=1,
+                )
+            )
+        return made
+
+
+def _method(plan: TrainingPlan) -> ContextParallel:
+    return cast(ContextParallel, plan.context_parallel_method or "p2p")
+
+
+@lru_cache(maxsize=1024)
+def _on_tape(block: Block, setting: MegatronSetting, hidden: int) -> tuple[Layer, tuple[Shape, ...]]:
+    code = MegatronLayers(setting)
+    if isinstance(block, prediction.FinalNorm):
+        made = layer(code, lambda x: code.run(block.ops[0], x), hidden, setting.types.parameter)
+    elif isinstance(block, prediction.Prediction):
+        made = layer(code, lambda x: prediction.predict(code, block, x), hidden, setting.types.parameter)
+    elif setting.recompute == "full":
+        made = layer(
+            code, lambda x: code.checkpoint(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
+        )
+    else:
+        made = layer(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter)
+    return made, tuple(code.shapes)
+
+
+@lru_cache(maxsize=256)
+def _loss(after: tuple[Op, ...], setting: MegatronSetting, hidden: int, vocabulary: int, predictions: int) -> Layer:
+    return ends.loss_layer(after, setting, hidden, vocabulary, predictions)
+
+
+@lru_cache(maxsize=1024)
+def _dummies(
+    stage: Stage, shapes: tuple[tuple[Shape, ...], ...], setting: MegatronSetting, model: Model
+) -> tuple[tuple[tuple[str, Extent], float], ...]:
+    """Numbers of a dummy gradient for each distinct shape, by what cuts it."""
+    distinct = {shape for each in shapes for shape in each}
+    if stage.is_last and stage.after:
+        distinct.add(ends.output_shape(model.hidden_size, model.vocab_size))
+    if not setting.gradient_accumulation_fusion or not setting.has("dummy weight gradients persist"):
+        return ()
+    made = []
+    for shape in sorted(distinct):  # by all that they are: a tie would stand in the order of hashes
+        split = "tensor" if shape.cut else "replicated"
+        if shape.of == "expert":
+            if not setting.has("dummy weight gradients of grouped linears persist"):
+                continue
+            split = "expert tensor" if shape.cut else "replicated"
+        made.append(((f"{shape.rows:,} x {shape.columns:,}", Extent("parameter", split)), shape.rows * shape.columns))
+    return tuple(made)
+
+
+def _hidden(model: Model, block: Block) -> int:
+    """A prediction layer is in no branch, and as wide as the decoder."""
+    return next((branch.hidden_size for branch in model.branches if block in branch.blocks), model.hidden_size)

@@ -1,0 +1,147 @@
+"""The Trainer of transformers in the walk: its losses by release, and what PyTorch's allocator keeps beside them.
+
+Under bf16 or fp16, Accelerate wraps the model's forward in convert_outputs_to_fp32 (accelerator.py, utils/operations.py of 0.29 and 1.15): 16-bit
+logits are copied to fp32 when it returns, and both go when Trainer.compute_loss does, before backward. With the logarithms that is 10 bytes a
+logit, less than the 12 that backward holds, so that it is never the fullest moment here; it is in Unsloth, whose loss makes no copies.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.layers.losses import UPCAST_IN_MODEL
+from tonnage.estimate.step.overhead import RESERVE, RESERVE_SOURCE
+from tonnage.estimate.step.points import Point, by_extent
+from tonnage.estimate.step.rank import Stage, first_of
+from tonnage.estimate.step.releases import Release, release_of
+from tonnage.formulas import memory as f
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.runtimes._fused import LIGER
+from tonnage.tape import Extent, Layer, Setting
+
+if TYPE_CHECKING:
+    from tonnage.estimate.step.stage import StageMemory
+
+NEWEST: Release = (5, 23)
+# models/llama/modeling_llama.py of 4.39, 4.44 and 4.45: the model gives logits in fp32; loss/loss_utils.py of 4.46 and 4.48: the loss casts
+# them, and copies all but the last position; of 4.49 on: labels are padded instead. Those between were not read.
+LOSS_CASTS: Release = (4, 46)
+LABELS_PADDED: Release = (4, 49)
+LOGITS = Extent("token", "gathered")
+SEGMENTS = "PyTorch, c10/cuda/CUDACachingAllocator.cpp: a free block serves what fits into it, and segments of several do not join"
+
+
+def release(text: str) -> Release:
+    """The release of transformers that a run names."""
+    return release_of(text, "transformers", NEWEST)
+
+
+def loss_kind(of: Release) -> str:
+    """How ForCausalLM takes its loss."""
+    return "shifted in the model" if of < LOSS_CASTS else "shifted" if of < LABELS_PADDED else "upcast"
+
+
+def liger_parts(model: Model, tokens: int) -> float:
+    """Liger's loss takes as many tokens at once as give about as many logits as there are hidden states (fused_linear_cross_entropy.py)."""
+    each = -(-tokens // -(-model.vocab_size // model.hidden_size))
+    return tokens / min(1 << (each - 1).bit_length(), tokens)
+
+
+class Transformers(Framework):
+    """A run of the Trainer on one accelerator, or under DDP."""
+
+    def loss(self, stage: Stage) -> Layer | None:
+        if not (stage.is_last and stage.after):
+            return None
+        if self.plan.loss == "tiled":
+            return self.tiled_loss(stage)
+        kind, parts = self.loss_kind()
+        return tapes.loss_layer(
+            stage.after, self.step.setting, self.step.model.hidden_size, kind, parts, logits_split=False
+        )
+
+    def loss_kind(self) -> tuple[str, float]:
+        """Of _losses, and into how many parts it takes the tokens."""
+        if self.plan.liger:
+            return "liger", liger_parts(self.step.model, self.tokens)
+        return loss_kind(release(self.plan.runtime_version)), 1
+
+    @property
+    def tokens(self) -> int:
+        """Of a micro-batch; of several plans in an array the first one's."""
+        return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
+
+    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+        """In a loop that holds the model's outputs, their logits; in the forward pass and its loss they are on the tape."""
+        return [] if point.phase == "forward" else self._outputs(rank)
+
+    def left_over(self, rank: "StageMemory") -> list[Term]:
+        return [*super().left_over(rank), *self._outputs(rank)]
+
+    def _outputs(self, rank: "StageMemory") -> list[Term]:
+        """The logits as the model gives them: a loss that takes them part by part gives none."""
+        if not self.plan.keep_outputs or self.plan.liger or self.plan.loss == "tiled" or not rank.stage.after:
+            return []
+        in_model = self.loss_kind()[0] in UPCAST_IN_MODEL
+        width = 4 if in_model else self.step.setting.types.compute
+        return [
+            self.step.sizes.term("logits of this step, which the loop holds", self.step.model.vocab_size, width, LOGITS)
+        ]
+
+    def setting(self) -> Setting:
+        made = super().setting()
+        return replace(made, code=LIGER) if self.plan.liger else made
+
+    def logits_held(self) -> float:
+        """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the first ones."""
+        if self.plan.liger or self.plan.loss == "tiled":
+            return 0
+        width = self.step.setting.types.compute
+        return 12 + (width if width < 4 else 0)
+
+    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+        """At the loss: what its own tensors leave empty, and the segments of a layer's temporaries, which are too small for logits."""
+        if point is None or not point.everything or not rank.stage.after:
+            return [self._part(rank, point, gradients)]
+        sizes, vocabulary = rank.sizes, self.step.model.vocab_size
+        held = sizes.term("", vocabulary, self.logits_held(), LOGITS).value
+        most = sizes.total({LOGITS: self._most_logits(rank.stage, point.phase)})
+        made = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=most)]
+        if self.plan.expandable_segments:
+            return made
+        block = rank.stage.order[-1]
+        hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
+        moments = tapes.block_forward(block, self.step.setting, hidden)
+        totals = [Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments]
+        fullest, kept = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
+        return [
+            *made,
+            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept),
+        ]
+
+    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+        return RESERVE if not point.everything or not rank.stage.after else 0
+
+    def _most_logits(self, stage: Stage, phase: str) -> float:
+        """Bytes a token of the logits and what is as large, at the fullest moment of the loss's forward or backward."""
+        layer = self.loss(stage)
+        moments = layer.moments if layer is not None else ()
+        return max(
+            (by_extent(each.live).get(LOGITS, 0) for each in moments if each.forward == (phase == "forward")), default=0
+        )
+
+    def _part(self, rank: "StageMemory", point: Point | None, gradients: Number) -> Term:
+        """Elsewhere: a part of all that stays."""
+        held = rank.weights.value + rank.optimizer.value + gradients
+        held = held + (
+            rank.step_copies.value + rank.step_buffers.value
+            if point is None
+            else rank.kept_total(point) + rank.buffers_at(point).value
+        )
+        return Term.of(
+            "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE
+        )

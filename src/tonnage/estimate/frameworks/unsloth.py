@@ -1,0 +1,71 @@
+"""Unsloth in the walk: its loss by release, inputs of layers in the host's memory, and the buffers through which they come back."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tonnage.architectures import Block, wiring
+from tonnage.estimate.frameworks.transformers import Transformers
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.step.releases import Release, release_of
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import GIB
+from tonnage.numerics.precisions import precision
+from tonnage.runtimes._fused import Unsloth as Code
+from tonnage.tape import TOKEN, Layer, Setting
+
+if TYPE_CHECKING:
+    from tonnage.estimate.step.stage import StageMemory
+
+NEWEST: Release = (2026, 10)
+# unsloth/models/llama.py of 2024.8, 2024.10, 2024.11, 2024.12, 2025.2, 2025.5, 2025.8 and 2026.10 were read.
+FUSED_LOSS: Release = (
+    2024,
+    11,
+)  # no logits at all: first Apple's cut cross entropy, later unsloth_zoo's in parts, which is taken for both
+BYTES_PER_LOGIT, MOST, PARTS_STEP = 16.0, 4 * GIB, 4  # fused_losses/cross_entropy_loss.py: get_chunk_size
+
+
+class Unsloth(Transformers):
+    """A run of Unsloth."""
+
+    @property
+    def release(self) -> Release:
+        return release_of(self.plan.runtime_version, "unsloth", NEWEST)
+
+    def loss_kind(self) -> tuple[str, float]:
+        if self.release < FUSED_LOSS:
+            return "unsloth", 1
+        return "unsloth in parts", self._parts()
+
+    def _parts(self) -> float:
+        """So many that one takes no more than half the memory which is free when the first loss begins."""
+        model, plan, cluster = self.step.model, self.plan, self.step.cluster
+        target = float(MOST)
+        if cluster is not None:
+            bits = precision(plan.base_weights).bits_per_weight if plan.base_weights else 16
+            free = cluster.accelerator.memory.usable_bytes - model.num_parameters() * bits / 8
+            target = max(min(target, free / 2), GIB / 2)
+        exact = self.tokens * model.vocab_size * BYTES_PER_LOGIT / target
+        return 1 if exact <= 1 else min(-(-exact // PARTS_STEP) * PARTS_STEP, self.tokens)
+
+    def logits_held(self) -> float:
+        return 0
+
+    def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
+        if self.plan.recompute != "full":
+            return super().layer(block, masked, hidden)
+        return _offloaded(block, self.step.setting, hidden)
+
+    def lasting(self, rank: "StageMemory") -> list[Term]:
+        """Where the inputs of layers arrive: two of them since they are buffers (unsloth_zoo/gradient_checkpointing.py: GPU_BUFFERS, _B)."""
+        if self.plan.recompute != "full" or self.release < FUSED_LOSS:
+            return []
+        return [self.step.sizes.term("buffers for inputs from the host", 2 * self.step.model.hidden_size, 2, TOKEN)]
+
+
+@lru_cache(maxsize=1024)
+def _offloaded(block: Block, setting: Setting, hidden: int) -> Layer:
+    code = Code(setting)
+    return tapes.layer(
+        code, lambda x: code.offloaded(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
+    )

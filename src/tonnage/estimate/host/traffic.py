@@ -1,0 +1,177 @@
+"""What offloading moves in a step: bytes of one rank over its host link and to NVMe, and the seconds that they take."""
+
+from typing import NamedTuple
+
+from tonnage.estimate.hardware.links import Links, links
+from tonnage.estimate.host.memory import MOST_IN_MEMORY
+from tonnage.estimate.host.storage import drives_of
+from tonnage.estimate.step.communication import copies, width_of
+from tonnage.estimate.step.offload import UNITS, leaving, offloaded
+from tonnage.estimate.step.stage import StageMemory
+from tonnage.formulas import communication as f
+from tonnage.formulas import memory
+from tonnage.formulas.time import transfer_seconds
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.formula import Number, is_any, maximum
+from tonnage.kernel.term import Term
+from tonnage.spec import Cluster, Link
+
+# What the optimizer moves when it updates, by the names of the leaves: over the host link, and to NVMe and from it.
+WEIGHTS, STATES = ("updated weights",), ("states", "gradients", "states and gradients")
+
+
+class OffloadTraffic(NamedTuple):
+    """Bytes of one rank in a step, each a sum of leaves: from the accelerator, to it, written to NVMe and read from there."""
+
+    to_host: Term
+    from_host: Term
+    written: Term
+    read: Term
+
+    @property
+    def once(self) -> "OffloadTraffic":
+        """What the update at the end of a step moves: nothing is computed on the accelerator beside it."""
+        return self._part(inside=True)
+
+    @property
+    def beside(self) -> "OffloadTraffic":
+        """What is moved while forward and backward run."""
+        return self._part(inside=False)
+
+    def _part(self, *, inside: bool) -> "OffloadTraffic":
+        def part(term: Term, names: tuple[str, ...]) -> Term:
+            return Term.sum(
+                term.name, *(each for each in term.children if (each.name in names) == inside), unit="bytes"
+            )
+
+        return OffloadTraffic(
+            part(self.to_host, ()), part(self.from_host, WEIGHTS), part(self.written, STATES), part(self.read, STATES)
+        )
+
+
+class OffloadSeconds(NamedTuple):
+    """Seconds of a rank's host link and of its share of the node's disks: both can run beside kernels, and beside each other."""
+
+    link: Number
+    storage: Number
+
+
+def offload_traffic(stage: StageMemory) -> OffloadTraffic:
+    """What a rank of this stage moves in a step."""
+    made = _Traffic(stage)
+    return OffloadTraffic(
+        Term.sum("to the host", *made.to_host, unit="bytes"),
+        Term.sum("from the host", *made.from_host, unit="bytes"),
+        Term.sum("written to NVMe", *made.written, unit="bytes"),
+        Term.sum("read from NVMe", *made.read, unit="bytes"),
+    )
+
+
+def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | None = None, constants: Links | None = None) -> OffloadSeconds:  # fmt: skip
+    """Time of the links at what one copy reaches of their datasheets, both directions one after the other: gradients leave and weights come
+    in different phases of a step. `disks`: of a node, which its ranks share; MissingDatum where they or the host link are needed and not known."""
+    host = cluster.accelerator.host_link
+    through, stored = traffic.to_host.value + traffic.from_host.value, traffic.written.value + traffic.read.value
+    seconds: Number = 0
+    if is_any(through > 0):
+        if host is None:
+            raise MissingDatum(
+                f"no source gives the host link of {cluster.accelerator.name}: the time of offloading needs it."
+            )
+        share = (constants or links()).of(host, inside=True).direct
+        seconds = transfer_seconds.evaluate(M=through, W=host.bytes_per_second * share)
+    if not is_any(stored > 0):
+        return OffloadSeconds(seconds, 0)
+    if disks is None:
+        raise MissingDatum(
+            f"no source gives the bytes a second of the disks of {cluster.name}: the time of offloading to NVMe needs them."
+        )
+    each = disks.bytes_per_second / cluster.accelerators_per_node
+    return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=each))
+
+
+def over_host(moved: OffloadTraffic, cluster: Cluster | None) -> tuple[Number, Number]:
+    """Seconds of the links, the host's and the node's own drives beside it, and bytes."""
+    assert cluster is not None
+    drives = drives_of(cluster.node) if cluster.node else None
+    disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
+    taken = offload_seconds(moved, cluster, disks)
+    return maximum(taken.link, taken.storage), moved.to_host.value + moved.from_host.value
+
+
+class _Traffic:
+    """The four lists of leaves, filled state by state."""
+
+    def __init__(self, stage: StageMemory):
+        self.stage, self.plan, self.step = stage, stage.plan, stage.step
+        self.to_host: list[Term] = []
+        self.from_host: list[Term] = []
+        self.written: list[Term] = []
+        self.read: list[Term] = []
+        self._optimizer()
+        self._parameters()
+        self._activations()
+
+    def _times(self, term: Term, name: str, times: Number) -> Term:
+        return Term.of(name, f.traffic_in_a_step, M=term.value, m=times)
+
+    def _optimizer(self) -> None:
+        """Gradients go where the optimizer is, updated weights come back.
+
+        DeepSpeed's ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 and Megatron's
+        hybrid optimizer a step's. FSDP2's weights stay on the host, and come for each layer.
+        """
+        plan, stage, updates = self.plan, self.stage, self.step.updates
+        if plan.offload_optimizer == "none":
+            return
+        share, held = offloaded(plan, "optimizer"), stage.trained_shard
+        narrow = width_of("compute", updates)
+        if plan.runtime == "megatron":
+            gradients = leaving(copies("gradients", width_of("gradient", updates), held), share)
+            times: Number = 1
+        elif plan.runtime in UNITS:
+            gradients, times = stage.every_gradient, plan.num_microbatches
+        else:
+            gradients = copies("gradients", narrow, held)
+            times = plan.num_microbatches if plan.zero_stage >= 2 else 1
+        self.to_host.append(self._times(gradients, "gradients", times))
+        if plan.offload_parameters == "none":
+            self.from_host.append(self._times(leaving(copies("weights", narrow, held), share), "updated weights", 1))
+        if plan.offload_optimizer == "nvme":
+            both = Term.sum("states", stage.every_state, copies("gradients", width_of("master", updates), held))
+            self.written += [self._times(stage.every_state, "states", 1)]
+            self.read += [self._times(both, "states and gradients", 1)]
+            self.written.append(self._times(both.children[1], "gradients", 1))
+
+    def _parameters(self) -> None:
+        """A shard comes before each layer runs: forward, and with ZeRO-3 again for backward. The optimizer updates it on the host."""
+        plan, stage = self.plan, self.stage
+        if plan.offload_parameters == "none":
+            return
+        passes = (2 if plan.zero_stage == 3 else 1) * plan.num_microbatches
+        self.from_host.append(self._times(stage.every_weight, "weights", passes))
+        if plan.offload_parameters == "nvme":
+            beyond = Term.of(
+                "parameters beyond max_in_cpu", memory.parameters_beyond, N=stage.shard.value, xi=MOST_IN_MEMORY
+            )
+            stored = copies("weights", self.step.recipe.compute_bytes, beyond)
+            self.read.append(self._times(stored, "weights", passes))
+            self.written.append(self._times(stored, "updated weights", 1))
+
+    def _activations(self) -> None:
+        """Out in forward, back in backward, of every micro-batch; to NVMe they pass the host link too."""
+        plan, stage = self.plan, self.stage
+        if plan.offload_activations == "none":
+            return
+        leaves = stage.tensors.leaves
+        layers = [
+            Term.product(block.name, "bytes", Term.of("layers", memory.layers_on_rank, l=count), leaves[block])
+            for block, count in stage.counts.items()
+        ]
+        kept = Term.sum("activations", *layers, unit="bytes")
+        moved = self._times(kept, "activations", plan.num_microbatches)
+        self.to_host.append(moved)
+        self.from_host.append(moved)
+        if plan.offload_activations == "nvme":
+            self.written.append(moved)
+            self.read.append(moved)

@@ -1,0 +1,272 @@
+"""What is asked of a served model: lengths, users or arrivals, limits, and how it is found out. From what was said to a load of one replica."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.run_options import duration
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
+from tonnage.kernel.registry import unknown
+from tonnage.spec import Load, ServingPlan
+
+if TYPE_CHECKING:
+    from tonnage.estimate.load import Requests
+
+USUAL = 1024  # tokens of a prompt and of an answer
+USUAL_SOURCE = "a chat of InferenceMAX: 1,024 tokens and 1,024 tokens"
+LARGEST = 2**40
+PERCENTILES = ("mean", "p50", "p90", "p99")
+MOST_REQUESTS = 1_000_000  # of a simulation
+
+
+class LoadOptions(Struct, frozen=True, kw_only=True):
+    """What was said about the load; None is the default, which the answer names.
+
+    `concurrency` (users) is an option of serving: give it or a rate.
+
+    - input_tokens [tokens]: tokens of a prompt (default: 1024, at most 3/4 of the context)
+    - output_tokens [tokens]: tokens of an answer (default: 1024, at most what the context leaves)
+    - request_rate [requests/s]: requests that arrive by themselves at all replicas together, instead of concurrency
+    - cached_tokens [tokens]: of a prompt that the engine has already (prefix caching) (default: 0)
+    - prefill_replicas [replicas]: of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated) (default: all do both)
+    - spread [0 to 1]: lengths are uniform from (1 - spread) of input_tokens and output_tokens to these (default: 0, all alike)
+    - burstiness [factor]: of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly (default: 1)
+    - trace [file]: requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated
+    - ttft [time]: the longest time to the first token that is wanted, such as 500ms
+    - tpot [time]: the longest time of each later token that is wanted, such as 30ms
+    - percentile [name]: of the requests that must keep within ttft and tpot: mean, p50, p90 or p99 (default: mean; others are simulated)
+    - simulate [switch]: request by request, with percentiles (default: off)
+    - num_requests [requests]: requests of the simulation (default: ten for each user, at least 100; 10,000 that arrive by themselves)
+    - seed [number]: of the simulation's lengths and arrivals (default: 0)
+    - price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    request_rate: float | None = None
+    cached_tokens: int | None = None
+    prefill_replicas: int | None = None
+    spread: float | None = None
+    burstiness: float | None = None
+    trace: str | None = None
+    ttft: float | str | None = None
+    tpot: float | str | None = None
+    percentile: str | None = None
+    simulate: bool | None = None
+    num_requests: int | None = None
+    seed: int | None = None
+    price_per_accelerator_hour: float | None = None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is asked of one replica. `busy`: replicas that have users; `load`: of each of them; `ttft`, `tpot`: limits [seconds]."""
+
+    load: Load
+    busy: int
+    ttft: float | None
+    tpot: float | None
+    percentile: str
+    simulate: bool
+    num_requests: int | None
+    seed: int
+    requests: "Requests | None" = None
+    prefill_replicas: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests arrive by themselves."""
+        return self.load.requests_per_second is not None
+
+    @property
+    def wanted(self) -> float:
+        """Requests a second, or users, of one replica."""
+        each = self.load.requests_per_second if self.is_open else self.load.concurrency
+        return each or 0
+
+    @property
+    def limited(self) -> bool:
+        return self.ttft is not None or self.tpot is not None
+
+
+class Lengths(Struct, frozen=True, kw_only=True):
+    """Tokens of a prompt and of its answer, of which some were said; `context`: of a request, where the lengths say it."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    context: int | None
+    why: str = ""
+    requests: "Requests | None" = None
+
+
+def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths:
+    """What the load says about the length of a request; a context that is too short for it is refused."""
+    for name in ("input_tokens", "output_tokens"):
+        _count(name, getattr(load, name))
+    if load.trace is not None:
+        return _of_trace(options, load)
+    prompt, answer = load.input_tokens, load.output_tokens
+    if prompt is None and answer is None:
+        return Lengths(input_tokens=None, output_tokens=None, context=None)
+    room = options.context or model.context or LARGEST
+    if prompt is None:
+        prompt = max(min(USUAL, room * 3 // 4, room - (answer or 0)), 1)
+    if answer is None:
+        answer = max(min(USUAL, room - prompt), 1)
+    if options.context is not None and prompt + answer > options.context:
+        raise InvalidInput(
+            f"context must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt + answer:,} tokens. Got {options.context:,}."
+        )
+    context = prompt + answer if options.context is None else None
+    return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why="input_tokens + output_tokens")
+
+
+def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
+    from tonnage.estimate.load.trace_file import read_requests
+
+    for name in (
+        "input_tokens",
+        "output_tokens",
+        "request_rate",
+        "spread",
+        "burstiness",
+        "cached_tokens",
+        "num_requests",
+    ):
+        if getattr(load, name) is not None:
+            raise InvalidInput(f"trace has lengths and arrivals of its own: leave out {name}. Got both.")
+    if options.concurrency is not None:
+        raise InvalidInput(
+            f"trace says when requests come: leave out concurrency. Got {options.concurrency} with trace."
+        )
+    found = read_requests(load.trace or "")
+    longest = int((found.input_tokens + found.output_tokens).max())
+    if options.context is not None and longest > options.context:
+        raise InvalidInput(
+            f"context must hold the longest request of {load.trace}, {longest:,} tokens. Got {options.context:,}."
+        )
+    return Lengths(
+        input_tokens=max(round(float(found.input_tokens.mean())), 1), output_tokens=max(round(float(found.output_tokens.mean())), 1),
+        context=None if options.context is not None else longest, why="the longest request of the trace", requests=found,
+    )  # fmt: skip
+
+
+def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, q: Question) -> Asked:
+    """The load of one replica, checked, with its defaults in the question."""
+    if load.request_rate is not None and options.concurrency is not None:
+        raise InvalidInput(
+            f"concurrency is of users who wait for their answers, request_rate of requests that come by themselves: give one. "
+            f"Got {options.concurrency} and {load.request_rate:g}."
+        )
+    context = int(plan.context)
+    prompt, answer = _lengths(context, load, said, q)
+    cached = _cached(load, prompt, q)
+    spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
+    if load.spread is not None and spread >= 1:
+        raise InvalidInput(f"spread must be at least 0 and less than 1. Got {spread:g}.")
+    form = Load(input_tokens=prompt, output_tokens=answer, cached_tokens=cached, spread=spread)
+    form, busy = _arriving(plan, options, load, said, form, q)
+    percentile = load.percentile or "mean"
+    if percentile not in PERCENTILES:
+        raise unknown("percentile", percentile, PERCENTILES)
+    ttft, tpot = duration("ttft", load.ttft), duration("tpot", load.tpot)
+    for name, limit in (("ttft", ttft), ("tpot", tpot)):
+        if limit is not None:
+            q.put(name, limit, "given", f"seconds, {percentile}")
+    if load.percentile and not (ttft or tpot):
+        raise NotApplicable(
+            f"percentile is of the limits ttft and tpot, and none is given. Got {percentile}.",
+            "percentile",
+            ("ttft", "tpot"),
+        )
+    _count("num_requests", load.num_requests, MOST_REQUESTS)
+    _count("prefill_replicas", load.prefill_replicas)
+    if load.prefill_replicas is not None:
+        q.put("prefill_replicas", load.prefill_replicas, "given")
+    if load.seed is not None and not 0 <= load.seed < 2**32:
+        raise InvalidInput(f"seed must be from 0 to {2**32 - 1:,}. Got {load.seed}.")
+    simulate = bool(load.simulate or load.trace or percentile != "mean")
+    for name in ("num_requests", "seed"):
+        if getattr(load, name) is not None and not simulate:
+            raise NotApplicable(
+                f"{name} is of a simulation: add simulate. Got {getattr(load, name)}.",
+                name,
+                ("simulate", "trace", "percentile"),
+            )
+    return Asked(load=form, busy=busy, ttft=ttft, tpot=tpot, percentile=percentile, simulate=simulate, num_requests=load.num_requests,
+                 seed=load.seed or 0, requests=said.requests, prefill_replicas=load.prefill_replicas)  # fmt: skip
+
+
+def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tuple[int, int]:
+    if said.requests is not None:
+        q.put("trace", load.trace, "given", f"{len(said.requests):,} requests")
+        if said.requests.note:
+            q.warn(f"trace: {said.requests.note}.")
+        return (q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
+                q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"))  # fmt: skip
+    if context < 2:
+        raise InvalidInput(f"context must hold a token of a prompt and one of its answer. Got {context}.")
+    prompt = q.take("input_tokens", load.input_tokens, said.input_tokens or min(USUAL, max(context * 3 // 4, 1)), "default",
+                    f"{USUAL_SOURCE}, at most 3/4 of the context")  # fmt: skip
+    answer = q.take("output_tokens", load.output_tokens, said.output_tokens or min(USUAL, context - prompt), "default",
+                    f"{USUAL_SOURCE}, at most what the context leaves")  # fmt: skip
+    return prompt, answer
+
+
+def lengths_within(context: int, load: LoadOptions, q: Question) -> LoadOptions:
+    """The lengths that are usual in a context, where nobody says any."""
+    from msgspec.structs import replace
+
+    prompt, answer = _lengths(context, load, Lengths(input_tokens=None, output_tokens=None, context=None), q)
+    return replace(load, input_tokens=prompt, output_tokens=answer)
+
+
+def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
+    if load.cached_tokens is None:
+        return 0
+    if not 0 <= load.cached_tokens < prompt:
+        raise InvalidInput(
+            f"cached_tokens must be at least 0 and fewer than the {prompt:,} input_tokens. Got {load.cached_tokens:,}."
+        )
+    return int(q.put("cached_tokens", load.cached_tokens, "given"))
+
+
+def _arriving(
+    plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, form: Load, q: Question
+) -> tuple[Load, int]:
+    """Users, or arrivals, of each replica that has any, and how many have."""
+    from msgspec.structs import replace
+
+    replicas = int(plan.data_parallel_size)
+    if said.requests is not None:
+        span = float(said.requests.arrival[-1])
+        rate = len(said.requests) / span if span > 0 else float(len(said.requests))
+        return replace(form, requests_per_second=rate / replicas), replicas
+    if load.request_rate is None:
+        if load.burstiness is not None:
+            raise NotApplicable(
+                f"burstiness is of requests that arrive by themselves: add request_rate. Got {load.burstiness:g}.",
+                "burstiness",
+                ("request_rate", "trace"),
+            )
+        total = options.concurrency or replicas
+        busy = min(replicas, total)
+        return replace(form, concurrency=total / busy if total % busy else total // busy), busy
+    rate = q.put("request_rate", _ranged("request_rate", load.request_rate, 1e-9, 1e9), "given")
+    burst = 1.0
+    if load.burstiness is not None:
+        burst = 1 / q.put("burstiness", _ranged("burstiness", load.burstiness, 1e-3, 1e6), "given")
+    return replace(form, requests_per_second=rate / replicas, burstiness=burst), replicas
+
+
+def _ranged(name: str, value: float | None, low: float, high: float) -> float:
+    if value is None or not low <= value <= high:
+        raise InvalidInput(f"{name} must be from {low:g} to {high:g}. Got {shown(value)}.")
+    return value
+
+
+def _count(name: str, value: int | None, most: int = LARGEST) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise InvalidInput(f"{name} must be from 1 to {most:,}. Got {value:,}.")

@@ -1,0 +1,146 @@
+"""Memory of one training step: every pipeline stage, every moment at which memory can peak. Branches on names happen here."""
+
+from functools import cached_property, reduce
+
+from msgspec import Struct
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.frameworks.base import framework
+from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.plan.pipeline_layout import chunk_layers
+from tonnage.estimate.plan.schedule import schedule_of
+from tonnage.estimate.step.method import trained_parameters
+from tonnage.estimate.step.rank import Shares, block_parameters, first_of, stages, with_first_apart
+from tonnage.estimate.step.sizes import Sizes
+from tonnage.estimate.step.stage import StageMemory
+from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import TRAINING_RECIPES
+from tonnage.runtimes import training_runtime
+from tonnage.spec import Cluster, TrainingPlan
+from tonnage.tape import Layer
+
+
+class RankMemory:
+    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them. Terms are made when they are asked for."""
+
+    def __init__(self, stage: StageMemory):
+        self.rank = stage.stage.rank
+        self.stage = stage
+
+    @cached_property
+    def phases(self) -> tuple[Term, ...]:
+        return self.stage.phases()
+
+    @property
+    def peak(self) -> Term:
+        return max(self.phases, key=lambda phase: phase.value)
+
+    @cached_property
+    def needed(self) -> Number:
+        """Bytes of the fullest moment; an array if the plan's sizes are arrays."""
+        return self.stage.needed()
+
+
+class TrainingMemory(Struct, frozen=True, eq=False):
+    """All rank groups; `memory` is the peak phase of the fullest one."""
+
+    ranks: tuple[RankMemory, ...]
+    candidates: tuple[RankMemory, ...]  # of stages that are alike the one that holds most
+
+    @property
+    def fullest(self) -> RankMemory:
+        return self.candidates[0] if len(self.candidates) == 1 else max(self.candidates, key=lambda rank: rank.needed)
+
+    @property
+    def memory(self) -> Term:
+        return self.fullest.peak
+
+    @property
+    def needed(self) -> Number:
+        """Bytes of the fullest rank's peak; an array if the plan's sizes are arrays."""
+        return reduce(maximum, (rank.needed for rank in self.candidates))
+
+
+def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
+    """Peak bytes of one training step, by pipeline stage and phase.
+
+    The plan must have been checked (estimate.plans); its sizes may be arrays with one entry per plan.
+    """
+    return Step(model, plan, cluster).walk()
+
+
+class Step:
+    """The walk of one step: what all stages share is computed once."""
+
+    def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
+        self.model, self.plan, self.cluster = model, plan, cluster
+        self.runtime = training_runtime(plan.runtime, plan.runtime_version)
+        self.recipe = TRAINING_RECIPES[plan.precision]
+        dense = plan.data_parallel_size * plan.context_parallel_size / plan.replicate_size
+        experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
+        self.framework = framework(plan.runtime)(self)
+        multiple = self.framework.vocabulary_multiple()
+        self.whole = Shares(
+            plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
+        )
+        self.sharded = Shares(self.whole.t, self.whole.e, self.whole.q, dense, experts, multiple)
+        chunks = chunk_layers(model, self.runtime, plan)
+        found = stages(model, plan.pipeline_parallel_size, chunks, v_shaped=schedule_of(plan).v_shaped)
+        self.stages = self.framework.stages(found)
+        if plan.method in ("lora", "dora") and plan.recompute != "full":
+            self.stages = with_first_apart(self.stages)
+        running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
+        blocks = [*running, *(block for block, _ in self.stages[0].towers)]
+        self.held = {block: block_parameters(block, self.whole) for block in blocks}
+        self.shard = {block: block_parameters(block, self.sharded) for block in blocks}
+        self.setting = self.framework.setting()
+        self.sizes = Sizes(
+            plan,
+            plan.sequence_parallel and self.runtime.sequence_parallel,
+            self.whole,
+            self.framework.rows(),
+            self.framework.joins_rows,
+        )
+        self.masked: dict[Block, bool] = {}
+        self.layers = {block: self._layer(block) for block in running}
+        self.trains_all = plan.method == "full"
+        self.updates = (
+            self.recipe
+            if self.trains_all
+            else TRAINING_RECIPES[self.framework.adapter_precision]
+            if plan.method != "freeze"
+            else self.recipe
+        )
+        self.trained_held, self.trained_shard = self.held, self.shard
+        if plan.method in ("lora", "dora"):
+            self.trained_held = {
+                block: trained_parameters(layer.trained, self.whole) for block, layer in self.layers.items()
+            }
+            self.trained_shard = {
+                block: trained_parameters(layer.trained, self.sharded) for block, layer in self.layers.items()
+            }
+        self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
+        self.scalar = not any(hasattr(getattr(plan, name), "ndim") for name in plan.__struct_fields__)
+
+    def _layer(self, block: Block) -> Layer:
+        window = tapes.window_of(block)
+        masked = self.masked[block] = window is not None and bool(first_of(self.plan.sequence_length) >= window)
+        hidden = next(
+            (branch.hidden_size for branch in self.model.branches if block in branch.blocks), self.model.hidden_size
+        )
+        return self.framework.layer(block, masked, hidden)
+
+    def walk(self) -> TrainingMemory:
+        ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
+        alike: dict[tuple[object, ...], RankMemory] = {}
+        # The first has most in flight; where backward is split all have as many, and the last has most that waits for gradients of weights.
+        splits = schedule_of(self.plan).splits
+        for stage, rank in zip(self.stages, ranks, strict=True):
+            key = (stage.order, stage.before, stage.after, stage.towers)
+            alike[key] = rank if splits else alike.get(key, rank)
+        return TrainingMemory(ranks, tuple(alike.values()))
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[Block, Layer], ...]:
+        return tuple(self.layers.items())

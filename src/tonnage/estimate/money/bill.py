@@ -1,0 +1,313 @@
+"""What a training run costs, draws and stores: from its seconds to a bill. The catalogue's figures hold until the user gives others."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.catalogue.offers import Rates, parse_rates, provider_named, region_named
+from tonnage.catalogue.prices import KINDS, Price
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.money import money, ownership
+from tonnage.estimate.money.places import Place, at_the_edge, in_cloud, not_at_the_edge, on_own_servers
+from tonnage.formulas.cost import machines_billed
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import HOUR, human
+from tonnage.spec import Cluster
+
+NEEDED = tuple(ownership.ASKED)
+OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
+OF_TRAINING = (
+    "keep_checkpoints",
+    "text_bytes_per_token",
+    "edge",
+)  # a served model asks for no disks, and for no other device
+# a device -> seconds of the same work there, or why nobody can say them
+EdgeTime = Callable[[str], tuple[float | None, str]]
+
+
+class BillOptions(Struct, frozen=True, kw_only=True):
+    """What was said about money, power and disks; None is the default, which the answer names with its source.
+
+    To compare buying with renting, all of NEEDED are given, or none.
+
+    - provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
+    - price_kind [kind]: on-demand, spot or reserved (default: on-demand)
+    - region [name]: where they are rented (default: any)
+    - exchange_rate [per USD]: of offers in another currency, such as CNY=7.1 (default: such offers are left out)
+    - grid [name or g/kWh]: a country, or grams of CO2e per kWh: what the electricity emits
+    - pue [factor]: power of the building for a watt of the machines (default: 1.54, as the mean of halls)
+    - power_share [0 to 1]: of the machines' rated power that is drawn (default: 0.82)
+    - keep_checkpoints [checkpoints]: checkpoints that lie on disk (default: 3)
+    - text_bytes_per_token [bytes]: plain text that a token of the data set stands for (default: 4, as of English)
+    - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
+    - network_share [share]: switches, cables and racks, as a share of the machines' price
+    - staff_usd_per_month [USD]: pay of those who look after all the machines
+    - used_share [0 to 1]: of the time that one's own machines are in use and draw power (default: 1)
+    - machine_usd [USD]: price of one machine, of as many accelerators as a node (default: the cheapest for sale in the catalogue)
+    - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
+    - depreciation_years [years]: years over which one's own machines are written off (default: 5)
+    - colocation_usd_per_kw_month [USD]: room in a data centre for a kilowatt and month; 0 in one's own building (default: 184, as in North America)
+    - edge [accelerator]: a device for sale to compare too, such as rtx-4090: the same training on it alone
+    """
+
+    provider: str | None = None
+    price_kind: str | None = None
+    region: str | None = None
+    exchange_rate: str | None = None
+    grid: float | str | None = None
+    pue: float | None = None
+    power_share: float | None = None
+    keep_checkpoints: int | None = None
+    text_bytes_per_token: float | None = None
+    electricity_usd_per_kwh: float | None = None
+    network_share: float | None = None
+    staff_usd_per_month: float | None = None
+    used_share: float | None = None
+    machine_usd: float | None = None
+    machine_watts: float | None = None
+    depreciation_years: float | None = None
+    colocation_usd_per_kw_month: float | None = None
+    edge: str | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether buying is to be compared with renting."""
+        return any(getattr(self, name) is not None for name in (*NEEDED, *OF_OWNING, "edge"))
+
+
+class Bill(Struct, frozen=True, kw_only=True):
+    """`of`: what is billed, a step or the run. `cost` None where no price is known, `energy` where no source says what is drawn."""
+
+    of: str
+    cost: Term | None = None
+    energy: Term | None = None
+    carbon: Term | None = None
+    ownership: dict[str, Any] = {}
+
+    @property
+    def all(self) -> tuple[Term, ...]:
+        """Every breakdown, to be opened."""
+        places = [place.cost for place in self.ownership.get("places", ())]
+        found = (self.cost, self.energy, self.carbon, *self.ownership.values(), *places)
+        return tuple(term for term in found if isinstance(term, Term))
+
+    def document(self, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+        """The keys of an answer that it fills; `figure` of a Term."""
+        made: dict[str, Any] = {"cost": figure(self.cost) if self.cost is not None else None}
+        made |= {name: figure(term) for name in ("energy", "carbon") if (term := getattr(self, name)) is not None}
+        if self.ownership:
+            own = {name: figure(value) if isinstance(value, Term) else value for name, value in self.ownership.items()}
+            made["ownership"] = own | {"places": [_place(each, figure) for each in self.ownership["places"]]}
+        return made
+
+
+def _place(place: Place, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
+    return {
+        name: figure(value) if isinstance(value, Term) else value
+        for name in place.__struct_fields__
+        if (value := getattr(place, name)) is not None
+    }
+
+
+def bill(
+    cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question, *, price: float | None = None, today: date | None = None,
+    edge_time: EdgeTime | None = None,
+) -> Bill:  # fmt: skip
+    """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one; `edge_time`: of another device."""
+    if options.price_kind is not None and options.price_kind not in KINDS:
+        raise unknown("price_kind", options.price_kind, KINDS)
+    ownership.check(**{name: getattr(options, name) for name in (*NEEDED, *OF_OWNING, "pue", "power_share")})
+    provider_named(options.provider or "")  # a price that is given asks for no offer
+    region_named(options.region or "")
+    rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+    offer = None if price is not None else _offer(cluster, options, rates, question)
+    cost = _cost(cluster, seconds, offer, rates, price, of, question, today)
+    energy = _energy(cluster, seconds, of, options, question)
+    carbon = None
+    if options.grid is not None:
+        if energy is None:
+            raise MissingDatum(f"carbon needs the power of {cluster.accelerator.name}, which no source gives.")
+        carbon = money.run_carbon(energy, _grid(options.grid)).named(f"carbon of {of}")
+    own = _own(cluster, seconds, options, offer, rates, price, question, today, edge_time)
+    return Bill(of=of, cost=cost, energy=energy, carbon=carbon, ownership=own)
+
+
+def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
+    """What the offer that `bill` takes costs for an accelerator that is used and hour; None where no price is known."""
+    rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+    try:
+        found = _best(cluster, options, rates).price
+    except MissingDatum:
+        return None
+    return money.usd_per_accelerator(cluster, found, rates)
+
+
+def rented(cluster: Cluster, options: BillOptions) -> int | None:
+    """Accelerators that are paid for where the offer that `bill` takes is rented: of whole machines. None where no price is known."""
+    rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+    try:
+        each = _best(cluster, options, rates).price.accelerators
+    except MissingDatum:
+        return None
+    return int(machines_billed.evaluate(n=cluster.size, n_node=each)) * each
+
+
+def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float | None]:
+    """What clusters cost an hour, each asked for once; None where no price is known, or where the bill will refuse what was said about it.
+    `price`: USD per accelerator-hour, where the user gave one."""
+    known: dict[str, float | None] = {}
+
+    def of(cluster: Cluster) -> float | None:
+        if cluster.name not in known:
+            try:
+                each = usd_per_hour(cluster, options) if price is None else price
+            except TonnageError:
+                each = None
+            known[cluster.name] = None if each is None else each * cluster.size
+        return known[cluster.name]
+
+    return of
+
+
+class Rent(Struct, frozen=True):
+    """USD that a cluster costs an hour. `provider`: whose offer it is, where that is not the provider of the machine that was asked about."""
+
+    usd: float
+    provider: str = ""
+
+
+def rent_of_moves(base: Cluster, options: BillOptions, price: float | None) -> Callable[[Cluster], Rent | None]:
+    """What other machines cost beside `base`: at its provider, where that has such machines, so that a move is not compared with another market;
+    else at the cheapest offer, whose provider is named. `price`: USD per accelerator-hour, where the user gave one."""
+    cheapest = rent(options, price)
+    known: dict[str, Rent | None] = {}
+
+    def of(cluster: Cluster) -> Rent | None:
+        if cluster.name not in known:
+            known[cluster.name] = _rent_beside(base, cluster, options) if price is None else None
+        usd = cheapest(cluster)
+        return known[cluster.name] or (None if usd is None else Rent(usd))
+
+    return of
+
+
+def _rent_beside(base: Cluster, cluster: Cluster, options: BillOptions) -> Rent | None:
+    """The rent of a cluster at the provider of `base`, or with the name of another; None where a price is not known."""
+    try:
+        rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+        home, best = _best(base, options, rates).price.provider, _best(cluster, options, rates)
+    except TonnageError:
+        return None
+    try:
+        own = _best(cluster, replace(options, provider=home), rates)
+    except TonnageError:
+        own = None
+    if own is not None and own.whole >= best.whole:
+        return Rent(money.usd_per_accelerator(cluster, own.price, rates) * cluster.size)
+    provider = "" if best.price.provider == home else best.price.provider
+    return Rent(money.usd_per_accelerator(cluster, best.price, rates) * cluster.size, provider)
+
+
+def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.Choice:
+    """The price that the options leave as the best."""
+    kind = options.price_kind or "on-demand"
+    return money.best_price(
+        cluster, provider=options.provider or "", kind=kind, region=options.region or "", rates=rates
+    )
+
+
+def _grid(said: float | str) -> str | float:
+    try:
+        return float(said)
+    except ValueError:
+        return said
+
+
+def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question: Question) -> Price | None:
+    """The cheapest offer; None, and a note, where there is none and nobody asked for one."""
+    try:
+        best = _best(cluster, options, rates)
+    except MissingDatum as error:
+        if any((options.provider, options.price_kind, options.region)):
+            raise
+        question.warn(str(error))
+        return None
+    found = best.price
+    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", best.why)
+    return found
+
+
+def _cost(
+    cluster: Cluster, seconds: Term, offer: Price | None, rates: Rates | None, price: float | None, of: str, question: Question, today: date | None
+) -> Term | None:  # fmt: skip
+    if price is not None:
+        return money.given_cost(cluster.size, seconds.value, price).named(f"cost of {of}")
+    if offer is None:
+        return None
+    made = money.run_cost(cluster.size, seconds.value, offer, rates=rates, today=today)
+    for each in made.warnings:
+        question.warn(each)
+    return made.cost.named(f"cost of {of}")
+
+
+def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question) -> Term | None:
+    try:
+        made = money.run_energy(cluster, seconds.value, power_share=options.power_share, pue=options.pue)
+    except MissingDatum as error:
+        question.warn(str(error))
+        return None
+    defaults = {"power_share": money.POWER_SHARE, "pue": money.BUILDING}
+    for name in ("power_share", "pue"):
+        question.take(name, getattr(options, name), round(defaults[name], 3), "default", made.assumed.get(name, ""))
+    for each in made.warnings:
+        question.warn(each)
+    return made.energy.named(f"energy of {of}")
+
+
+def _own(
+    cluster: Cluster, seconds: Term, options: BillOptions, offer: Price | None, rates: Rates | None, price: float | None, question: Question,
+    today: date | None, edge_time: EdgeTime | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Buying the cluster's machines against renting them, where the inputs without a source were given, and what `seconds` cost in each place."""
+    if not options.compares:
+        return {}
+    if price is not None or offer is None:
+        raise InvalidInput("buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or write yours in <config directory>/prices/.")  # fmt: skip
+    chip, size = cluster.accelerator.name, cluster.accelerators_per_node
+    names = (*NEEDED, "pue", "power_share", "depreciation_years", "colocation_usd_per_kw_month")
+    inputs: dict[str, float | None] = {name: getattr(options, name) for name in names}
+    watts = options.machine_watts
+    if watts is None and options.machine_usd is not None and cluster.node is not None:
+        watts = cluster.node.power_watts
+    machine = ownership.machine_of(chip, size, usd=options.machine_usd, watts=watts, **inputs)
+    if options.machine_usd is None and (sold := ownership.purchase_of(chip, size)).note:
+        question.warn(f"{sold.name} is bought for {human(sold.usd, 'USD')} ({sold.note}): machine_usd and machine_watts say what yours costs and draws.")  # fmt: skip
+    machine = replace(machine, machines=cluster.num_nodes)
+    if options.used_share is not None:
+        machine = replace(machine, used_share=options.used_share)
+    made = ownership.buy_or_rent(machine, offer, rates=rates, today=today)
+    for name, why in made.assumed.items():
+        if name not in question.to_dict():  # the energy may have said it
+            question.put(name, ownership.default(name), "default", why)
+    hours = seconds.value / HOUR
+    places = [in_cloud(offer, cluster.size, hours, rates=rates), on_own_servers(machine, hours)]
+    if options.edge is not None and edge_time is not None:
+        places.append(_edge(options.edge, edge_time, machine))
+    return {"purchase": made.purchase, "own_month": made.own_month, "rent_month": made.rent_month, "own_hour": made.own_hour,
+            "break_even": made.break_even, "break_even_month": made.month, "worn_out": made.worn_out, "places": tuple(places)}  # fmt: skip
+
+
+def _edge(name: str, edge_time: EdgeTime, own: ownership.Ownership) -> Place:
+    """The same work on one device that is bought, with the electricity and the years of the own servers."""
+    device = ownership.device_of(name)
+    seconds, why = edge_time(name)
+    if seconds is None:
+        return not_at_the_edge(device, why)
+    own = ownership.complete(own)
+    years, power = float(own.depreciation_years or 0), float(own.electricity_usd_per_kwh or 0)
+    return at_the_edge(device, seconds / HOUR, years=years, electricity_usd_per_kwh=power)

@@ -1,0 +1,155 @@
+"""Options that only some frameworks have: compilation, float8, replicated shards, the allocator; each refused where it means nothing."""
+
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.registry import unknown
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+
+PACKS = ("transformers", "torchtune")
+# Switch -> the options that decide whether a run can have it.
+OWNERS: dict[str, tuple[str, ...]] = {
+    "compile": ("runtime", "model_code"), "float8_all_gather": ("runtime", "float8"), "liger": ("runtime",),
+    "async_tensor_parallel": ("runtime", "model_code", "compile", "tensor_parallel_size"), "optimizer_in_backward": ("runtime",),
+    "keep_outputs": ("runtime",),
+}  # fmt: skip
+
+
+def framework_options(
+    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: TrainingOptions, q: Question
+) -> dict[str, Any]:
+    """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
+    newest = training_runtime(runtime.name)
+    made: dict[str, Any] = {}
+    if newest.older:  # the newest has no name: what is said of it holds tomorrow too
+        made["runtime_version"] = next((name for name, each in newest.older.items() if each is runtime), "")
+    able = runtime.compiles and model_code == runtime.model_codes[0]
+    made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
+    made["float8"] = _float8(runtime, o, q)
+    made["float8_all_gather"] = _switch("float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather,
+                                        "float8 tensorwise", "", runtime, q)  # fmt: skip
+    parallel = able and bool(made["compile"]) and sizes["tensor_parallel_size"] > 1
+    made["async_tensor_parallel"] = _switch("async_tensor_parallel", parallel, o.async_tensor_parallel,
+                                            "compile and more than one tensor rank", "", runtime, q)  # fmt: skip
+    made["optimizer_in_backward"] = _switch("optimizer_in_backward", runtime.steps_in_backward, o.optimizer_in_backward,
+                                            "an optimizer that steps in backward", "steps_in_backward", runtime, q)  # fmt: skip
+    made["liger"] = _liger(model, runtime, o, q)
+    made["packing"] = _packing(runtime, sizes, model_code, o, q)
+    if o.keep_outputs is not None:  # not noted, as with Liger
+        made["keep_outputs"] = _switch("keep_outputs", runtime.keeps_outputs, o.keep_outputs, "a training loop of your own",
+                                       "keeps_outputs", runtime, q)  # fmt: skip
+    made["replicate_size"] = _replicas(runtime, sizes, o, q)
+    made["expandable_segments"] = _expandable(runtime, o, q)
+    return made
+
+
+def _switch(
+    name: str, able: bool, said: bool | None, needs: str, ability: str, runtime: TrainingRuntime, q: Question
+) -> bool:
+    """Something that is on or off; it is an error to ask for it where it does not exist."""
+    if not able:
+        if said:
+            others = [each for each in TRAINING if ability and getattr(training_runtime(each), ability)]
+            hint = f" Runtimes that have it: {', '.join(others)}." if others and runtime.name not in others else ""
+            raise NotApplicable(
+                f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}",
+                name,
+                OWNERS[name],
+            )
+        return False
+    return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
+
+
+def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
+    if o.liger is None:  # not noted, so that moves to runtimes without it leave nothing unsaid
+        return False
+    kind = str(model.config.get("model_type", ""))
+    if o.liger and runtime.liger and kind not in runtime.liger:
+        raise NotApplicable(
+            f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}.",
+            "liger",
+            ("model", "runtime"),
+        )
+    return _switch("liger", kind in runtime.liger, o.liger, "kernels of Liger", "liger", runtime, q)
+
+
+def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: TrainingOptions, q: Question) -> bool:
+    """Known of two authors' layers: what keeps sequences apart is theirs, whatever the runtime."""
+    if o.packing is None:  # not noted, as with Liger
+        return False
+    if o.packing and model_code not in PACKS:
+        able = [each for each in TRAINING if set(training_runtime(each).model_codes) & set(PACKS)]
+        raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
+            f"packing is known of the code of {' and '.join(PACKS)}, on runtimes {', '.join(able)}: it must be off with that of {model_code} "
+            f"on {runtime.name}."
+        )
+    if o.packing and o.objective not in (None, "sft"):
+        raise NotApplicable(
+            f"packing is of objective sft, the next token of texts. Got it with {o.objective}.",
+            "packing",
+            ("objective",),
+        )
+    if o.packing and sizes["context_parallel_size"] > 1:  # TRL, sft_trainer.py: the mask would be dropped
+        raise InvalidPlan(f"packing needs context_parallel_size 1. Got {sizes['context_parallel_size']}.")
+    return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
+
+
+def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
+    if len(runtime.float8) == 1:
+        if o.float8 not in (None, "none"):
+            others = [each for each in TRAINING if len(training_runtime(each).float8) > 1]
+            raise NotApplicable(
+                f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}.",
+                "float8",
+                ("runtime",),
+            )
+        return "none"
+    chosen: str = q.take("float8", o.float8, "none", "default", "products in 16 bit")
+    if chosen not in runtime.float8:
+        raise unknown("float8 scaling", chosen, runtime.float8)
+    return chosen
+
+
+def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question) -> int:
+    if not runtime.replicates:
+        if o.replicate_size not in (None, 1):
+            raise NotApplicable(
+                f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}.",
+                "replicate_size",
+                ("runtime",),
+            )
+        return 1
+    ranks = sizes["data_parallel_size"]
+    count: int = q.take("replicate_size", o.replicate_size, 1, "default", "shards over all data-parallel ranks")
+    if ranks % count:
+        raise InvalidPlan(
+            f"replicate_size must divide data_parallel_size {ranks}. Got {count}. Nearest: {near_divisors(ranks, count)}."
+        )
+    return count
+
+
+def _expandable(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
+    if runtime.classic_allocator:
+        why = "PyTorch's own: PYTORCH_CUDA_ALLOC_CONF is not set"
+        return bool(q.take("expandable_segments", o.expandable_segments, False, "runtime", why))
+    if not runtime.shards_units:
+        if o.expandable_segments is not None:
+            raise NotApplicable(
+                f"expandable_segments: what the allocator keeps is not known for runtime {runtime.name}. Leave it out.",
+                "expandable_segments",
+                ("runtime",),
+            )
+        return True
+    return bool(
+        q.take(
+            "expandable_segments",
+            o.expandable_segments,
+            True,
+            "runtime",
+            "torchtitan, run_train.sh: PYTORCH_CUDA_ALLOC_CONF",
+        )
+    )

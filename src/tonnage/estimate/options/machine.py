@@ -1,0 +1,48 @@
+"""What the user should know about a machine beside its memory. Training and serving ask the same questions."""
+
+import re
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.step.overhead import MEASURED_VENDORS
+from tonnage.spec import Accelerator, Cluster
+
+_MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H100-SXM-80GB:1g.10gb
+
+
+def warn_of_machine(
+    question: Question, cluster: Cluster, compute: str, tensor_parallel_size: int, *, fixed_counted: bool | None
+) -> None:
+    """Warn of arithmetic that the accelerator does not have, of fixed amounts of another vendor, of slices that cannot talk.
+
+    `compute` names the peak that matrix products need. `fixed_counted`: amounts measured on NVIDIA are in the figure whatever the
+    vendor; else they are left out; None: there are none.
+    """
+    accelerator = cluster.accelerator
+    if accelerator.dense_flops and compute not in accelerator.dense_flops:
+        known = ", ".join(accelerator.dense_flops)
+        wide = compute in ("bf16", "fp16") and not {"bf16", "fp16"} & set(accelerator.dense_flops)
+        what = "which says nothing of whether it runs" if wide else f"{compute} may be slow on it, or not run"
+        question.warn(f"no source gives a {compute} peak of {accelerator.name}: {what}. Peaks are known of {known}.")
+    if fixed_counted is not None and accelerator.vendor not in MEASURED_VENDORS:
+        what = (
+            "what the engine holds beside its tensors was measured on NVIDIA, and is taken over"
+            if fixed_counted
+            else "its context and communicators are not counted, and the allocator's reserve was measured on NVIDIA"
+        )
+        question.warn(f"{accelerator.name} is by {accelerator.vendor}: {what}.")
+    if tensor_parallel_size > 1 and is_slice(accelerator):
+        question.warn(
+            f"{accelerator.name} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size {tensor_parallel_size} "
+            "is slow at best, and NCCL does not join slices of one GPU."
+        )
+
+
+def is_slice(accelerator: Accelerator) -> bool:
+    """Whether it is a MIG slice of a GPU."""
+    return _MIG.search(accelerator.name) is not None
+
+
+def arithmetic_of(model: Model) -> str:
+    """The peak that a model in its own type needs."""
+    return {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")

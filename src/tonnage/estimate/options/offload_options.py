@@ -1,0 +1,137 @@
+"""Options of offloading, checked against what each runtime can move, and where to."""
+
+from typing import Any
+
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.run_options import rate
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.offload import UNITS
+from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.registry import unknown
+from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes._megatron.offload import MODULES
+
+PLACES = ("none", "cpu", "nvme")
+# Where each runtime can put what: DeepSpeed's offload_optimizer and offload_param, FSDP2's CPUOffloadPolicy, Megatron-core's
+# optimizer_cpu_offload and fine-grained activation offload; saved_tensors_hooks of PyTorch work with any code that is not Megatron's.
+ABLE: dict[str, dict[str, tuple[str, ...]]] = {
+    "offload_optimizer": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "torchtune": PLACES[:2], "megatron": PLACES[:2]},
+    "offload_parameters": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "torchtune": PLACES[:2]},
+    "offload_activations": {"transformers": PLACES, "ddp": PLACES, "fsdp2": PLACES, "torchtune": PLACES, "deepspeed": PLACES, "megatron": PLACES[:2]},
+}  # fmt: skip
+
+
+def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> dict[str, Any]:
+    """The fields of a plan that say what lives in host memory, or behind it."""
+    made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in ABLE}
+    if runtime.name in UNITS:
+        _of_fsdp2(made, stage, o, q)
+    if runtime.name == "deepspeed":
+        _of_deepspeed(made, stage)
+    if runtime.name == "megatron":
+        _of_megatron(made, stage)
+    made["optimizer_offload_fraction"] = _fraction(made, runtime, stage, o, q)
+    made["host_update_bandwidth"] = _update_bandwidth(made, o, q)
+    made["offload_modules"] = _modules(made, runtime, o, q)
+    made["data_loader_workers"] = _workers(o, q)
+    return made
+
+
+def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
+    said: str | None = getattr(o, name)
+    if said is not None and said not in PLACES:
+        raise unknown(f"place for {name}", said, PLACES)
+    if said in (None, "none"):
+        return "none"
+    able = ABLE[name].get(runtime.name, ("none",))
+    if said not in able:
+        others = [each for each, places in ABLE[name].items() if said in places]
+        where = " or ".join(able)
+        raise InvalidPlan(
+            f"{name} must be {where} with runtime {runtime.name}. Got {said}. Runtimes that have it: {', '.join(others) or 'none'}."
+        )
+    return str(q.put(name, said, "given"))
+
+
+def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question) -> None:
+    """CPUOffloadPolicy moves shards of weights, gradients and optimizer states together."""
+    pair = {name: made[name] for name in ("offload_optimizer", "offload_parameters")}
+    for name, place in pair.items():
+        if place != "none" and stage < 2:
+            raise InvalidPlan(f"{name} is a policy of FSDP2: zero_stage must be 2 or 3. Got {stage}.")
+    if len(set(pair.values())) == 1:
+        return
+    left = next(name for name, place in pair.items() if place == "none")
+    if getattr(o, left) is not None:
+        raise InvalidPlan(
+            f"FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be cpu as well. Got none."
+        )
+    made[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
+
+
+def _of_deepspeed(made: dict[str, Any], stage: int) -> None:
+    if made["offload_optimizer"] != "none" and stage == 0:
+        raise InvalidPlan("offload_optimizer needs ZeRO: zero_stage must be 1, 2 or 3. Got 0.")
+    if made["offload_parameters"] != "none" and stage != 3:
+        raise InvalidPlan(f"offload_parameters needs weights that are sharded: zero_stage must be 3. Got {stage}.")
+    if made["offload_optimizer"] == "nvme" and stage != 3:
+        raise InvalidPlan(f"offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {stage}.")
+
+
+def _of_megatron(made: dict[str, Any], stage: int) -> None:
+    if made["offload_optimizer"] != "none" and stage == 0:
+        raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
+
+
+def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> float:
+    said = o.optimizer_offload_fraction
+    able = runtime.name == "megatron" or (runtime.name == "deepspeed" and stage == 3)
+    if said is not None and (made["offload_optimizer"] != "cpu" or not able):
+        raise NotApplicable("optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed and ZeRO stage 3. "
+                            f"Got {said} with runtime {runtime.name}.",
+                            "optimizer_offload_fraction", ("offload_optimizer", "runtime", "zero_stage"))  # fmt: skip
+    if said is not None and not 0 <= said <= 1:
+        raise InvalidPlan(f"optimizer_offload_fraction must be from 0 to 1. Got {said}.")
+    if made["offload_optimizer"] != "cpu" or not able:
+        return 1
+    return float(q.take("optimizer_offload_fraction", said, 1.0, "runtime", f"{runtime.name}'s own"))
+
+
+def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
+    """No default: what published updates reach lies a factor of thirty apart."""
+    said = rate("host_update_bandwidth", o.host_update_bandwidth)
+    if said is None:
+        return None
+    if made["offload_optimizer"] == "none":
+        raise NotApplicable(
+            f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.",
+            "host_update_bandwidth",
+            ("offload_optimizer",),
+        )
+    return float(q.put("host_update_bandwidth", said, "given"))
+
+
+def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
+    if runtime.name != "megatron" or made["offload_activations"] == "none":
+        if o.offload_modules is not None:
+            raise NotApplicable(
+                f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} with runtime {runtime.name}.",
+                "offload_modules",
+                ("offload_activations", "runtime"),
+            )
+        return ""
+    said = str(
+        q.take("offload_modules", o.offload_modules, ",".join(MODULES), "default", "all that Megatron-core knows")
+    )
+    names = [part.strip() for part in said.split(",") if part.strip()]
+    for name in names:
+        if name not in MODULES:
+            raise unknown("module to offload", name, MODULES)
+    return ",".join(names)
+
+
+def _workers(o: TrainingOptions, q: Question) -> int:
+    said = o.data_loader_workers
+    if said is not None and not 0 <= said <= 4096:
+        raise InvalidPlan(f"data_loader_workers must be from 0 to 4,096. Got {said:,}.")
+    return int(q.take("data_loader_workers", said, 0, "default", "torch's own: the process loads its data itself"))

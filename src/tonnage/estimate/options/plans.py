@@ -1,0 +1,293 @@
+"""From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid choice."""
+
+from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.layers.trl_losses import KINDS, LOGITS, TOKENS
+from tonnage.estimate.options.framework_options import framework_options
+from tonnage.estimate.options.machine import warn_of_machine
+from tonnage.estimate.options.offload_options import offload_options
+from tonnage.estimate.options.parallel import check_parallel, parallel_sizes
+from tonnage.estimate.options.runtime_options import runtime_options
+from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
+from tonnage.estimate.options.uneven import uneven_ranks
+from tonnage.estimate.options.zero_options import zero_options
+from tonnage.estimate.plan.checks import check_positions, check_size
+from tonnage.estimate.plan.nearest import divisors, near, near_multiples
+from tonnage.estimate.plan.pipeline_layout import said_chunks
+from tonnage.estimate.plan.schedule import pipeline_schedule
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.objective import objective_of
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.registry import unknown
+from tonnage.numerics.optimizers import optimizer
+from tonnage.numerics.precisions import TRAINING_RECIPES
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
+from tonnage.tape import Titan
+
+DEFAULT_SEQUENCE_LENGTH = 4096
+LOSS = ("full", "chunked", "fused")
+RECOMPUTE = ("none", "selective", "selective-op", "full")
+MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
+UNDER_DDP = "runtime transformers (its Trainer, under DDP on several accelerators)"
+IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
+ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "efficient": "efficient", "eager": "eager"}
+
+
+def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
+    """A complete, checked plan that uses the whole cluster; every default is noted in `question`."""
+    try:
+        return _plan(model, cluster, options, question)
+    except InvalidPlan as error:
+        if options.runtime != "transformers":
+            raise
+        # DDP is what the Trainer runs under on several accelerators: the user did not write its name
+        raise InvalidPlan(str(error).replace("runtime ddp", UNDER_DDP)) from None
+
+
+def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
+    o, q = options, question
+    for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
+                 "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
+                 "expert_tensor_parallel_size", "data_parallel_size", "lora_rank", "trainable_layers", "first_stage_layers",
+                 "last_stage_layers", "replicate_size"):  # fmt: skip
+        check_size(name, getattr(o, name))
+    runtime = _runtime(cluster, o, q)
+    sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
+    check_parallel(model, runtime, sizes, o)
+    length = _sequence_length(model, o, q)
+    context = sizes["context_parallel_size"]
+    if length % context:
+        fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
+        raise InvalidPlan(
+            f"context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: {near(context, fits)}; or a sequence_length "
+            f"of {near_multiples(length, context)}."
+        )
+    micro, count = _batch(sizes, o, q)
+    schedule = pipeline_schedule(runtime, sizes, count, o, q)
+    stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
+    _check_zero(runtime, stage)
+    hidden, inside = _dropout(model, o, q)
+    model_code = _model_code(runtime, o, q)
+    usual, why = usual_precision(runtime, o)
+    recipe = TRAINING_RECIPES[
+        q.take(
+            "precision",
+            o.precision,
+            usual,
+            "default",
+            why,
+        )
+    ]
+    warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
+    offload = offload_options(runtime, stage, o, q)
+    method = training_method(model, runtime, recipe, o, q)
+    check_base(runtime, recipe, method.get("base_weights", ""), sizes["tensor_parallel_size"])
+    return TrainingPlan(
+        sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, pipeline_schedule=schedule, **sizes,
+        sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
+                                 "default", "on with tensor parallelism"),
+        recompute=_recompute(runtime, model_code, o, q),
+        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, model_code, length, context, o, q),
+        precision=recipe.name,
+        optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
+        optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
+                                         "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
+        runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
+        chunk_layers=said_chunks(model, runtime, sizes, o),
+        **uneven_ranks(model, runtime, sizes, o, q),
+        **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
+        **method, **objective_of(model, runtime, method.get("method", "full"), o, q),
+        **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
+    )  # fmt: skip
+
+
+def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
+    """Who wrote the layers: it decides what they keep."""
+    own = runtime.model_codes[0]
+    if "transformers" in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
+        own = "transformers"  # peft and TRL work on its models
+    chosen = _choice(
+        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), MODEL_CODES
+    )
+    if chosen not in runtime.model_codes:
+        raise InvalidPlan(
+            f"model_code must be one that runtime {runtime.name} runs: {', '.join(runtime.model_codes)}. Got {chosen}."
+        )
+    return chosen
+
+
+def usual_runtime(cluster: Cluster) -> str:
+    """Where nobody names one."""
+    return "transformers" if cluster.size == 1 else "fsdp2"
+
+
+def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
+    alone = cluster.size == 1
+    name = q.take("runtime", o.runtime, usual_runtime(cluster), "default",
+                  "one accelerator" if alone else "more than one accelerator")  # fmt: skip
+    if name == "transformers" and not alone:
+        q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
+        name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
+    runtime = training_runtime(name)
+    if runtime.one_accelerator and not alone:
+        several = [other for other in TRAINING if not training_runtime(other).one_accelerator]
+        raise InvalidPlan(
+            f"runtime {name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on several: {', '.join(several)}."
+        )
+    if o.runtime_version is not None and runtime.older:
+        runtime = _of_version(runtime, o.runtime_version)
+        q.put("runtime_version", runtime.version, "given", runtime.source)
+    else:
+        q.take("runtime_version", o.runtime_version, runtime.version, "runtime", runtime.source)
+    return runtime
+
+
+def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
+    """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
+    every = {version.version: version for version in (newest, *newest.older.values())}
+    found = [
+        each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")
+    ]
+    if not found:
+        raise unknown(f"version of {newest.name}", said, list(every))
+    return found[0]
+
+
+def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
+    default, why = runtime.default_zero_stage, f"{runtime.name}'s own"
+    if runtime.own is not None and 0 in runtime.zero_stages and alone:
+        default, why = 0, "one accelerator"
+    if runtime.shards_units and stages > 1:
+        default, why = 2, "under a pipeline nothing is resharded after its forward"
+    chosen: int = q.take("zero_stage", o.zero_stage, default, "runtime", why)
+    return chosen
+
+
+def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
+    chosen = _choice(
+        "recompute policy",
+        q.take("recompute", o.recompute, runtime.recompute, "runtime", f"{runtime.name}'s own"),
+        RECOMPUTE,
+    )
+    if chosen == "selective-op" and (runtime.own is None or model_code != "torchtitan"):
+        raise InvalidPlan(
+            "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here."
+        )
+    return chosen
+
+
+def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
+    why = f"the model's context, at most {DEFAULT_SEQUENCE_LENGTH}" if model.context else "the model names no context"
+    length = q.take("sequence_length", o.sequence_length, _usual_length(model), "model", why)
+    check_positions(model, length, "sequence_length")
+    if model.context and length > model.context:
+        q.warn(f"sequence_length {length} is beyond the {model.context} tokens that {model.name} was made for.")
+    return length
+
+
+def _usual_length(model: Model) -> int:
+    return min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH)
+
+
+def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int, int]:
+    micro = q.take("micro_batch_size", o.micro_batch_size, 1)
+    data, stages = sizes["data_parallel_size"], sizes["pipeline_parallel_size"]
+    if o.global_batch_size is not None:
+        if o.global_batch_size % (micro * data):
+            raise InvalidPlan(
+                f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {micro * data}. Got "
+                f"{o.global_batch_size}. Nearest: {near_multiples(o.global_batch_size, micro * data)}."
+            )
+        implied = o.global_batch_size // (micro * data)
+        if o.num_microbatches not in (None, implied):
+            raise InvalidPlan(
+                f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got {o.num_microbatches}."
+            )
+        q.put("global_batch_size", o.global_batch_size, "given")
+        why = "global_batch_size / (micro_batch_size x data_parallel_size)"
+        return micro, q.take("num_microbatches", o.num_microbatches, implied, "default", why)
+    why = "as many as pipeline stages, to fill the pipeline" if stages > 1 else "no gradient accumulation"
+    count = q.take("num_microbatches", o.num_microbatches, stages, "default", why)
+    q.put(
+        "global_batch_size", micro * count * data, "default", "micro_batch_size x num_microbatches x data_parallel_size"
+    )
+    return micro, count
+
+
+def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q: Question) -> AttentionKernel:
+    default, why = runtime.kernels.attention, f"{runtime.name}'s own"
+    if isinstance(runtime.own, Titan) and cluster.accelerator.generation.startswith("Blackwell"):
+        default, why = "sdpa", "torchtitan, models/attention.py: cuDNN comes first from compute capability 10.0 on"
+    chosen = q.take("attention", o.attention, default, "runtime", why)
+    found: AttentionKernel | None = ATTENTION.get(chosen)
+    if found is None:
+        raise unknown("attention kernel", chosen, ATTENTION)
+    return found
+
+
+def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]:
+    """Dropout of the hidden states and of attention: both as said, else as the model's config says."""
+    text = model.config.get("text_config")
+    config = {**model.config, **text} if isinstance(text, dict) else model.config
+    found = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
+    whose = (
+        "the catalogue's" if model.source.startswith("catalogue") else "its"
+    )  # a catalogue's config is not the whole file
+    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or f"{whose} config names none"
+    q.take("dropout", o.dropout, bool(found), "model", why)
+    if o.dropout is not None:
+        return o.dropout, o.dropout
+    return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
+
+
+def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, o: TrainingOptions, q: Question) -> str:
+    if o.objective in KINDS and model_code == "transformers":
+        chosen = q.take(
+            "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
+        )
+        if chosen != "tiled":
+            raise InvalidPlan(
+                f"TRL takes the loss of objective {o.objective} tile by tile: loss must be tiled. Got {chosen}."
+            )
+        return "tiled"
+    if o.loss == "tiled":
+        raise InvalidPlan(f"a tiled loss is TRL's, of objectives {', '.join(KINDS)} on models of transformers: loss must be {' or '.join(runtime.losses)}.")  # fmt: skip
+    loss = _choice(
+        "loss",
+        q.take(
+            "loss",
+            o.loss,
+            runtime.losses[0],
+            "default",
+            "all logits at once" if runtime.losses[0] == "full" else f"{runtime.name}'s own",
+        ),
+        LOSS,
+    )
+    if loss not in runtime.losses:
+        able = [name for name in TRAINING if loss in training_runtime(name).losses]
+        raise InvalidPlan(
+            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
+        )
+    if loss == "chunked" and runtime.equal_chunks and length // context % runtime.loss_chunks:
+        raise InvalidPlan(
+            f"sequence_length: a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {length}. "
+            f"Nearest: {near_multiples(length, runtime.loss_chunks * context)}."
+        )
+    return loss
+
+
+def _choice(kind: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise unknown(kind, value, choices)
+    return value
+
+
+def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
+    """The runtime must have this ZeRO stage; else those are named that do."""
+    if stage in runtime.zero_stages:
+        return
+    able = [name for name in TRAINING if stage in training_runtime(name).zero_stages]
+    stages = ", ".join(map(str, runtime.zero_stages))
+    hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime has it."
+    raise InvalidPlan(f"zero_stage must be one of those of runtime {runtime.name}: {stages}. Got {stage}. {hint}")

@@ -1,0 +1,150 @@
+"""Which weights train: the user's words on methods, checked against the model and the runtime."""
+
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.method import bare_base_bytes
+from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.units import counted
+from tonnage.numerics.precisions import Recipe, precision
+from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes._base import METHODS
+
+BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
+ALL_LINEAR = "all-linear"
+DEFAULT_RANK = 16
+
+
+def training_method(
+    model: Model, runtime: TrainingRuntime, recipe: Recipe, o: TrainingOptions, q: Question
+) -> dict[str, Any]:
+    """The fields of a plan that say what trains. `qlora` is LoRA on a 4-bit base."""
+    usual = "full" if not runtime.trains or "full" in runtime.trains else "lora"
+    chosen = q.take(
+        "method",
+        o.method,
+        usual,
+        "default",
+        "every weight trains" if usual == "full" else f"what {runtime.name} is made for",
+    )
+    if chosen not in METHODS:
+        raise unknown("training method", chosen, METHODS)
+    if chosen in ("full", "freeze"):
+        _refuse(
+            chosen,
+            {
+                "lora_rank": o.lora_rank,
+                "lora_targets": o.lora_targets,
+                "lora_dropout": o.lora_dropout,
+                "base_weights": o.base_weights,
+                "upcast_base": o.upcast_base,
+            },
+        )
+    if chosen != "freeze":
+        _refuse(chosen, {"trainable_layers": o.trainable_layers})
+    able = runtime.trains or METHODS[:1]
+    if chosen not in able:
+        others = [name for name in TRAINING if chosen in training_runtime(name).trains]
+        raise InvalidPlan(
+            f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes that have it: {', '.join(others)}."
+        )
+    if chosen == "full":
+        return {}
+    if chosen == "freeze":
+        return {"method": chosen, "trainable_layers": _layers(model, o, q)}
+    base = _base(chosen, bare_base_bytes(runtime, recipe), o, q)
+    targets = q.take("lora_targets", o.lora_targets, ALL_LINEAR, "default", "all linear layers but the head")
+    return {
+        "method": "dora" if chosen == "dora" else "lora", "base_weights": base, "lora_targets": _targets(model, targets),
+        "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
+        "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
+        "upcast_base": _upcast(runtime, base, o, q),
+    }  # fmt: skip
+
+
+def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question) -> bool:
+    """Whether what bitsandbytes does not quantise is turned to fp32. Where the runtime or the base leaves no choice, nothing is noted."""
+    if not base and o.upcast_base is not None:
+        raise InvalidPlan(
+            f"upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of {', '.join(BASES)}. "
+            f"Got {o.upcast_base} with base_weights {o.base_weights or '16 bit'}."
+        )
+    if base and o.upcast_base and not runtime.upcasts_base:
+        able = [name for name in TRAINING if training_runtime(name).upcasts_base]
+        raise InvalidPlan(
+            f"runtime {runtime.name} keeps a quantised base in its own types: upcast_base must be off. Runtimes that have it: {', '.join(able)}."
+        )
+    if not base or not runtime.upcasts_base:
+        return False
+    return bool(
+        q.take("upcast_base", o.upcast_base, True, "default", "PEFT, utils/other.py: prepare_model_for_kbit_training")
+    )
+
+
+def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, str]:
+    """The precision that a runtime takes if nobody says one, and why."""
+    if runtime.plain_base and (o.method == "qlora" or (o.base_weights or "16 bit") != "16 bit"):
+        return runtime.plain_base, f"{runtime.name} quantises no base under mixed precision"
+    mixed = runtime.default_precision == "bf16-mixed"
+    return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else f"{runtime.name}'s own"
+
+
+WHOLE_BASE = "bitsandbytes, docs/source/fsdp_qlora.md, and torchao, dtypes/nf4tensor.py: shards of FSDP are known, tensor parallelism is not"
+
+
+def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int) -> None:
+    """A quantised base is cut by no tensor ranks; and some runtimes quantise one only where nothing is cast."""
+    if base and tensor > 1:
+        raise InvalidPlan(f"tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({WHOLE_BASE}.)")  # fmt: skip
+    if runtime.plain_base and base and recipe.master_bytes:
+        raise InvalidPlan(f"{runtime.name} quantises no base under mixed precision: precision must be {runtime.plain_base}, fp16 or fp32. Got {recipe.name}.")  # fmt: skip
+
+
+def _refuse(method: str, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            owner = "freeze" if name == "trainable_layers" else "lora, dora or qlora"
+            raise NotApplicable(
+                f"{name} belongs to method {owner}. Got {value} with method {method}.", name, ("method",)
+            )
+
+
+def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
+    count: int = q.take("trainable_layers", o.trainable_layers, 2, "default", "the last two, as LLaMA-Factory has it")
+    if count > model.num_layers:
+        raise InvalidPlan(
+            f"trainable_layers must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {count}."
+        )
+    return count
+
+
+def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
+    if o.base_weights in (None, "16 bit") and method != "qlora":
+        q.put("base_weights", f"{8 * bare:g} bit", "default", "as the method and the precision have it")
+        return ""
+    given = q.take("base_weights", o.base_weights, "nf4-double", "default", "as the method has it")
+    if given == "16 bit":
+        return ""
+    found = precision(given).name
+    if found not in BASES:
+        raise InvalidPlan(f"base_weights must be one of {', '.join(BASES)}. Got {given}.")
+    return found
+
+
+def _targets(model: Model, targets: str) -> str:
+    if targets == ALL_LINEAR:
+        return ""
+    wanted = tuple(part.strip() for part in targets.split(",") if part.strip())
+    linear = sorted({weight.name.removesuffix(".weight").rpartition(".")[2] for block in model.decoder.blocks for weight in block.weights()
+                     if weight.linear and weight.part in ("attention", "mlp", "mixer")})  # fmt: skip
+    for name in wanted:
+        if name not in linear:
+            raise unknown("target of LoRA", name, [*linear, ALL_LINEAR])
+    if not wanted:
+        raise InvalidPlan(
+            f"lora_targets must name linear layers of {model.name}: {', '.join(linear)}, or {ALL_LINEAR}. Got nothing."
+        )
+    return ",".join(wanted)

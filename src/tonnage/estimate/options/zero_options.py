@@ -1,0 +1,122 @@
+"""DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in for "auto"."""
+
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.plan.checks import LARGEST
+from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.errors import InvalidPlan, NotApplicable, OutOfRange
+from tonnage.kernel.units import parse_count
+from tonnage.runtimes import TrainingRuntime
+
+# deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
+SIZES: dict[str, tuple[tuple[int, ...], int, int]] = {
+    "reduce_bucket_size": ((1, 2, 3), 500_000_000, 1), "allgather_bucket_size": ((1, 2, 3), 500_000_000, 1),
+    "sub_group_size": ((3,), 1_000_000_000, 1), "stage3_prefetch_bucket_size": ((3,), 50_000_000, 0),
+    "stage3_max_live_parameters": ((3,), 1_000_000_000, 0), "stage3_max_reuse_distance": ((3,), 1_000_000_000, 0),
+    "stage3_param_persistence_threshold": ((3,), 100_000, 0), "zero_hpz_partition_size": ((3,), 1, 1),
+}  # fmt: skip
+SWITCHES: dict[str, tuple[tuple[int, ...], bool]] = {
+    "contiguous_gradients": ((1, 2, 3), True), "stage3_gather_16bit_weights_on_model_save": ((3,), False),
+    "zero_quantized_weights": ((3,), False), "zero_quantized_nontrainable_weights": ((3,), False), "zero_quantized_gradients": ((3,), False),
+}  # fmt: skip
+SOURCE = "DeepSpeed's own"
+FILLED = "transformers, integrations/deepspeed.py: trainer_config_finalize"
+
+
+def zero_options(
+    model: Model,
+    runtime: TrainingRuntime,
+    stage: int,
+    sizes: dict[str, Any],
+    offload: dict[str, Any],
+    o: TrainingOptions,
+    q: Question,
+) -> dict[str, Any]:
+    """The fields of a plan that DeepSpeed's zero_optimization decides."""
+    names = (*SIZES, *SWITCHES, "overlap_comm")
+    if runtime.name != "deepspeed":
+        for name in names:
+            if getattr(o, name) is not None:
+                raise NotApplicable(
+                    f"{name} is a setting of deepspeed: leave it out with runtime {runtime.name}. Got {getattr(o, name)}.",
+                    name,
+                    ("runtime",),
+                )
+        return {}
+    made: dict[str, Any] = {}
+    for name, (stages, default, least) in SIZES.items():
+        if _counts(name, stages, stage, o):
+            made[name] = _size(name, default, least, model, o, q)
+    for name, (stages, on) in SWITCHES.items():
+        if _counts(name, stages, stage, o):
+            made[name] = q.take(name, getattr(o, name), on, "runtime", SOURCE)
+    if _counts("overlap_comm", (1, 2, 3), stage, o):
+        made["overlap_comm"] = q.take(
+            "overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone"
+        )
+    _check(made, stage, sizes, offload, o, q)
+    return made
+
+
+def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) -> bool:
+    if stage in stages:
+        return True
+    if getattr(o, name) is not None:
+        known = ", ".join(map(str, stages))
+        raise NotApplicable(
+            f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with stage {stage}.",
+            name,
+            ("zero_stage",),
+        )
+    return False
+
+
+def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions, q: Question) -> int:
+    said = getattr(o, name)
+    if said == "auto":
+        filled = filled_in(name, model.hidden_size)
+        if filled is None:
+            raise InvalidPlan(f"{name} has no auto in the Trainer of transformers: give it a number of elements.")
+        return int(q.put(name, filled, "runtime", FILLED))
+    try:
+        given = parse_count(said, name) if isinstance(said, str) else said
+    except OutOfRange:
+        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {said}.") from None
+    if given is not None and not least <= given <= LARGEST:
+        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {given:,}.")
+    return int(q.take(name, given, default, "runtime", SOURCE))
+
+
+def filled_in(name: str, hidden_size: int) -> int | None:
+    """What the Trainer writes in the place of "auto"; None: nothing."""
+    square = hidden_size * hidden_size
+    return {"reduce_bucket_size": square, "stage3_prefetch_bucket_size": int(0.9 * square),
+            "stage3_param_persistence_threshold": 10 * hidden_size}.get(name)  # fmt: skip
+
+
+def _check(
+    made: dict[str, Any], stage: int, sizes: dict[str, Any], offload: dict[str, Any], o: TrainingOptions, q: Question
+) -> None:
+    ranks = sizes["data_parallel_size"] * sizes["context_parallel_size"]
+    part = made.get("zero_hpz_partition_size", 1)
+    if ranks % part:
+        raise InvalidPlan(
+            f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}. Nearest: {near_divisors(ranks, part)}."
+        )
+    if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
+        raise InvalidPlan(
+            "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns it on itself."
+        )
+    if made.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
+        raise NotApplicable(
+            "zero_quantized_nontrainable_weights needs weights that do not train: method must be lora, dora or freeze.",
+            "zero_quantized_nontrainable_weights",
+            ("method",),
+        )
+    if o.allgather_bucket_size is not None:
+        q.warn(
+            "allgather_bucket_size changes no memory: torch gathers into the weights themselves (all_gather_into_tensor)."
+        )

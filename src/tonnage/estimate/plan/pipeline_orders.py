@@ -1,0 +1,227 @@
+"""Orders of a pipeline's schedules that are no 1F1B, played out: GPipe, and those that split the backward pass, interleaved or in a V.
+
+In the middle of GPipe's there is no period that could be left out, so that a step of a few micro-batches stands for one of many: its bubble is a
+larger part of it. What others wait for is the same for any number of micro-batches from a few times the stages on, and `estimate._schedule` takes it
+from here, with numbers or with arrays of plans. The orders are PyTorch's (torch/distributed/pipelining/schedules.py), and tests/test_pipeline_orders.py holds them to it.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, reduce
+from itertools import accumulate
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tonnage.estimate.plan.microbatches import microbatches_per_round
+from tonnage.estimate.plan.pipeline_boxes import (
+    BACKWARD,
+    DRAWN,
+    FORWARD,
+    SHOWN,
+    Box,
+    PipelineBoxes,
+    StepSeconds,
+    later,
+    pipeline_boxes,
+)
+from tonnage.estimate.plan.pipeline_v_orders import INPUTS, WEIGHTS, Pass, Together, dualpipev, zbv
+from tonnage.kernel.formula import Number, maximum
+
+FEW = 8  # micro-batches at least that are drawn of a schedule without a period
+DRAWN_ROUNDS = 3  # of as many micro-batches as stages: two fill and drain a pipeline, one is between
+
+
+def gpipe(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
+    """All micro-batches forward, then all back."""
+    assert chunks == 1, stages
+    yield from (Pass(FORWARD, rank, number) for number in range(count))
+    yield from (Pass(BACKWARD, rank, number) for number in range(count))
+
+
+def interleaved_1f1b(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
+    """Forward passes until the first gradient may come, then one of each, then the rest; PyTorch's rounds need no multiple of the stages."""
+    each = microbatches_per_round(count, stages)
+    total = count * chunks
+    ahead = min((chunks - 1) * each + 2 * (stages - 1 - rank), total)
+    there = list(_turns(each, chunks, count))
+    forward = [Pass(FORWARD, chunk * stages + rank, number) for chunk, number in there]
+    back = [Pass(BACKWARD, (chunks - 1 - chunk) * stages + rank, number) for chunk, number in there]
+    yield from forward[:ahead]
+    for turn, one in enumerate(back):
+        yield from forward[ahead + turn : ahead + turn + 1]
+        yield one
+
+
+def interleaved_zero_bubble(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
+    """1F1B with the gradients of weights held back by as many passes as there are stages before."""
+    each = microbatches_per_round(count, stages)
+    total = count * chunks
+    ahead = min((chunks - 1) * each + stages - 1 - rank, total)
+    there = list(_turns(each, chunks, count))
+    forward = [Pass(FORWARD, chunk * stages + rank, number) for chunk, number in there]
+    back = [(((chunks - 1 - chunk) * stages) + rank, number) for chunk, number in there]
+    yield from forward[:ahead]
+    for turn in range(total):
+        yield from forward[ahead + turn : ahead + turn + 1]
+        yield Pass(INPUTS, *back[turn])
+        if turn >= rank:
+            yield Pass(WEIGHTS, *back[turn - rank])
+    yield from (Pass(WEIGHTS, *one) for one in back[max(total - rank, 0) :])
+
+
+def _turns(each: int, chunks: int, count: int) -> Iterator[tuple[int, int]]:
+    """Chunk and micro-batch of each turn: a round of micro-batches through one chunk, then through the next."""
+    for first in range(0, count, each):
+        for chunk in range(chunks):
+            yield from ((chunk, number) for number in range(first, first + each))
+
+
+def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> Iterator[Together]:
+    """What a rank does, one after the other."""
+    if schedule in IN_A_V:
+        return IN_A_V[schedule](rank, stages, chunks, count)
+    return ((each,) for each in ALONE[schedule](rank, stages, chunks, count))
+
+
+ALONE = {"gpipe": gpipe, "interleaved-1f1b": interleaved_1f1b, "interleaved-zero-bubble": interleaved_zero_bubble}
+IN_A_V = {"zbv": zbv, "dualpipev": dualpipev}
+# Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step, and micro-batches at least.
+PERIODIC = {"interleaved-1f1b": (3, 0), "interleaved-zero-bubble": (2, 0), "zbv": (4, 32), "dualpipev": (3, 0)}
+ORDERS = tuple(dict.fromkeys((*DRAWN, *ALONE, *IN_A_V)))  # schedules that are played out: all that a runtime has
+
+
+def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
+    """The boxes of a step, and whether they are those of a step of fewer micro-batches."""
+    if step.schedule in DRAWN:
+        return pipeline_boxes(step), False
+    stages, count, fewer = len(step.stages), step.num_microbatches, step.schedule not in PERIODIC
+    shown = min(-(-FEW // stages) * stages, count) if fewer else shown_of(step)
+    boxes = _simulated(replace(step, num_microbatches=shown))
+    end, skipped = max(box.end for box in boxes), count - shown
+    cut, gap = end, 0.0
+    if skipped and not fewer:
+        cut = (shown / 2 - stages / 6) * step.slowest  # the pipeline fills sooner than it drains
+        takes = [tuple(_seconds(step, rank, kind) for kind in (FORWARD, INPUTS, WEIGHTS)) for rank in range(stages)]
+        gap = float(periodic_seconds(step.schedule, step.chunks, count, takes)) - end
+        boxes = [later(box, skipped, gap) if box.start >= cut else box for box in boxes]
+    names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
+    starts = list(accumulate(lengths, initial=end + gap))
+    boxes += [Box(rank, name, start, seconds) for rank in range(stages) for name, start, seconds in zip(names, starts, lengths, strict=False) if seconds]  # fmt: skip
+    made = PipelineBoxes(boxes=tuple(boxes), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
+    return made, fewer and skipped > 0
+
+
+def shown_of(step: StepSeconds) -> int:
+    """Micro-batches that are drawn: as of 1F1B, what fills and drains the pipeline, and a period between."""
+    return _several(step.schedule, len(step.stages), step.num_microbatches, DRAWN_ROUNDS, SHOWN)
+
+
+def enough(schedule: str, stages: int, count: int) -> int:
+    """Micro-batches, of `count`, after which each one more takes what it takes the slowest rank."""
+    return _several(schedule, stages, count, *PERIODIC[schedule])
+
+
+def _several(schedule: str, stages: int, count: int, rounds: int, least: int) -> int:
+    each = microbatches_per_round(count, stages) if schedule in ALONE else 1
+    return min(-(-max(least, rounds * max(each, stages)) // each) * each, count)
+
+
+def periodic_seconds(
+    schedule: str, chunks: int, count: Number, stages: Sequence[Sequence[Number]], played: int | None = None
+) -> Number:
+    """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it takes (`played`, if known).
+
+    That is exact where ranks are alike, or one slower by a tenth, as the one with both ends of the model is. Where several are nearly the slowest they
+    may wait for each other less the longer the step, and it comes out too long, by less than 2 %: never too short.
+    """
+    few = played or enough(schedule, len(stages), count)
+    slowest = reduce(maximum, (sum(each) for each in stages))
+    return pipeline_seconds(schedule, chunks, few, stages) + (count - few) * slowest
+
+
+def pipeline_seconds(schedule: str, chunks: int, count: int, stages: Sequence[Sequence[Number]]) -> Number:
+    """Seconds until all is done. `stages`: forward, gradients of inputs and of weights of one micro-batch through each rank, all chunks;
+    numbers, or arrays with one entry per plan."""
+    takes = [
+        {FORWARD: there / chunks, INPUTS: back / chunks, WEIGHTS: weights / chunks, BACKWARD: (back + weights) / chunks}
+        for there, back, weights in stages
+    ]
+    free: list[Number] = [0.0] * len(stages)
+    ends: dict[int, Number] = {}
+    for place, task in enumerate(tasks(schedule, len(stages), chunks, count)):
+        rank, start = task.rank, free[task.rank]
+        if task.needed >= 0:  # arrays that nobody waits for any more are not kept
+            start = maximum(start, ends.pop(task.needed) if task.is_last else ends[task.needed])
+        free[rank] = start + takes[rank][task.each.kind]
+        if task.is_needed:
+            ends[place] = free[rank]
+    return reduce(maximum, free)
+
+
+class Task(NamedTuple):
+    """A pass, and the place among a step's tasks of the one that it waits for (-1: none); `is_last` of those that wait for that one."""
+
+    rank: int
+    each: Pass
+    needed: int
+    is_last: bool
+    is_needed: bool
+
+
+@lru_cache(maxsize=128)
+def tasks(schedule: str, stages: int, chunks: int, count: int) -> tuple[Task, ...]:
+    """All passes of a step, of each rank in its order, and each behind what it needs."""
+    orders = [list(_order(schedule, rank, stages, chunks, count)) for rank in range(stages)]
+    last, done, at = stages * chunks - 1, dict[Pass, int](), [0] * stages
+    made: list[tuple[int, Pass, int]] = []
+    while any(at[rank] < len(orders[rank]) for rank in range(stages)):
+        before = len(made)
+        for rank, order in enumerate(orders):
+            while at[rank] < len(order):
+                together = order[at[rank]]
+                needed = [-1 if (what := _needed(each, last)) is None else done.get(what, -2) for each in together]
+                if -2 in needed:
+                    break
+                made += [(rank, each, place) for each, place in zip(together, needed, strict=True)]
+                for each in together:  # there when all of them are done
+                    if each.kind != WEIGHTS:
+                        done[_made(each)] = len(made) - 1
+                at[rank] += 1
+        assert len(made) > before, "stages wait for each other"
+    waits = {needed: place for place, (_, _, needed) in enumerate(made)}
+    return tuple(Task(rank, each, needed, waits[needed] == place, place in waits) for place, (rank, each, needed) in enumerate(made))  # fmt: skip
+
+
+def _simulated(step: StepSeconds) -> list[Box]:
+    """Each stage takes its passes in their order, each as soon as what it needs is there; what a stage sends keeps it busy."""
+    stages, chunks = len(step.stages), step.chunks
+    free, made = [0.0] * stages, list[Box]()
+    for rank, each, needed, *_ in tasks(step.schedule, stages, chunks, step.num_microbatches):
+        start = max(free[rank], made[needed].end if needed >= 0 else 0.0)
+        made.append(Box(rank, each.kind, start, _seconds(step, rank, each.kind) / chunks, each.microbatch, each.part // stages))  # fmt: skip
+        free[rank] = made[-1].end
+    return made
+
+
+def _made(each: Pass) -> Pass:
+    """What others wait for: of a backward pass in one piece, as of one in two, the gradients of inputs."""
+    return each._replace(kind=INPUTS) if each.kind == BACKWARD else each
+
+
+def _needed(each: Pass, last: int) -> Pass | None:
+    """What has to be done before a pass; None where its own stage has it."""
+    if each.kind == FORWARD:
+        return each._replace(part=each.part - 1) if each.part else None
+    if each.kind == WEIGHTS or each.part == last:
+        return None
+    return Pass(INPUTS, each.part + 1, each.microbatch)
+
+
+def _seconds(step: StepSeconds, rank: int, kind: str) -> float:
+    """Of a pass through all chunks of a stage, with what it hands on."""
+    stage, handed = step.stages[rank], step.between / 2
+    if kind == FORWARD:
+        return stage.there + handed
+    if kind == WEIGHTS:
+        return stage.weights
+    return stage.back + handed - (stage.weights if kind == INPUTS else 0.0)

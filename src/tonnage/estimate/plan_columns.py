@@ -1,0 +1,96 @@
+"""Many plans at once: columns of arrays in, bytes of each plan out, by the same walk as a single answer."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tonnage.architectures import Model
+from tonnage.estimate.layers.layers import window_of
+from tonnage.estimate.memory import training_memory
+from tonnage.estimate.step_time.time import Timing
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.ops import MoE
+from tonnage.spec import Cluster, TrainingPlan
+
+COLUMNS = (
+    "sequence_length", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size",
+    "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size",
+)  # fmt: skip
+
+# Whether there is more than one such rank decides what a layer keeps.
+SPREAD = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
+CHUNK = 8192  # plans walked at once: their arrays stay in the cache of a core
+
+
+def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | None = None, **names: Any) -> np.ndarray:
+    """Peak bytes of the fullest rank of each plan: shape (plans,), float64.
+
+    `columns` has sizes, each a number or an array of shape (plans,); `names` the choices that hold for all plans
+    (recompute, zero_stage, optimizer, ...). Plans are taken as valid: check them before (estimate.plans).
+    """
+    needed = np.empty(0)
+    for part, plan, count in _walked(model, columns, names):
+        needed = needed if len(needed) else np.empty(count)
+        needed[part] = training_memory(model, plan, cluster).needed
+    return needed
+
+
+def bytes_and_seconds(
+    model: Model, columns: Mapping[str, Any], cluster: Cluster, **names: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Peak bytes of the fullest rank, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as above.
+
+    MissingDatum where no time of such plans is known (estimate.time).
+    """
+    needed = seconds = np.empty(0)
+    for part, plan, count in _walked(model, columns, names):
+        if not len(needed):
+            needed, seconds = np.empty(count), np.empty(count)
+        made = training_memory(model, plan, cluster)
+        needed[part] = made.needed
+        seconds[part] = Timing(model, plan, cluster, made.ranks[0].stage.step).seconds
+    return needed, seconds
+
+
+def _walked(
+    model: Model, columns: Mapping[str, Any], names: Mapping[str, Any]
+) -> Iterator[tuple[np.ndarray, TrainingPlan, int]]:
+    """Which plans, as one plan of arrays, and how many there are in all."""
+    for name in columns:
+        if name not in COLUMNS:
+            raise InvalidPlan(f"a column of plans is one of {', '.join(COLUMNS)}. Got {name!r}.")
+    arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
+    plans = dict(zip(columns, arrays, strict=True))
+    same = alike(model, plans)
+    stages, chunks = (plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
+                      for name in ("pipeline_parallel_size", "virtual_pipeline_size"))  # fmt: skip
+    # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked together.
+    keys = (same * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
+    for key in np.unique(keys):
+        chosen = np.flatnonzero(keys == key)
+        for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
+            sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
+            plan = TrainingPlan(
+                **sizes,
+                pipeline_parallel_size=int(stages[chosen[0]]),
+                virtual_pipeline_size=int(chunks[chosen[0]]),
+                **names,
+            )
+            yield part, plan, stages.size
+
+
+def alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A number that plans share which write their layers alike: is there more than one rank of a kind, is a window shorter?"""
+    facts = [plans[name] > 1 for name in SPREAD if name in plans]
+    experts = {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
+    if "expert_parallel_size" in plans:
+        facts += [plans["expert_parallel_size"] < count for count in experts]
+    windows = {window for block in model.decoder.blocks if (window := window_of(block)) is not None}
+    if "sequence_length" in plans:
+        facts += [plans["sequence_length"] >= window for window in windows]
+    shape = next(iter(plans.values())).shape if plans else (1,)
+    made = np.zeros(shape, dtype=np.int64)
+    for fact in facts:
+        made = 2 * made + fact
+    return made

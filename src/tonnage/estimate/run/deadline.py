@@ -1,0 +1,68 @@
+"""The fewest accelerators that make a deadline: only sizes that the plan can use, at the same global batch."""
+
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from tonnage.estimate.plan.nearest import divisors
+from tonnage.estimate.plan.schedule import schedule_takes_microbatches
+from tonnage.estimate.run.larger_machines import Machines
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import counted, human
+from tonnage.spec import Cluster, TrainingPlan
+
+StepTimeAt = Callable[[int], Term]
+
+
+def smallest_for_deadline(
+    deadline: float, said: str, plan: TrainingPlan, cluster: Cluster, seconds_at: Callable[[TrainingPlan], float], fits_at: Callable[[int], bool] | None = None,
+) -> TrainingPlan | str:  # fmt: skip
+    """The plan with the smallest data_parallel_size that makes the deadline [seconds], or why no number of accelerators does.
+
+    Every size is tried, not halved towards: a larger cluster fails more often, so more accelerators may take longer.
+    """
+    fastest: tuple[float, TrainingPlan] | None = None
+    for chosen in usable_plans(plan, cluster):
+        if fits_at is not None and not fits_at(int(chosen.data_parallel_size)):
+            continue
+        seconds = seconds_at(chosen)
+        if seconds <= deadline:
+            return chosen
+        if fastest is None or seconds < fastest[0]:
+            fastest = (seconds, chosen)
+    if fastest is None:
+        return (
+            f"no number of accelerators holds this plan: tensor x pipeline x context = {_model_ranks(plan)} ranks a replica, "
+            f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, whole nodes of {Machines(cluster).node_size}."
+        )
+    seconds, best = fastest
+    return (
+        f"no number of accelerators makes the deadline of {said or human(deadline, 'seconds')}. The fastest that global_batch_size "
+        f"{best.global_batch_size:,} and micro_batch_size {best.micro_batch_size} allow is data_parallel_size {best.data_parallel_size:,} "
+        f"({counted(best.world_size, 'accelerators')}), which takes {human(seconds, 'seconds')}: fewer tokens or a larger global batch go faster."
+    )
+
+
+def usable_plans(plan: TrainingPlan, cluster: Cluster) -> Iterator[TrainingPlan]:
+    """The same step on fewer and on more accelerators, fewest first: replicas that share out the micro-batches evenly, on part
+    of one node or on whole nodes, with what else the plan asks of them."""
+    total = int(plan.num_microbatches * plan.data_parallel_size)
+    node = Machines(cluster).node_size
+    for size in divisors(total):
+        chosen = replace(plan, data_parallel_size=size, num_microbatches=total // size)
+        if (chosen.world_size <= node or chosen.world_size % node == 0) and _allowed(chosen):
+            yield chosen
+
+
+def _allowed(chosen: TrainingPlan) -> bool:
+    """Groups that lie inside the data-parallel ranks must still divide them."""
+    ranks = chosen.tensor_parallel_size * chosen.context_parallel_size * chosen.data_parallel_size
+    experts = chosen.expert_parallel_size * chosen.expert_tensor_parallel_size
+    whole = chosen.data_parallel_size % chosen.replicate_size == 0 and (
+        chosen.context_parallel_size * chosen.data_parallel_size % chosen.zero_hpz_partition_size == 0
+    )
+    return bool(whole and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
+
+
+def _model_ranks(plan: TrainingPlan) -> int:
+    return int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size)

@@ -1,0 +1,73 @@
+"""Disks of a training run, for an answer: what a checkpoint is by what is saved, its time on the storage, the data set, drives and cores."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate.host import storage
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.money.bill import BillOptions
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.run.checkpoint import checkpoint_formats
+from tonnage.kernel.term import Term
+from tonnage.spec import Cluster, TrainingPlan
+
+
+class Disks(Struct, frozen=True, kw_only=True):
+    """`cores` of a node and `disk` of the run; `write` and `read` a checkpoint [seconds], `formats` of it [bytes], `kept` ones [bytes]; of a
+    run the data set as token ids and as plain text [bytes]; `drives` of the nodes' size that hold `disk`, where the catalogue knows them."""
+
+    cores: Term
+    disk: Term
+    formats: tuple[Term, ...]
+    write: Term
+    read: Term
+    kept: Term
+    dataset: Term | None
+    dataset_text: Term | None
+    drives: Term | None
+
+    @property
+    def terms(self) -> dict[str, Term]:
+        """The keys of the document under `storage`, but for the formats."""
+        names = ("write", "read", "kept", "dataset", "dataset_text", "drives")
+        return {name: term for name in names if (term := getattr(self, name)) is not None}
+
+    @property
+    def all(self) -> tuple[Term, ...]:
+        """Every breakdown, to be opened."""
+        return (self.cores, self.disk, *self.formats, *self.terms.values())
+
+
+def disks(
+    model: Model, plan: TrainingPlan, cluster: Cluster, saved: Term, run: RunOptions, options: BillOptions, question: Question,
+    figures: dict[str, Any],
+) -> Disks:  # fmt: skip
+    """`saved`: what the runtime writes of a checkpoint. `figures`: of the run, if there is one. What a node has too little of is noted."""
+    times = storage.checkpoint_times(saved, plan.world_size, run)
+    storage.note_storage(times, run, question)
+    kept = storage.kept(saved, options.keep_checkpoints)
+    dataset, text = _dataset(model, options, figures)
+    needs = storage.host_needs(
+        cluster,
+        checkpoints=kept,
+        datasets=(dataset,) if dataset else (),
+        data_loader_workers=int(plan.data_loader_workers),
+    )
+    for each in needs.warnings:
+        question.warn(each)
+    return Disks(
+        cores=needs.cores, disk=needs.disk, formats=checkpoint_formats(model, plan, saved), write=times.write, read=times.read, kept=kept,
+        dataset=dataset, dataset_text=text, drives=needs.drives,
+    )  # fmt: skip
+
+
+def _dataset(model: Model, options: BillOptions, figures: dict[str, Any]) -> tuple[Term | None, Term | None]:
+    """The data set once, however often the run sees it."""
+    tokens, epochs = figures.get("tokens"), figures.get("epochs")
+    if tokens is None:
+        storage.raw_text_bytes(1, options.text_bytes_per_token)  # what cannot be is refused without a run too
+        return None, None
+    size = epochs.inputs["D_set"] if epochs is not None else tokens.value
+    return storage.dataset_bytes(size, model.vocab_size), storage.raw_text_bytes(size, options.text_bytes_per_token)

@@ -1,0 +1,228 @@
+"""A whole run from the time of one step: tokens, steps, days, accelerator-hours; and from a deadline or a budget back."""
+
+from collections.abc import Callable
+from datetime import date
+
+from msgspec import Struct
+
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
+from tonnage.estimate.run.deadline import StepTimeAt, smallest_for_deadline
+from tonnage.estimate.run.reliability import Reliability, accelerators, note, reliability
+from tonnage.formulas import failures as f
+from tonnage.formulas import run as g
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import human
+from tonnage.spec import Cluster, TrainingPlan
+
+LEAST_GOODPUT = 0.01  # below this a run is a machine that restarts
+MUCH = 0.1  # of a run: a last checkpoint that takes more is said
+EPOCHS = 4  # Muennighoff2023: up to four passes over the same data are nearly as good as new data
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run. `tokens` are asked for, `steps` whole; `seconds` is the time by the clock, failures and checkpoints in it.
+
+    `accelerators_for_deadline`: the fewest that the plan can use, None where no number makes it; `accelerators_by_division`: what the rule of thumb says.
+    `tokens_for_budget`: what the budget buys on this cluster; `deadline_met`, `budget_met`: by this cluster as it is.
+    """
+
+    tokens: Term
+    steps: Term
+    epochs: Term | None = None
+    productive_seconds: Term
+    seconds: Term
+    accelerator_hours: Term
+    goodput: Term
+    time_between_failures: Term
+    failures: Term
+    checkpoint_seconds: Term
+    checkpoint_interval: Term
+    checkpoint_interval_by_young: Term
+    restart_seconds: Term
+    deadline_met: bool | None = None
+    budget_met: bool | None = None
+    accelerators_for_deadline: Term | None = None
+    accelerators_by_division: Term | None = None
+    budget_accelerator_hours: Term | None = None
+    tokens_for_budget: Term | None = None
+
+    @property
+    def terms(self) -> dict[str, Term]:
+        """Every figure of the run by its name."""
+        found = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in found.items() if isinstance(value, Term)}
+
+
+def run(
+    step_time: Term, plan: TrainingPlan, cluster: Cluster, options: RunOptions, question: Question, *, checkpoint: Term,
+    price: float | None = None, step_time_at: StepTimeAt | None = None, fits_at: Callable[[int], bool] | None = None,
+    today: date | None = None,
+) -> Run:  # fmt: skip
+    """What follows from the time of one step [seconds].
+
+    `checkpoint`: bytes of one. `price`: USD per accelerator-hour where no option gives it. `step_time_at`: the step's time at
+    another data_parallel_size and the same global batch, which a deadline needs; without it the deadline is only compared.
+    `fits_at`: whether that plan's memory suffices. `today`: where the deadline is a date.
+    """
+    want = wanted(options, price, today)
+    made = reliability(step_time, plan, options, checkpoint)
+    _progress(made, plan)
+    note(made, options, question)
+    hours, bought, buys = _bought(want, step_time, plan, made.goodput)
+    tokens, steps = _length(want, plan, bought)
+    productive = Term.product("productive time", "seconds", steps, step_time)
+    seconds = Term.ratio("time of the run", "seconds", productive, made.goodput)
+    _note_last(made, productive, seconds, question)
+    used = Term.of("accelerator-hours", g.accelerator_hours, n=plan.world_size, tau=seconds.value)
+    fewest, divided = _deadline(
+        want, plan, cluster, options, used, seconds, checkpoint, steps, step_time_at, fits_at, question
+    )
+    epochs = _epochs(want, tokens, question)
+    _note(want, tokens, seconds, used, hours, question)
+    return Run(
+        tokens=tokens, steps=steps, epochs=epochs, productive_seconds=productive, seconds=seconds, accelerator_hours=used,
+        goodput=made.goodput, time_between_failures=made.between_failures, checkpoint_seconds=made.checkpoint,
+        failures=Term.of("failures on the way", f.failures_expected, tau=seconds.value, MTBF=made.between_failures.value),
+        checkpoint_interval=made.interval, checkpoint_interval_by_young=made.interval_by_young, restart_seconds=made.restart,
+        deadline_met=None if want.deadline is None else bool(seconds.value <= want.deadline),
+        budget_met=None if hours is None else _within(used, hours),
+        accelerators_for_deadline=fewest, accelerators_by_division=divided, budget_accelerator_hours=hours, tokens_for_budget=buys,
+    )  # fmt: skip
+
+
+def _progress(made: Reliability, plan: TrainingPlan) -> None:
+    goodput = made.goodput.value
+    if goodput >= LEAST_GOODPUT:
+        return
+    if made.goodput_by_daly.value >= LEAST_GOODPUT:
+        raise InvalidInput(
+            f"checkpoint_interval must leave time to train. Got {human(made.interval.value, 'seconds')}, which leaves a goodput of {goodput:.2g}: "
+            f"Daly's optimum is {human(made.interval_by_daly.value, 'seconds')}."
+        )
+    raise InvalidInput(
+        f"accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: {plan.world_size:,} accelerators "
+        f"fail every {human(made.between_failures.value, 'seconds')}, sooner than they save their work. Give faster storage_bandwidth, a shorter "
+        "checkpoint_seconds or restart_seconds, or fewer accelerators."
+    )
+
+
+def _note_last(made: Reliability, productive: Term, seconds: Term, question: Question) -> None:
+    """A run that ends before its first checkpoint is due saves what it trained all the same."""
+    write = made.checkpoint.value
+    if productive.value < made.interval.value and write > MUCH * seconds.value:
+        question.warn(f"the run takes {human(seconds.value, 'seconds')}, and the checkpoint after it {human(write, 'seconds')} more, which are in neither "
+                      "its time nor its cost.")  # fmt: skip
+
+
+def _bought(
+    want: Wanted, step_time: Term, plan: TrainingPlan, goodput: Term
+) -> tuple[Term | None, Term | None, Term | None]:
+    """Accelerator-hours, whole steps and tokens that the budget buys; nothing without one."""
+    if want.budget is not None:
+        hours = Term.of(
+            "accelerator-hours of the budget", g.hours_of_budget, USD_budget=want.budget, USD_hour=want.price
+        )
+    elif want.hours is not None:
+        hours = Term.of("accelerator-hours of the budget", g.hours_given, source="given", n_hours=want.hours)
+    else:
+        return None, None, None
+    steps = Term.of(
+        "steps that the budget buys",
+        g.steps_of_hours,
+        n_hours=hours.value,
+        n=plan.world_size,
+        tau_step=step_time.value,
+        eta=goodput.value,
+    )
+    if steps.value < 1 and want.tokens is None and want.steps is None and want.epochs is None:
+        one = g.accelerator_hours(n=plan.world_size, tau=step_time.value / goodput.value)
+        cost = f", {human(one * want.price, 'USD')}" if want.budget is not None and want.price is not None else ""
+        name = "budget" if want.budget is not None else "budget_accelerator_hours"
+        raise InvalidInput(
+            f"{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {want.budget or want.hours:g}."
+        )
+    return hours, steps, Term.product("tokens that the budget buys", "tokens", steps, _per_step(plan))
+
+
+def _length(want: Wanted, plan: TrainingPlan, bought: Term | None) -> tuple[Term, Term]:
+    """Tokens and whole steps of the run."""
+    if want.steps is not None or (want.tokens is None and want.epochs is None):
+        steps = bought if want.steps is None else Term.of("steps", g.steps_given, source="given", S=want.steps)
+        assert steps is not None  # `wanted` makes sure that a budget is given where nothing else is
+        return Term.product("tokens", "tokens", steps, _per_step(plan)), steps.named("steps")
+    if want.epochs is not None:
+        tokens = Term.of("tokens", g.tokens_of_epochs, n_epochs=want.epochs, D_set=want.dataset_tokens)
+    else:
+        tokens = Term.of("tokens", g.tokens_given, source="given", D=want.tokens)
+    return tokens, Term.of("steps", g.steps_for_tokens, D=tokens.value, s=plan.sequence_length, b=plan.micro_batch_size,
+                           m=plan.num_microbatches, d=plan.data_parallel_size)  # fmt: skip
+
+
+def _per_step(plan: TrainingPlan) -> Term:
+    return Term.of("tokens of a step", g.tokens_per_step, s=plan.sequence_length, b=plan.micro_batch_size, m=plan.num_microbatches,
+                   d=plan.data_parallel_size)  # fmt: skip
+
+
+def _deadline(
+    want: Wanted, plan: TrainingPlan, cluster: Cluster, options: RunOptions, used: Term, seconds: Term, checkpoint: Term, steps: Term,
+    step_time_at: StepTimeAt | None, fits_at: Callable[[int], bool] | None, question: Question,
+) -> tuple[Term | None, Term | None]:  # fmt: skip
+    """The fewest accelerators that the plan can use and that make the deadline, and what division says."""
+    if want.deadline is None:
+        return None, None
+    divided = Term.of(
+        "rule of thumb for the deadline, memory not looked at",
+        g.accelerators_by_division,
+        basis="rule",
+        n_hours=used.value,
+        tau=want.deadline,
+    )
+    if step_time_at is None:
+        return None, divided
+
+    def seconds_at(chosen: TrainingPlan) -> float:
+        step = step_time_at(chosen.data_parallel_size)
+        return float(steps.value * step.value / reliability(step, chosen, options, checkpoint).goodput.value)
+
+    fewest = smallest_for_deadline(want.deadline, str(options.deadline or ""), plan, cluster, seconds_at, fits_at)
+    if isinstance(fewest, str):
+        question.warn(fewest)
+        return None, divided
+    return accelerators(fewest).named("accelerators for the deadline"), divided
+
+
+def _within(used: Term, bought: Term) -> bool:
+    """Whether a run takes no more accelerator-hours than were bought, but for rounding."""
+    return bool(used.value <= bought.value * (1 + 1e-9))
+
+
+def _epochs(want: Wanted, tokens: Term, question: Question) -> Term | None:
+    if want.dataset_tokens is None:
+        return None
+    epochs = Term.of("epochs", g.epochs_of_tokens, D=tokens.value, D_set=want.dataset_tokens)
+    if epochs.value > EPOCHS:
+        question.warn(
+            f"the data set is seen {epochs.value:.3g} times: beyond {EPOCHS} epochs the same data teach less and less (Muennighoff2023)."
+        )
+    return epochs
+
+
+def _note(want: Wanted, tokens: Term, seconds: Term, used: Term, hours: Term | None, question: Question) -> None:
+    """What the question held, and where this cluster does not do it."""
+    question.put("tokens", tokens.value, "given" if want.tokens is not None else "default",
+                 "" if want.tokens is not None else tokens.text)  # fmt: skip
+    if want.deadline is not None:
+        question.put("deadline_seconds", want.deadline, "given")
+        if seconds.value > want.deadline:
+            question.warn(
+                f"this cluster needs {human(seconds.value, 'seconds')}, and the deadline is in {human(want.deadline, 'seconds')}."
+            )
+    if want.budget is not None:
+        question.put("budget", want.budget, "given")
+        question.put("price_per_accelerator_hour", want.price, "given")
+    if hours is not None and not _within(used, hours):
+        question.warn(
+            f"the run takes {human(used.value, 'accelerator-hours')}, and the budget buys {human(hours.value, 'accelerator-hours')}."
+        )

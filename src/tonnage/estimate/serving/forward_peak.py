@@ -1,0 +1,105 @@
+"""The peak of one forward pass of an engine: a full batch of tokens through the widest layer, then the sampler on every request."""
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.serving.activations import widest
+from tonnage.estimate.serving.images import image_numbers
+from tonnage.estimate.serving.token_batch import Limits
+from tonnage.estimate.step.rank import Shares, Stage
+from tonnage.formulas import memory as f
+from tonnage.formulas import serving as g
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.ops import Head, Kernels, MoE
+from tonnage.runtimes import ServingRuntime
+from tonnage.spec import Accelerator
+
+# Inference frees the gate when it is activated, so that gate, up and product never are more than three.
+_KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
+
+
+class ForwardPass:
+    """One pass of `limits` on the ranks of a stage; `width`: bytes of an activation, `weights`: what they are stored in, `sampled`:
+    requests that the sampler sees."""
+
+    def __init__(
+        self, model: Model, engine: ServingRuntime, limits: Limits, shares: Shares, width: int, weights: str, sampled: Number
+    ):  # fmt: skip
+        self.model, self.engine, self.limits, self.shares, self.width = model, engine, limits, shares, width
+        self.sampled = sampled
+        self.keeps_experts = engine.keeps_expert_workspace and not any(name in weights for name in engine.bare_experts)
+
+    def peak(self, stage: Stage, accelerator: Accelerator | None = None) -> Term:
+        """What is alive at the worst moment, beside what stays from its first pass on."""
+        moments = [self._layer(stage)]
+        head = next((op for op in stage.ops if isinstance(op, Head)), None)
+        if head is not None and stage.is_last:
+            moments.append(self._sampler(head))
+        return Term.sum("activations", Term.max("peak of a pass", *moments), *self._staying(stage, accelerator), unit="bytes")  # fmt: skip
+
+    def _batch(self, name: str, numbers: Number, *, cut: bool = False) -> Term:
+        if cut:
+            return Term.of(name, g.split_batch_bytes, x=numbers, w=self.width, T=self.limits.tokens, t=self.shares.t)
+        return Term.of(name, g.batch_bytes, x=numbers, w=self.width, T=self.limits.tokens)
+
+    def _layer(self, stage: Stage) -> Term:
+        parts = [self._batch("residual stream and its copies", self.engine.streams * self.model.hidden_size)]
+        inner = max((self._inner(block) for block, _ in stage.layers), default=0.0)
+        parts.append(self._batch("inside the operation", inner, cut=True))
+        if self.engine.autotuner:
+            parts.append(_fixed("buffer of the autotuner", self.engine.autotuner, self.engine.source, "rule"))
+        return Term.sum("widest layer", *parts, unit="bytes")
+
+    def _inner(self, block: Block) -> float:
+        """Numbers a token inside the widest operation; what experts work in is counted apart where it stays."""
+        if not self.keeps_experts or not any(isinstance(op, MoE) for op in block.ops):
+            return widest(block, _KERNELS)
+        rest = Block(block.name, tuple(op for op in block.ops if not isinstance(op, MoE)))
+        shared = [3.0 * op.shared_size for op in block.ops if isinstance(op, MoE)]
+        return max(widest(rest, _KERNELS), *shared)
+
+    def _sampler(self, head: Head) -> Term:
+        engine, sampled, h = self.engine, self.sampled, self.model.hidden_size
+        parts = [
+            self._batch("hidden states of the batch", h * (1 if engine.sampled_streams else 2)),
+            Term.of("logits, probabilities and noise", g.sampler_bytes, V=head.vocab_size, R=sampled, w=engine.logits_bytes),
+        ]  # fmt: skip
+        if engine.sampled_streams:
+            parts.append(Term.of("hidden states that are sampled", g.batch_bytes, x=engine.sampled_streams * h, w=self.width, T=sampled))  # fmt: skip
+        if engine.sampler_rows:
+            parts.append(Term.of("rows of the top-k and top-p kernel", g.sampler_row_bytes, V=head.vocab_size, R=sampled, n=engine.sampler_rows))  # fmt: skip
+        return Term.sum("sampler", *parts, unit="bytes")
+
+    def _staying(self, stage: Stage, accelerator: Accelerator | None) -> list[Term]:
+        """What is allocated in the first pass and not freed: workspaces, and what a pass over images leaves for the profile."""
+        made = []
+        size = workspace_bytes(self.engine, accelerator)
+        if size:
+            made.append(_fixed("workspace of the matrix products", size, "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp", "rule"))  # fmt: skip
+        if self.keeps_experts:
+            mixtures = [op for block, _ in stage.layers for op in block.ops if isinstance(op, MoE)]
+            numbers = max((self._expert_workspace(op) for op in mixtures), default=0)
+            if numbers:
+                made.append(self._batch("workspace of the experts", numbers))
+        if self.engine.keeps_expert_workspace and stage.towers:
+            made.append(self._batch("what images became", self.model.hidden_size))
+            if pixels := image_numbers(self.model):
+                made.append(self._batch("images of a full batch", pixels))
+        return made
+
+    def _expert_workspace(self, op: MoE) -> Number:
+        """vLLM, vllm/model_executor/layers/fused_moe/fused_moe.py, TritonExperts.workspace_shapes: two tensors of each chosen expert's
+        widest input and output."""
+        h = op.latent_size or op.hidden_size
+        inside = op.intermediate_size / self.shares.q
+        return op.top_k * (max(inside, h) + max(inside * (2 if op.gated else 1), h))
+
+
+def workspace_bytes(engine: ServingRuntime, accelerator: Accelerator | None) -> int:
+    """Of matrix products, by the accelerator's generation."""
+    sizes = engine.workspace
+    generation = accelerator.generation.lower() if accelerator is not None else ""
+    return sizes.get(generation, sizes.get("", 0))
+
+
+def _fixed(name: str, size: int, source: str, basis: str) -> Term:
+    return Term.of(name, f.fixed_bytes, source=source, basis=basis, M=size)  # type: ignore[arg-type]

@@ -1,0 +1,152 @@
+"""What a replica holds at most: the longest context of one request, and the most requests at the same time.
+
+`serve`, `serve --for-my-machine` and the tests of `max` share these. Two answers stand side by side: by the estimate, where what is needed is
+at most what is usable, and at the high end of the error band, where measured runs of the same kind fit too.
+"""
+
+from functools import cache, lru_cache
+from math import ceil, floor
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.bands import serving_band, serving_highest
+from tonnage.estimate.identity import Kept
+from tonnage.estimate.serving.largest import largest
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.formulas import serving as g
+from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.term import Term
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import Cluster, ServingPlan
+
+NEAR = 64  # tokens: engines round contexts up to whole blocks
+LONGEST = 2**30  # tokens: longer than any model was made for
+MOST = 2**24  # requests: more than any machine holds
+REFUSED = float("inf")
+
+
+def longest_context(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> Term:
+    """Tokens of the longest request that fits alone at the high end of the error band, as a term."""
+    found = longest_context_tokens(model, plan, cluster, made, usable)
+    why = "what the model was made for" if found == (model.context or LONGEST) else "the accelerator's memory"
+    return Term.by("longest context of one request", found, "tokens", basis=made.memory.basis, source="Kwon2023, sec. 4.2", version="1",
+                   procedure="bisection over contexts (estimate.serving_limits)", limit=why)  # fmt: skip
+
+
+def longest_context_tokens(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:
+    """Tokens of the longest request that fits alone at the high end of the error band, at most those that the model was made for; one token
+    more does not fit. `made`: the memory of `plan`, from which the search starts; 0 where none fits."""
+    most = model.context or LONGEST
+    if serving_highest(plan.engine, cluster.accelerator, made.memory.value) <= usable and plan.context >= most:
+        return most
+    slope = max(rank.per_token.value for rank in made.ranks)
+    alone = made.memory.value - (plan.concurrency - 1) * made.fullest.per_request.value
+    band = serving_band(plan.engine, cluster.accelerator)
+    room = usable / band.high if band else usable
+    guess = floor(plan.context - (alone - room) / slope) if slope else most
+    return _longest(Kept(model), replace(plan, concurrency=1), Kept(cluster), usable, most, guess)
+
+
+@lru_cache(maxsize=256)
+def _longest(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, most: int, guess: int) -> int:
+    """The last context that fits, 0 where none does: first near the guess, along the straight line of what a token adds."""
+
+    @cache
+    def over(context: int) -> float:
+        return _over(model.thing, replace(plan, context=context), cluster.thing, usable, safe=True)
+
+    if guess < 1 and over(1) > 0:  # most often the weights alone are too much
+        return 0
+    if any(limit.up_to_context for limit in serving_runtime(plan.engine, plan.engine_version).limits):
+        contexts = range(1, most + 1)  # smaller passes of long contexts: what fits again beyond is looked for
+        place = largest(contexts, over)
+        return 0 if place is None else contexts[place]
+    low, high = 0, most + 1
+    for near in (guess - NEAR, guess + NEAR, most):
+        if low < near < high:
+            low, high = (near, high) if over(near) <= 0 else (low, near)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if over(middle) <= 0 else (low, middle)
+    return low
+
+
+def most_requests(
+    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, *, safe: bool = False
+) -> int:
+    """Requests that each group of ranks of a replica holds at once, each of the whole context; one more does not fit, or the engine lets it wait.
+    `safe`: at the high end of the error band, else by the estimate."""
+    band = serving_band(plan.engine, cluster.accelerator) if safe else None
+    room = usable / band.high if band else usable
+    guess = min(max(room - rank.besides_cache.value, 0) // rank.per_request.value for rank in made.ranks if rank.per_request.value)  # fmt: skip
+    return _most(Kept(model), replace(plan, concurrency=1), Kept(cluster), usable, int(guess), safe)
+
+
+@lru_cache(maxsize=512)
+def _most(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, guess: int, safe: bool) -> int:
+    """The last number that fits: the guess, which holds where requests need nothing but their cache, else by a search."""
+    groups = plan.attention_data_parallel_size
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    accelerator = cluster.thing.accelerator
+
+    @cache
+    def over(each: int) -> float:
+        asked = replace(plan, concurrency=each * groups)
+        if engine.queues and each > batch_limits(engine, asked, accelerator).requests:
+            return REFUSED
+        return _over(model.thing, asked, cluster.thing, usable, safe=safe)
+
+    if engine.queues:
+        guess = min(guess, batch_limits(engine, replace(plan, concurrency=guess * groups or 1), accelerator).requests)
+    if (guess == 0 or over(guess) <= 0) and over(guess + 1) > 0:
+        return guess
+    numbers = range(1, MOST + 1)
+    place = largest(numbers, over, look_beyond=False)
+    return 0 if place is None else numbers[place]
+
+
+def _over(model: Model, plan: ServingPlan, cluster: Cluster, usable: int, *, safe: bool) -> float:
+    """Bytes that a plan needs beyond what is usable; infinite where the engine refuses it."""
+    try:
+        needed = serving_memory(model, plan, cluster.accelerator).memory.value
+    except TonnageError:
+        return REFUSED
+    return (serving_highest(plan.engine, cluster.accelerator, needed) if safe else ceil(needed)) - usable
+
+
+def request_figures(
+    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int
+) -> dict[str, Term]:
+    """How many requests, and tokens of cache, fit beside everything else, of all replicas. `safe_concurrency` where an error band is known."""
+    held = [rank for rank in made.ranks if rank.per_request.value]
+    if not held:
+        return {}
+    pools = [
+        (Term.of("room for the cache", g.cache_pool_bytes, U=usable, M=rank.besides_cache.value), rank) for rank in held
+    ]
+    pool, rank = min(pools, key=lambda pair: pair[0].value / pair[1].per_request.value)
+    size = rank.per_request.value
+    replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size * plan.attention_data_parallel_size)
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    count = most_requests(model, plan, cluster, made, usable)
+    each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size, R=made.limits.requests if engine.queues else MOST)  # fmt: skip
+    room = pool.value
+    if each.value != count:  # requests need more than their cache, or the pool shrinks with them
+        each, room = _by_search("concurrent requests of one replica", count, made), count * size
+    figures = {"concurrency": Term.product("concurrent requests", "requests", replicas, each)}
+    if serving_band(plan.engine, cluster.accelerator):
+        safe = most_requests(model, plan, cluster, made, usable, safe=True)
+        one = _by_search("concurrent requests of one replica", safe, made)
+        name = "concurrent requests at the high end of the error band"
+        figures["safe_concurrency"] = Term.product(name, "requests", replicas, one)
+    if any(rank.per_token.value for rank in made.ranks):
+        tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=room, M=size, s=plan.context)
+        figures["kv_capacity_tokens"] = Term.product("tokens of cache", "tokens", replicas, tokens)
+    return figures
+
+
+def _by_search(name: str, count: int, made: ServingMemory) -> Term:
+    return Term.by(name, count, "requests", basis=made.memory.basis, source="Kwon2023, sec. 4.2", version="1",
+                   procedure="search over numbers of requests (estimate.serving_limits)", limit="the accelerator's memory")  # fmt: skip

@@ -1,0 +1,296 @@
+"""Memory of one serving replica: weights as stored, cache of every kind of attention, the engine's own share."""
+
+from collections.abc import Hashable
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.serving.cache import PagedCache, RequestCache
+from tonnage.estimate.serving.forward_peak import ForwardPass, workspace_bytes
+from tonnage.estimate.serving.overhead import Overhead
+from tonnage.estimate.serving.parts import adapters, compute_buffer, host_buffers
+from tonnage.estimate.serving.placement import drafting, host_experts, placed
+from tonnage.estimate.serving.pools import CellCache, PooledCache
+from tonnage.estimate.serving.token_batch import Limits, batch_limits
+from tonnage.estimate.serving.weights.rank import ALL_WEIGHTS, beside_weights
+from tonnage.estimate.serving.weights.storage import loaded_storage, storage
+from tonnage.estimate.serving.weights.stored import Storage, block_bytes, op_bytes
+from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, share
+from tonnage.formulas import engines as e
+from tonnage.formulas import memory as f
+from tonnage.formulas import serving as g
+from tonnage.kernel.formula import Number, ceil_div, maximum, minimum
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import precision
+from tonnage.ops import StateCache, TokenCache
+from tonnage.runtimes import Pools, serving_runtime
+from tonnage.spec import Accelerator, ServingPlan
+
+
+class ServingRank(Struct, frozen=True, eq=False):
+    """One pipeline stage of a replica: what it needs, and the cache of one request on it.
+
+    `per_request`, `per_token`: as the engine sets them aside; `kept`, `kept_per_token`: as the architecture needs them.
+    """
+
+    rank: int
+    memory: Term
+    per_request: Term
+    per_token: Term
+    kept: Term
+    kept_per_token: Term
+    besides_cache: Term
+
+
+class ServingMemory(Struct, frozen=True, eq=False):
+    """All stages; the fullest decides. `host`: what the engine keeps in host memory, where it says so."""
+
+    ranks: tuple[ServingRank, ...]
+    stored: Storage
+    limits: Limits
+    host: Term | None = None
+
+    @property
+    def fullest(self) -> ServingRank:
+        return max(self.ranks, key=lambda rank: rank.memory.value)
+
+    @property
+    def memory(self) -> Term:
+        return self.fullest.memory
+
+
+def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> ServingMemory:
+    """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
+    stored = loaded_storage(model, plan)
+    walk = _Replica(model, plan, accelerator, stored, drafting(plan.draft_model))
+    return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
+
+
+def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None, stage: int) -> ServingRank:
+    """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike accelerators."""
+    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.draft_model))
+    return walk.rank(walk.stages[stage])
+
+
+class _Replica:
+    def __init__(
+        self,
+        model: Model,
+        plan: ServingPlan,
+        accelerator: Accelerator | None,
+        stored: Storage,
+        draft: Model | None = None,
+    ):
+        self.model, self.plan, self.accelerator, self.stored = model, plan, accelerator, stored
+        self.engine = serving_runtime(plan.engine, plan.engine_version)
+        self.shares = Shares(plan.tensor_parallel_size, plan.expert_parallel_size, _inside_experts(plan))
+        self.stages, self.on_host = placed(model, plan, self.engine, accelerator)
+        self.limits = batch_limits(self.engine, plan, accelerator)
+        self.cache_width = precision(plan.kv_cache or self.engine.own_kv_cache or "bf16").bytes_per_weight
+        self.activation_width = 4 if model.dtype == "float32" else 2
+        self.beside = Overhead(model, self.engine, plan, accelerator)
+        self.draft = None if draft is None else _Replica(draft, draft_plan(plan), accelerator, storage(draft, None))
+
+    def ranks(self) -> tuple[ServingRank, ...]:
+        """Stages that hold the same need the same."""
+        made: dict[tuple[Hashable, ...], ServingRank] = {}
+        found = []
+        for stage in self.stages:
+            key = (*stage.contents, stage.first_layer if self.plan.expert_layers_on_host else 0)
+            if key not in made:
+                made[key] = self.rank(stage)
+            found.append(replace(made[key], rank=stage.rank))
+        return tuple(found)
+
+    def rank(self, stage: Stage) -> ServingRank:
+        kept = RequestCache(self.plan.context, self.shares.t, self._width)
+        held = self._held() or kept
+        parts = [held.kept(stage, "one request"), *self._of_draft(stage, "kept", "its draft")]
+        per_request = parts[0] if len(parts) == 1 else Term.sum("one request", *parts)
+        cache = Term.product(
+            "kv cache", "bytes", Term.of("requests", g.requests, R=running(self.plan, self.limits)), per_request
+        )
+        weights, activations = self.weights(stage), self.activations(stage)
+        communication = Term.sum("communication buffers", unit="bytes")
+        overhead = self.beside.beside(stage, weights, activations)
+        return ServingRank(
+            stage.rank,
+            memory=Term.sum("serving", weights, cache, activations, communication, overhead),
+            per_request=per_request,
+            per_token=Term.sum("one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")),
+            kept=kept.kept(stage, "one request"),
+            kept_per_token=kept.growth(stage, "one more token"),
+            besides_cache=Term.sum("besides the cache", weights, activations, communication, overhead),
+        )  # fmt: skip
+
+    def _held(self) -> RequestCache | None:
+        """What the engine sets aside for a request; None: what is kept."""
+        engine, s, t = self.engine, self.plan.context, self.shares.t
+        alone = self.plan.prefix_caching is False  # a state has no copies at the ends of prefixes
+        if engine.pools is not None:
+            return PooledCache(s, t, self._width, self._pools(engine.pools, alone))
+        if engine.cells is not None:
+            return CellCache(s, t, self._width, engine.cells, self.limits.tokens)
+        if engine.paging is None:
+            return None
+        paging = replace(engine.paging, state_copies=1) if alone else engine.paging
+        batches = 1 if paging.one_batch else self.plan.pipeline_parallel_size + paging.spare_batches
+        in_flight = g.tokens_in_flight(T=self.limits.tokens, n_batches=batches)
+        return PagedCache(s, t, self._width, paging, in_flight)
+
+    def _pools(self, pools: Pools, alone: bool) -> Pools:
+        """The pools of this plan: without a cache of prefixes a request has one state, for each that may run where their number is said."""
+        if alone:
+            return replace(pools, state_slots=1, state_share=0 if self.plan.max_num_seqs else pools.state_share)
+        tracking = pools.tracking_slots if self.model.architecture in pools.tracked else 0
+        return replace(pools, state_slots=pools.state_slots + tracking)
+
+    def _of_draft(self, stage: Stage, what: str, name: str) -> list[Term]:
+        """The cache of a draft model, which is whole on the last stage."""
+        if self.draft is None or not stage.is_last:
+            return []
+        held = self.draft._held() or RequestCache(self.plan.context, self.shares.t, self.draft._width)
+        return [getattr(held, what)(each, name) for each in self.draft.stages]
+
+    def _width(self, cache: TokenCache | StateCache) -> float:
+        """Bytes of one number of a cache."""
+        if isinstance(cache, StateCache) and self.engine.cells is not None and self.engine.state_bytes:
+            return self.engine.state_bytes  # llama.cpp keeps every state in fp32
+        if cache.bytes_per_element is not None:
+            return cache.bytes_per_element
+        if isinstance(cache, StateCache):
+            own = self.engine.recurrent_bytes if cache.name == RECURRENT else None
+            return own or self.engine.state_bytes or self.activation_width
+        return self.cache_width
+
+    def weights(self, stage: Stage) -> Term:
+        parts = self._of_stage(stage) + beside_weights(self.model, self.engine, stage, self.stored, self.shares)
+        if self.draft is not None and stage.is_last:
+            parts += [self.draft.weights(each).named("draft model") for each in self.draft.stages]
+        if self.plan.lora_adapters:
+            parts.append(adapters(self.plan, stage, self.shares.t, self.activation_width))
+        whole = Term.sum("weights", *parts, unit="bytes")
+        if not self.plan.weights_on_host_bytes:
+            return whole
+        left = Term.of("of them in host memory", e.host_weights_bytes, M=whole.value, U=self.plan.weights_on_host_bytes)
+        return Term.sum("weights", whole.named(ALL_WEIGHTS), left)
+
+    def _of_stage(self, stage: Stage, experts_alone: bool = False) -> list[Term]:
+        """The weights of a stage; or those of its experts that stay in host memory."""
+        parts: list[Term] = []
+        for op in () if experts_alone else stage.ops + stage.tower_ops:
+            for weight, size in op_bytes(self.stored, op):
+                split = "tensor" if weight.split == "vocab" else weight.split
+                multiple = self.engine.vocabulary_multiple if weight.split == "vocab" else 1
+                rows = ceil_div(weight.rows, multiple) * multiple
+                group = Group(split, weight.heads, weight.num_parameters * rows // weight.rows)
+                parts.append(self._stored(weight.name, group, size * rows / weight.rows))
+        away = host_experts(stage, self.plan)
+        for block, count in stage.layers + stage.towers:
+            kept = {"expert": count - away.get(block, 0)}
+            shown: dict[int, list[Term]] = {}
+            for (cut, heads), (number, size) in _block_bytes(self.model, self.stored, block).items():
+                times = away.get(block, 0) * (cut == "expert") if experts_alone else kept.get(cut, count)
+                if times:
+                    shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
+            for times, one in shown.items():
+                name = f"{block.name}s" if times == count else f"experts of {block.name}s"
+                parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
+        return parts
+
+    def host_memory(self) -> Term | None:
+        """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that were offloaded."""
+        if self.on_host is None:
+            if not self.plan.weights_on_host_bytes:
+                return None
+            ranks = (
+                self.plan.tensor_parallel_size
+                * self.plan.pipeline_parallel_size
+                * self.plan.attention_data_parallel_size
+            )
+            each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.weights_on_host_bytes)
+            return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), each)
+        held = self._held()
+        cache = Term.product("kv cache", "bytes", Term.of("requests", g.requests, R=self.plan.concurrency), held.kept(self.on_host, "one request")) if held else None  # fmt: skip
+        experts = [part for stage in self.stages for part in self._of_stage(stage, experts_alone=True)]
+        inner = Term.sum("weights", *self._of_stage(self.on_host), *experts, unit="bytes")
+        cells = self.engine.cells
+        buffers = host_buffers(self.model, self.plan, self.limits, cells) if cells else ()
+        return Term.sum("host memory", inner, *([cache] if cache else []), *buffers)
+
+    def _stored(self, name: str, group: Group, size: float) -> Term:
+        held = share(group, self.shares)
+        each = Term.of(
+            "bytes per parameter", f.mean_bytes_per_parameter, source=self.stored.source, M=size, N=group.count
+        )
+        return Term.product(name or held.name, "bytes", each, held)
+
+    def activations(self, stage: Stage) -> Term:
+        """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers' cache is there."""
+        engine, plan = self.engine, self.plan
+        if engine.cells is not None and engine.cells.host_table:
+            return compute_buffer(self.model, plan, stage, self.limits, engine.cells)
+        forward = ForwardPass(
+            self.model, engine, self.limits, self.shares, self.activation_width, self.stored.name, self._sampled()
+        )
+        made = forward.peak(stage, self.accelerator)
+        if engine.queues or engine.cells is not None or plan.max_num_batched_tokens is None:
+            return made
+        requests, context = running(plan, self.limits), plan.context
+        moments = []
+        for name, size, tokens in (
+            (
+                "of the prompts, beyond the cache of the answers",
+                made.value,
+                maximum(context - self.limits.tokens / requests, 0),
+            ),
+            ("second table while loading, beyond the cache", self._loading(), context),
+        ):
+            cache = RequestCache(tokens, self.shares.t, self._width).kept(stage, "cache")
+            if size:
+                moments.append(Term.of(name, g.early_bytes, M=size, U=cache.value * requests))
+        staying = workspace_bytes(engine, self.accelerator)
+        return Term.max("activations", *moments, Term.of("workspace of the matrix products", f.fixed_bytes, M=staying))
+
+    def _loading(self) -> float:
+        """A tied head that is loaded before it is tied."""
+        loads = any(name in self.stored.name for name in self.engine.loading_heads)
+        return (
+            self.model.vocab_size * self.model.hidden_size * self.activation_width if self.model.tied and loads else 0
+        )
+
+    def _sampled(self) -> Number:
+        """Requests that the sampler sees: all that an engine may run when it tries itself out, else those that there are."""
+        tries = self.engine.paging is not None or not self.engine.queues
+        return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
+
+
+RECURRENT = "recurrent state"  # the name that every recurrence gives its own
+OFFLOAD = "vLLM, vllm/config/offload.py: cpu_offload_gb; SGLang, sglang/srt/server_args.py: --cpu-offload-gb"
+
+
+def running(plan: ServingPlan, limits: Limits) -> Number:
+    """Requests that have a cache on a rank: an engine that deals it out lets those wait that it does not run; groups of attention share them."""
+    each = ceil_div(plan.concurrency, plan.attention_data_parallel_size)
+    return minimum(each, limits.requests) if serving_runtime(plan.engine, plan.engine_version).queues else each
+
+
+def draft_plan(plan: ServingPlan) -> ServingPlan:
+    """The plan of a draft model: the same engine and ranks, whole on one stage."""
+    return replace(plan, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, weights=None, draft_tokens=0, draft_model="", lora_adapters=0,
+                   layers_on_accelerator=None, expert_layers_on_host=0, weights_on_host_bytes=0)  # fmt: skip
+
+
+def _inside_experts(plan: ServingPlan) -> Number:
+    """Ranks that cut inside an expert: those that expert parallelism leaves of all that share a layer's experts."""
+    groups = plan.attention_data_parallel_size
+    if groups > 1:
+        return plan.tensor_parallel_size * groups / plan.expert_parallel_size
+    return plan.tensor_parallel_size / plan.expert_parallel_size if plan.expert_parallel_size == 1 else 1
+
+
+@lru_cache(maxsize=512)
+def _block_bytes(model: Model, stored: Storage, block: Block) -> dict[tuple[str, int], tuple[int, float]]:
+    return block_bytes(model, stored, block)

@@ -1,0 +1,103 @@
+"""Where a replica's layers are: on which accelerator, or in host memory; with drafts where the model makes its own."""
+
+from functools import lru_cache
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.step.rank import Stage, stages
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.units import counted
+from tonnage.ops import Embedding, Head
+from tonnage.runtimes import ServingRuntime
+from tonnage.spec import Accelerator, ServingPlan
+
+
+def has_host(engine: ServingRuntime, accelerator: Accelerator | None) -> bool:
+    """Whether the engine keeps the token table in host memory, beside an accelerator that has its own."""
+    return engine.cells is not None and engine.cells.host_table and (accelerator is None or accelerator.kind != "cpu")
+
+
+def placed(
+    model: Model, plan: ServingPlan, engine: ServingRuntime, accelerator: Accelerator | None
+) -> tuple[tuple[Stage, ...], Stage | None]:
+    """The stages of the accelerators, and what is in host memory: layers that do not fit, and the token table under llama.cpp."""
+    host = has_host(engine, accelerator)
+    found = _stages(
+        model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator, plan.chunk_layers
+    )
+    devices = found[1:] if host else found
+    drafts = [branch for branch in model.branches if branch.kind == "draft"]
+    if plan.draft_tokens and not plan.draft_model and drafts:
+        devices = (*devices[:-1], _with_drafts(devices[-1], model))
+    return devices, found[0] if host else None
+
+
+@lru_cache(maxsize=16)
+def drafting(name: str) -> Model | None:
+    """The draft model of this name; nothing where none is named."""
+    from tonnage.models import read
+
+    return read(name) if name else None
+
+
+@lru_cache(maxsize=256)
+def _stages(
+    model: Model, ranks: int, split: str, host: bool, on_accelerator: int | None, chunks: tuple[int, ...]
+) -> tuple[Stage, ...]:
+    if ranks > model.num_layers:
+        raise InvalidPlan(
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {ranks}."
+        )
+    if host:
+        return _with_host(model, ranks, on_accelerator, chunks)
+    if chunks:
+        return stages(model, ranks, chunks)
+    count = model.num_layers
+    if split == "rest last" and count % ranks:
+        each, more = divmod(count, ranks)
+        return stages(model, ranks, tuple(each + (rank >= ranks - more) for rank in range(ranks)))
+    return stages(model, ranks)
+
+
+def _with_host(model: Model, ranks: int, on_accelerator: int | None, chunks: tuple[int, ...]) -> tuple[Stage, ...]:
+    """llama.cpp, src/llama-model.cpp, load_tensors: the head counts as one more layer, the last ones are on the accelerators, in even parts;
+    the token table is never, and a tied head has a copy of it. `chunks`: of each accelerator, as --tensor-split says."""
+    count = model.num_layers
+    slots = count + 1 if on_accelerator is None else min(on_accelerator, count + 1)
+    start = count + 1 - slots
+    ends = [min(start - (-rank * slots // ranks), count) for rank in range(ranks + 1)]
+    dealt = (0, *chunks) if chunks else (start, *(last - first for first, last in pairwise(ends)))
+    found = stages(model, ranks + 1, dealt)
+    host, first = found[0], found[1]
+    main = replace(
+        first, towers=host.towers, tower_ops=host.tower_ops
+    )  # a projector's file goes to the first accelerator
+    shifted = [replace(stage, rank=stage.rank - 1) for stage in (main, *found[2:])]
+    return (replace(host, towers=(), tower_ops=()), *shifted)
+
+
+@lru_cache(maxsize=256)
+def _with_drafts(stage: Stage, model: Model) -> Stage:
+    """The last stage with the layers of multi-token prediction, which use the model's table and head."""
+    branches = [branch for branch in model.branches if branch.kind == "draft"]
+    layers = tuple(
+        (block, count)
+        for branch in branches
+        for block, count in zip(branch.blocks, branch.counts(), strict=True)
+        if count
+    )
+    loose = tuple(
+        op for branch in branches for op in branch.before + branch.after if not isinstance(op, Embedding | Head)
+    )
+    return replace(stage, layers=stage.layers + layers, before=stage.before + loose)
+
+
+def host_experts(stage: Stage, plan: ServingPlan) -> dict[object, int]:
+    """Layers of each kind whose experts stay in host memory: of the model's first ones."""
+    counts: dict[object, int] = {}
+    for number, block in enumerate(stage.order, stage.first_layer):
+        if number < plan.expert_layers_on_host:
+            counts[block] = counts.get(block, 0) + 1
+    return counts

@@ -1,0 +1,377 @@
+"""Serving: from what the user said to a complete plan, and the figures that people ask of it."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.identity import Kept
+from tonnage.estimate.inputs import Origin, Question
+from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
+from tonnage.estimate.options.run_options import rate
+from tonnage.estimate.plan.checks import (
+    check_experts,
+    check_positions,
+    check_size,
+    check_tensor_parallel,
+    expert_counts,
+    shares_heads,
+)
+from tonnage.estimate.plan.nearest import divisors, near, near_sizes
+from tonnage.estimate.serving.engine_checks import (
+    check_cache,
+    check_format,
+    check_heads,
+    check_layers,
+    check_settings,
+    is_gguf,
+    loads,
+    runs_on,
+    stored_format,
+)
+from tonnage.estimate.serving.limits import request_figures
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.overhead import NO_CONTEXT
+from tonnage.estimate.serving.static_share import static_share
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.serving.weights.blocks import check_blocks, fits_blocks
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import counted, human
+from tonnage.numerics.precisions import ALIASES
+from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes._versions import number_of
+from tonnage.spec import Accelerator, Cluster, ServingPlan
+
+GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
+COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
+          "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
+          "lora_rank")  # fmt: skip
+RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
+
+
+def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, question: Question) -> ServingPlan:
+    """A complete, checked plan of one replica; replicas use the whole cluster and share the requests evenly."""
+    o, q = options, question
+    check_layers(o.layers_on_accelerator)
+    for name in COUNTS:
+        check_size(name, getattr(o, name))
+    if model.dtype is None and model.tensors is None and not (model.quantization or o.weights):
+        q.warn("the config names no dtype: 16-bit weights are assumed. --weights says otherwise.")
+    engine = _engine(model, cluster, o, q)
+    check_settings(engine, {name: getattr(o, name) for name in o.__struct_fields__})
+    check_format(model, o.weights, engine, cluster.accelerator)
+    context = _context(model, cluster, o, q, engine)
+    groups = o.attention_data_parallel_size or 1
+    if o.attention_data_parallel_size:
+        q.put("attention_data_parallel_size", groups, "given", "groups that share the experts")
+    tensor, pipeline, data = _sizes(model, cluster, o, q, engine, groups)
+    room = cluster.size // (pipeline * groups)
+    check_heads(model, tensor, room, engine)
+    check_tensor_parallel(model, tensor, divisors(room))
+    check_positions(model, context, "context")
+    bare = engine.cells is not None and engine.cells.host_table and cluster.accelerator.kind in NO_CONTEXT
+    holds = not bare and (engine.process or engine.communicators or engine.context)
+    warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
+    expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
+    check_experts(model, expert, 1, tensor * groups)
+    check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
+    if pipeline > model.num_layers:
+        raise InvalidPlan(
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}. "
+            f"Nearest: {near(pipeline, [n for n in divisors(cluster.size // (tensor * groups)) if n <= model.num_layers])}."
+        )
+    plan = ServingPlan(
+        context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
+        expert_parallel_size=expert, attention_data_parallel_size=groups, data_parallel_size=data, weights=o.weights,
+        kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
+        max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
+        enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
+        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=rate("host_bandwidth", o.host_bandwidth), **_on_host(model, o, q), **_beside(model, o, q),
+    )  # fmt: skip
+    check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
+    if engine.reserve is not None:
+        share = static_share(engine.reserve, plan, model, cluster.accelerator)
+        q.take(engine.setting, o.gpu_memory_utilization, share, "runtime", engine.source)
+    _put_limits(engine, plan, cluster, q)
+    return plan
+
+
+def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
+    """Layers, or their experts, that stay in host memory."""
+    said: dict[str, Any] = {}
+    if o.layers_on_accelerator is not None:
+        said["layers_on_accelerator"] = q.put("layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more")  # fmt: skip
+    if o.expert_layers_on_host is not None:
+        if not expert_counts(model):
+            raise NotApplicable(
+                f"expert_layers_on_host: {model.name} has no experts. Got {o.expert_layers_on_host}.",
+                "expert_layers_on_host",
+                ("model",),
+            )
+        said["expert_layers_on_host"] = q.put("expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers")  # fmt: skip
+    return said
+
+
+def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
+    """Drafts and adapters."""
+    said: dict[str, Any] = {}
+    if o.acceptance is not None and not 0 <= o.acceptance < 1:
+        raise InvalidPlan(f"acceptance must be at least 0 and less than 1. Got {o.acceptance:g}.")
+    if o.draft_tokens is not None or o.draft_model:
+        said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
+        said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
+        if o.acceptance is None:
+            q.warn(
+                "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. --acceptance 0.7 says how many are."
+            )
+        if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
+            q.warn(f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts are taken to need no memory, as n-grams do.")  # fmt: skip
+    elif o.acceptance is not None:
+        raise NotApplicable(
+            f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone.",
+            "acceptance",
+            ("draft_tokens", "draft_model"),
+        )
+    if o.lora_adapters is not None:
+        q.warn(
+            "adapters are counted in memory alone: the time of their products, which grows with those in use, is not in the times."
+        )
+        said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
+        said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
+    elif o.lora_rank is not None:
+        raise NotApplicable(
+            f"lora_rank is that of lora_adapters, which are not said. Got {o.lora_rank}.",
+            "lora_rank",
+            ("lora_adapters",),
+        )
+    return said
+
+
+def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
+    """Requests of one replica: the fullest, where they do not divide."""
+    total = q.take("concurrency", o.concurrency, replicas, "default", "one request on each replica at a time")
+    if replicas == 1:
+        return total
+    return q.put("concurrency_per_replica", -(-total // replicas), "default", "concurrency / replicas, rounded up")
+
+
+def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: Question) -> None:
+    limits = batch_limits(engine, plan, cluster.accelerator)
+    own = engine.queues or engine.limits[0].tokens
+    why = f"{engine.name}'s default on {cluster.accelerator.name}" if own else "the prompts of all requests"
+    q.take("max_num_batched_tokens", plan.max_num_batched_tokens, limits.tokens, "runtime", why)
+    q.take("max_num_seqs", plan.max_num_seqs, limits.requests, "runtime", why)
+    if engine.queues and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
+        raise InvalidPlan(
+            f"max_num_batched_tokens must be at least max_num_seqs ({plan.max_num_seqs}). Got {limits.tokens}."
+        )
+    if engine.queues and plan.concurrency > limits.requests * plan.attention_data_parallel_size:
+        q.warn(f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others wait: --max-num-seqs raises it.")  # fmt: skip
+
+
+def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
+    reason = _cannot_run(_vllm(o), model, o.engine_version or "")
+    usual, origin, why = _usual(model, cluster, o, reason)
+    named = serving_runtime(o.engine or usual, o.engine_version or "" if o.engine else "")
+    q.take("engine", o.engine and named.name, usual, origin, why)
+    engine = serving_runtime(named.name, o.engine_version or "")
+    if engine.name == "vllm" and reason:
+        q.warn(reason)
+    if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
+        q.warn(
+            f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
+        )
+    q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
+    if o.engine_version:
+        q.warn(
+            "engine_version changes memory, batch limits, times and the command; the rates of kernels and scheduler are fitted to all measured releases together."
+        )
+    share = o.gpu_memory_utilization
+    if engine.share_of == "nothing":
+        if share is not None or o.enforce_eager is not None:
+            what = "gpu_memory_utilization" if share is not None else "enforce_eager"
+            having = ", ".join(name for name in SERVING if serving_runtime(name).share_of != "nothing")
+            raise NotApplicable(f"{what} is a setting of {having}. Got engine {engine.name}.", what, ("engine",))
+        return engine
+    if share is not None and not 0 < share <= 1:
+        raise InvalidPlan(f"gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.")
+    if engine.memory_share is not None:
+        q.take(engine.setting, share, engine.memory_share, "runtime", engine.source)
+    return engine
+
+
+def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tuple[str, Origin, str]:
+    """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the model."""
+    if is_gguf(model, o.weights):
+        return "llama.cpp", "model", "GGUF files are llama.cpp's"
+    if reason:
+        return "transformers", "model", reason
+    why = f"usual on {cluster.accelerator.vendor}"
+    if cluster.accelerator.vendor in serving_runtime("neuron").vendors and loads(
+        serving_runtime("neuron"), stored_format(model, o.weights)
+    ):
+        return "neuron", "cluster", why
+    if _is_home(cluster.accelerator):
+        return "vllm", "cluster", why
+    native = serving_runtime("llama.cpp")
+    if not runs_on(native, cluster.accelerator):
+        return "transformers", "cluster", "llama.cpp has no backend for this accelerator"
+    fits = loads(native, stored_format(model, o.weights))
+    return ("llama.cpp", "cluster", why) if fits else ("transformers", "cluster", "llama.cpp does not load this format")
+
+
+def _is_home(accelerator: Accelerator) -> bool:
+    """Whether engines of data centres are what people run there."""
+    return accelerator.vendor in GPU_VENDORS and accelerator.kind not in ("cpu", "apple")
+
+
+def _vllm(o: ServingOptions) -> ServingRuntime:
+    """vLLM at the version that is asked for; the newest where the version is another engine's."""
+    try:
+        return serving_runtime("vllm", o.engine_version or "")
+    except UnknownName:
+        return serving_runtime("vllm")
+
+
+def _cannot_run(engine: ServingRuntime, model: Model, version: str) -> str:
+    """Why this engine does not run this model; nothing where nothing is known against it. `version`: as it was asked for, "" for the newest."""
+    last = engine.dropped.get(model.architecture)
+    if last == "":
+        return f"{engine.version} runs no {model.architecture}."
+    if last and (number_of(last) or ()) < (number_of(version) or number_of(engine.version) or ()):
+        return f"{engine.version} no longer runs {model.architecture}; the last version that did is {last}."
+    kinds = {branch.kind for branch in model.branches}
+    if (
+        engine.encoder_decoders is not None
+        and {"encoder", "decoder"} <= kinds
+        and model.family not in engine.encoder_decoders
+    ):
+        return f"{engine.version} runs no model of an encoder and a decoder such as {model.family}."
+    return ""
+
+
+def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, engine: ServingRuntime) -> int:
+    default, why = model.context, "the model's own"
+    if engine.context_steps:
+        total = cluster.accelerator.memory.usable_bytes * cluster.accelerators_per_node
+        step = next(tokens for least, tokens in engine.context_steps if total >= least)
+        default, why = (
+            min(step, model.context or step),
+            f"{engine.version} on {human(total, 'bytes')}, at most the model's",
+        )
+    if o.context is None and default is None:
+        raise MissingDatum(f"{model.name} names no context. Say one: --context 8k.")
+    context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
+    if model.context and context > model.context:
+        rule = (
+            f" {engine.longer}, refuses it unless {engine.longer_variable}; the longest valid one is {model.context}."
+            if engine.longer
+            else ""
+        )
+        q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.{rule}")
+    return int(context)
+
+
+def _sizes(
+    model: Model, cluster: Cluster, o: ServingOptions, q: Question, engine: ServingRuntime, groups: int
+) -> tuple[int, int, int]:
+    """Tensor parallelism over the node as far as heads allow, or layers over it; whole replicas for the rest of the cluster."""
+    by_layers = engine.cells is not None and engine.cells.by_layers
+    spread = min(cluster.accelerators_per_node // (o.tensor_parallel_size or 1), model.num_layers) if by_layers else 1
+    pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, max(spread, 1), "runtime" if spread > 1 else "default",
+                      f"{engine.name} shares layers among accelerators" if spread > 1 else "")  # fmt: skip
+    default = (
+        1
+        if by_layers
+        else _largest_tensor(
+            model,
+            cluster,
+            pipeline * groups,
+            lambda t: fits_blocks(model, o.weights, engine, t, o.expert_parallel_size or 1, groups),
+        )
+    )
+    why = "layers are shared instead" if by_layers else "the node, as far as its heads divide"
+    tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
+    each = tensor * pipeline * groups
+    if each > cluster.size or cluster.size % each:
+        raise InvalidPlan(_does_not_divide(model, cluster.size, o, {"tensor_parallel_size": tensor, "pipeline_parallel_size": pipeline, "attention_data_parallel_size": groups}))  # fmt: skip
+    data = q.put("replicas", cluster.size // each, "cluster", "uses all accelerators")
+    return tensor, pipeline, data
+
+
+def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[str, int]) -> str:
+    """Of the sizes that were said, as the others follow them: the nearest that divide the accelerators, the heads and the layers as well."""
+    above = {name: size for name, size in sizes.items() if size > 1}
+    asked = {name: size for name, size in above.items() if getattr(o, name)} or above
+
+    def holds(some: Mapping[str, int]) -> bool:
+        fits = (
+            shares_heads(model, some.get("tensor_parallel_size", 1))
+            and some.get("pipeline_parallel_size", 1) <= model.num_layers
+        )
+        return fits and world % prod(some.values()) == 0
+
+    nearest = near_sizes(asked, divisors(world), holds)
+    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
+    return f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
+
+
+def _largest_tensor(model: Model, cluster: Cluster, pipeline: int, loads_on: Callable[[int], bool]) -> int:
+    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster, and on which the engine loads the weights."""
+    for size in range(cluster.accelerators_per_node, 1, -1):
+        fits = cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0
+        if fits and shares_heads(model, size) and loads_on(size):
+            return size
+    return 1
+
+
+def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> str:
+    """The precision of keys and values: that of the activations, or one that the engine has."""
+    own = engine.own_kv_cache or {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
+    asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
+    if asked == "auto":
+        return str(q.put("kv_cache", own, "given" if o.kv_cache else "runtime" if engine.own_kv_cache else "model",
+                         f"{engine.name}'s default" if engine.own_kv_cache else "as wide as the activations"))  # fmt: skip
+    choices = {own: own, **engine.kv_cache}
+    named = ALIASES.get(asked, asked)
+    found = choices.get(asked) or next(
+        (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
+    )
+    if found is None:
+        listed = ", ".join(["auto", *choices])
+        raise InvalidInput(f"kv_cache: {engine.name} can hold keys and values in {listed}. Got {shown(o.kv_cache)}.")
+    if found.startswith("kv-"):
+        q.warn(f"kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.")
+    return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
+
+
+def serving_slopes(made: ServingMemory) -> dict[str, float]:
+    """What one more request, and one more token of context, add on the fullest rank."""
+    return {"bytes_per_sequence": made.fullest.per_request.value, "bytes_per_token": made.fullest.per_token.value}
+
+
+@lru_cache(maxsize=256)
+def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
+    """The cache on one accelerator that holds all."""
+    whole = serving_memory(model.thing, plan).fullest
+    return {
+        "kv_bytes_per_token": whole.kept_per_token.named("cache of one more token, before any sharding"),
+        "kv_bytes_per_request": whole.kept.named("cache of one request, before any sharding"),
+    }
+
+
+def serving_figures(
+    model: Model, made: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
+) -> dict[str, Term]:
+    """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
+    alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, attention_data_parallel_size=1,
+                    layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
+    figures = dict(_unsharded(Kept(model), alone))
+    if made.host is not None:
+        figures["host_memory"] = made.host
+    return figures | request_figures(model, plan, cluster, made, usable)

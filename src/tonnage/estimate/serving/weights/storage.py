@@ -1,0 +1,285 @@
+"""How the weights of a served model are stored: bytes of each weight, from what the user asks for, the files' headers,
+the checkpoint's quantization_config, or its dtype, in this order."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from tonnage.architectures import Block, Branch, Model
+from tonnage.estimate.serving.weights.gguf import gguf_storage
+from tonnage.estimate.serving.weights.request import asked_for, is_meant
+from tonnage.estimate.serving.weights.stored import Place, Storage, branch_bytes
+from tonnage.kernel.errors import TonnageError
+from tonnage.numerics.precisions import Precision, precision
+from tonnage.numerics.quantization import FILE_TYPES, FileType, Layout, Module, file_type, layout
+from tonnage.numerics.quantization import SOURCE as GGUF
+from tonnage.ops import Op, Weight
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import ServingPlan
+
+_DTYPE = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float64": "fp64",
+    "float8_e4m3fn": "fp8-e4m3",
+    "int8": "int8",
+}
+
+
+FLOATS = ("bf16", "f16", "f32", "fp16", "fp32")  # types of files too, and nothing tells them from a checkpoint
+
+
+def storage(model: Model, requested: str | None) -> Storage:
+    """What the user asked for, else what the headers say, else what the config says."""
+    return _storage(model, requested)
+
+
+def is_gguf_type(stored: Storage) -> bool:
+    """Whether the weights are in a GGUF file of quantised tensors."""
+    return stored.name in FILE_TYPES and stored.name not in FLOATS
+
+
+def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
+    """How the engine holds the weights: as they are stored, or in the model's own type where it dequantises GGUF files when it loads them."""
+    stored = storage(model, plan.weights)
+    if not is_gguf_type(stored) or not serving_runtime(plan.engine, plan.engine_version).dequantizes_gguf:
+        return stored
+    return storage(model, {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16"))
+
+
+@lru_cache(maxsize=64)
+def _storage(model: Model, requested: str | None) -> Storage:
+    return _placed(model, _requested(model, requested) if requested else _as_published(model))
+
+
+def _placed(model: Model, made: Storage) -> Storage:
+    return replace(made, ops=_op_places(model), blocks=_block_places(model))
+
+
+def stored_bytes(model: Model, requested: str | None = None, drafts: bool = True, towers: bool = True) -> float:
+    """Bytes of all weights. `drafts`: with the multi-token-prediction layers, which a checkpoint holds and a server need
+    not load; `towers`: with vision and audio."""
+    left = (() if drafts else ("draft",)) + (() if towers else ("vision", "audio"))
+    stored = storage(model, requested)
+    return sum(branch_bytes(model, stored, branch) for branch in model.branches if branch.kind not in left)
+
+
+def gguf_bytes(model: Model, file_type: FileType, imatrix: bool) -> float:
+    """Bytes of a GGUF file's tensors: without towers and drafts. Its metadata (the vocabulary, a few MB) come on top."""
+    stored = _placed(model, gguf_storage(model, file_type, _own(model), GGUF, imatrix))
+    return sum(branch_bytes(model, stored, b) for b in model.branches if b.kind not in ("draft", "vision", "audio"))
+
+
+def _op_places(model: Model) -> dict[Op, Place]:
+    """Loose ops of towers and drafts; those of the language model are outside of its layers."""
+    others = [branch for branch in model.branches if branch.kind in ("vision", "audio", "draft")]
+    return {op: _place(branch) for branch in others for op in branch.before + branch.after}
+
+
+def _block_places(model: Model) -> dict[Block, tuple[Place, ...]]:
+    return {
+        block: tuple(
+            _place(branch, layer) for layer, index in enumerate(branch.layers) if branch.blocks[index] is block
+        )
+        for branch in model.branches
+        for block in branch.blocks
+    }
+
+
+def _place(branch: Branch, layer: int = 0) -> Place:
+    if branch.kind in ("vision", "audio", "draft"):
+        return Place(branch.kind, layer)
+    return Place("layer", layer)
+
+
+def _as_published(model: Model) -> Storage:
+    if model.tensors is not None and model.tensors.num_parameters:
+        return _from_headers(model)
+    config = _quantization(model)
+    if own := _own_file_type(model):
+        return gguf_storage(model, file_type(own), _own(model), "the file's own type")
+    if config:
+        return _from_layout(model, _layout(model, config))
+    if model.dtype is None:
+        return replace(
+            _plain(model, _own(model), "16 bits are assumed where the config names no dtype"), origin="default"
+        )
+    return _plain(model, _own(model), "the checkpoint's dtype")
+
+
+def _own(model: Model) -> Precision:
+    """What the checkpoint stores what is not quantised in."""
+    found = precision(_DTYPE.get(model.dtype or "", "bf16"))
+    return precision("bf16") if found.element_bits < 16 and _quantization(model) else found
+
+
+def _quantization(model: Model) -> Mapping[str, Any] | None:
+    """The checkpoint's quantization_config, or what MLX writes in its place."""
+    found = model.quantization or model.config.get("quantization")
+    return found if isinstance(found, Mapping) else None
+
+
+def _own_file_type(model: Model) -> str | None:
+    """The type of the GGUF file that the model was read from; None: of none, or of one that has no name."""
+    config = _quantization(model) or {}
+    if config.get("quant_method") != "gguf" or config.get("file_type") in (None, "", "mixed"):
+        return None
+    return file_type(str(config["file_type"])[:40]).name
+
+
+def _plain(model: Model, chosen: Precision, source: str) -> Storage:
+    return Storage(chosen.name, source, lambda weight, place: chosen.bytes(weight.rows, weight.columns, weight.copies))
+
+
+def _requested(model: Model, name: str) -> Storage:
+    """A precision for the matrix products, or a GGUF file type, which is a mixture over roles and layers.
+
+    A name that fits what the checkpoint is in changes nothing. Floats of 16 bits and more hold for all weights.
+    """
+    chosen = asked_for(name)
+    if isinstance(chosen, FileType):
+        return (
+            _as_published(model)
+            if chosen.name == _own_file_type(model)
+            else gguf_storage(model, chosen, _own(model), GGUF)
+        )
+    if _is_stored_so(model, name):
+        return _as_published(model)
+    if chosen.kind == "float" and chosen.element_bits >= 16:
+        return _plain(model, chosen, chosen.source)
+    return _from_layout(model, Layout(matrices=chosen), chosen.source)
+
+
+def _is_stored_so(model: Model, name: str) -> bool:
+    """Whether most of the quantised parameters are in what the user names."""
+    config = _quantization(model)
+    if not config:
+        return False
+    try:
+        found = _layout(model, config)
+    except TonnageError:  # what the checkpoint is in cannot be told, so it is converted to what is asked for
+        return False
+    held: dict[str, int] = {}
+    for used, count in _quantised(model, found):
+        held[used.name] = held.get(used.name, 0) + count
+    most = max(found.used, key=lambda used: held.get(used.name, 0), default=None)
+    return most is not None and is_meant(name, most)
+
+
+def _quantised(model: Model, found: Layout) -> Iterator[tuple[Precision, int]]:
+    """Quantised weights of the first layer of each kind, with their parameters in all such layers."""
+    for block, places in _block_places(model).items():
+        for weight in block.weights():
+            used = _used(found, weight, places[0], model.num_layers) if places else None
+            if used:
+                yield used, weight.num_parameters * len(places)
+
+
+def _from_headers(model: Model) -> Storage:
+    """Each part's own bytes per parameter: scales are in, and so are types that differ between parts."""
+    tensors = model.tensors
+    assert tensors is not None  # the caller looked
+    sizes, counts = tensors.bytes_by_part, tensors.parameters_by_part
+    each = {part: sizes[part] / count for part, count in counts.items() if count}
+    mean = tensors.total_bytes / tensors.num_parameters
+    types = "+".join(sorted({group.dtype.lower() for group in tensors.groups if group.role == "weight"}))
+
+    def bytes_of(weight: Weight, place: Place) -> float:
+        part = place.kind if place.kind in ("vision", "audio", "draft") else weight.part
+        return weight.num_parameters * each.get(part, mean)
+
+    return Storage(types, "the headers of the model's files", bytes_of)
+
+
+def _layout(model: Model, config: Mapping[str, Any]) -> Layout:
+    """The layout of this model's checkpoint: what the publisher's tool does and no quantization_config says."""
+    found = layout(config, _SCALE_BITS.get(model.family, 32))
+    if model.config.get("expert_dtype") == "fp4" and found.experts is None:  # DeepSeek-V4
+        found = replace(found, experts=precision("mxfp4"))
+    if config.get("quant_method") == "bitsandbytes" and _major(model.config.get("transformers_version")) >= 5:
+        found = replace(found, keeps_experts=True)  # since then experts are no longer Linear modules
+    return found
+
+
+def _major(version: Any) -> int:
+    first = str(version or "").partition(".")[0]
+    return int(first) if first.isdecimal() else 0
+
+
+# How wide the scales of fp8 blocks are where they are not fp32, by the dtypes that the Hub counts.
+_SCALE_BITS = {"qwen3": 16, "qwen3_moe": 16, "qwen3_next": 16, "qwen3_5": 16, "qwen3_vl": 16, "deepseek_v4": 8}
+
+
+def _from_layout(model: Model, found: Layout, source: str = "the checkpoint's quantization_config") -> Storage:
+    plain, wide, layers = _own(model), precision("fp32"), model.num_layers
+
+    def bytes_of(weight: Weight, place: Place) -> float:
+        used = _used(found, weight, place, layers)
+        used = used or (wide if weight.name.endswith(_FP32) else plain)
+        return used.bytes(weight.rows, weight.columns, weight.copies)
+
+    return Storage("+".join(each.name for each in found.used), source, bytes_of, by_layer=found.by_layer)
+
+
+# Matrices that no quantiser touches though no config says so: DeepSeek-V3.2's indexer and DeepSeek-V4's compressors
+# (transformers 5.23, _keep_in_fp32_modules of models/deepseek_v32 and deepseek_v4: "ship in BF16"); Kimi K3's
+# projections around its experts, which the Hub counts as BF16.
+_NEVER = ("indexer.weights_proj.weight", "compressor.wkv.weight", "compressor.wgate.weight",
+          "routed_expert_down_proj.weight", "routed_expert_up_proj.weight")  # fmt: skip
+# What is fp32 beside BF16: routers' corrections (the Hub's count of DeepSeek-V3, transformers), Kimi K3's convolutions,
+# decays and norms (the Hub's count), DeepSeek-V4's mixers of residual streams (its inference/model.py).
+_FP32 = ("e_score_correction_bias", "_conv1d.weight", "self_attn.dt_bias", "self_attn.A_log", "self_attn.o_norm.weight",
+         "hc_attn_fn", "hc_ffn_fn", "hc_head_fn")  # fmt: skip
+_NOT_LINEAR = ("patch_embed", "conv", "embedding", "in_proj_weight", "input_projection")  # of towers
+
+
+def _used(found: Layout, weight: Weight, place: Place, layers: int) -> Precision | None:
+    """What a quantised weight is in; None where no quantiser touches it."""
+    if place.kind in ("vision", "audio"):
+        linear = found.towers and weight.linear and not any(word in weight.name for word in _NOT_LINEAR)
+        return found.matrices if linear else None
+    if place.kind == "draft" and weight.part == "other":  # joins hidden state and embedding
+        return None
+    return None if weight.name.endswith(_NEVER) else found.precision_of(weight, modules_of(weight, place, layers))
+
+
+def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
+    """The names that a checkpoint can give a weight's module."""
+    name = weight.name.removesuffix(".weight")
+    if place.kind == "outside":
+        return (Module(name),)
+    if place.kind == "draft":
+        behind = Module(name, layers + place.layer)
+        return behind, Module(f"mtp.layers.{place.layer}.{name}"), Module(f"mtp.{name}")
+    if place.kind != "layer":
+        return (Module(f"{place.kind}.{name}"),)
+    if weight.part == "experts" and ".experts." in f".{name}":
+        bare = name.replace("moe.experts.", "moe.", 1)  # Step's own name for them
+        names = dict.fromkeys((name.replace("experts.", "experts.0.", 1), name, bare))
+        return tuple(Module(each, place.layer) for each in names)
+    return (Module(name, place.layer),)
+
+
+@lru_cache(maxsize=256)
+def block_sizes(model: Model, requested: str | None) -> Mapping[str, int]:
+    """Weights of the language model's layers that share a scale by blocks of rows and columns: name -> rows of a block."""
+    if requested:
+        chosen = asked_for(requested)
+        if isinstance(chosen, FileType):
+            return {}
+    config = _quantization(model)
+    kept = not requested or _is_stored_so(model, requested)
+    if kept and (not config or model.tensors is not None or _own_file_type(model)):
+        return {}
+    found = _layout(model, config) if kept and config else Layout(matrices=asked_for(requested or ""))  # type: ignore[arg-type]
+    sizes: dict[str, int] = {}
+    for block, places in _block_places(model).items():
+        for weight in block.weights():
+            used = _used(found, weight, places[0], model.num_layers) if places else None
+            rows = max((scale.rows for scale in used.scales if scale.columns), default=0) if used else 0
+            if rows > 1:
+                sizes[weight.name] = rows
+    return sizes

@@ -1,0 +1,342 @@
+"""Seconds of one forward pass of a replica: what its requests and prompts make each kernel read and compute. All numbers may be arrays."""
+
+from functools import reduce
+from typing import NamedTuple
+
+from tonnage.estimate.hardware.network import Network
+from tonnage.estimate.hardware.rates import rates as training_rates
+from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.serving_time.host_weights import HostWeights
+from tonnage.estimate.serving_time.rates import ServingRates
+from tonnage.estimate.serving_time.work import Attending, Experts, Products, Work
+from tonnage.formulas import passes as f
+from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
+from tonnage.formulas.time import compute_seconds, memory_seconds
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import Cluster, ServingPlan
+
+ACTIVATION = 2  # bytes
+TINY = 1e-12  # of a token: in place of none, to divide by
+NEVER = 1e9  # seconds of a way that is not there
+WIDE = ("bf16", "fp16", "fp32")  # what attention is computed in, the first that an accelerator has
+
+
+class Spent(NamedTuple):
+    """Seconds of a pass by what spends them, of all stages that a token passes."""
+
+    products: Number
+    experts: Number
+    attention: Number
+    recurrences: Number
+    kernels: Number
+    exchanges: Number
+    engine: Number
+
+    @property
+    def seconds(self) -> Number:
+        return sum(self)
+
+
+class MicroBatches(NamedTuple):
+    """How many micro-batches the prompts of a pass make, and how many its requests that decode. `drains`: the pipeline runs empty before the next
+    pass begins; else others follow at once."""
+
+    prompts: Number
+    requests: Number
+    drains: bool
+
+
+class PassTime:
+    """Passes of one replica of `plan`: `works` of its stages. `tokens_each`: of an answer that a pass gives each request."""
+
+    tokens_each: Number = 1
+
+    def __init__(
+        self, works: tuple[Work, ...], plan: ServingPlan, cluster: Cluster, hidden_size: int, rates: ServingRates
+    ):
+        self.works, self.plan, self.hidden_size, self.rates = works, plan, hidden_size, rates
+        self.kinds = tuple({id(work): work for work in works}.values())  # stages that do the same
+        self.chip = cluster.accelerator
+        if self.chip.memory.bytes_per_second is None:
+            raise MissingDatum(
+                f"no source gives the memory bandwidth of {self.chip.name}: the time of a pass needs it."
+            )
+        self.bandwidth = self.chip.memory.bytes_per_second
+        self.shares, _ = training_rates().of(self.chip.generation)
+        self.is_measured = self.chip.generation in rates.generations
+        self.own = training_rates().chips.get(self.chip.name, {})
+        self.network = Network(cluster)
+        self.runtime = serving_runtime(plan.engine, plan.engine_version)
+        self.engine = rates.engine(self.runtime.passes_in or plan.engine)
+        limits = batch_limits(self.runtime, plan, self.chip)
+        self.budget = limits.tokens * plan.attention_data_parallel_size
+        self.host = HostWeights(plan, cluster, works)
+
+    @property
+    def knows_prompts(self) -> bool:
+        """Whether prompts can be timed: a source gives a peak of 16 or 32 bit. Without one, passes of a few tokens can be, which reading bounds."""
+        return any(name in self.chip.dense_flops for name in WIDE)
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with `requests` that decode a token
+        each over `keys` tokens of context in all."""
+        return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
+
+    def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at once."""
+        checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
+        total = self._through(prompt_tokens, prompt_keys, requests, keys)
+        done = total.seconds
+        asked = sum(self._asked(work) for work in self.works) if self.is_eager else 0
+        waits = (
+            maximum(asked - done, 0)
+            + self._on_host(prompt_tokens, requests * checked)
+            + self.engine.step
+            + self.engine.request * requests
+        )
+        return total._replace(engine=waits)
+
+    def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Of all stages, and of what they send each other."""
+        p, checked = self.plan.pipeline_parallel_size, self.plan.draft_tokens + 1
+        if p == 1:
+            return self.stages(prompt_tokens, prompt_keys, requests, keys)[0]
+        if self._is_cut_into_ubatches:
+            return self._through_ubatches(prompt_tokens, prompt_keys, requests, keys)
+        m = self.micro_batches(prompt_tokens, requests)
+        tokens = prompt_tokens / m.prompts + requests * checked / m.requests
+        sent = self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
+        parts = self.stages(
+            prompt_tokens / m.prompts, prompt_keys / m.prompts, requests / m.requests, keys / m.requests
+        )
+        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
+        total = total._replace(exchanges=total.exchanges + (p - 1) * sent)
+        slowest = reduce(maximum, (part.seconds for part in parts))
+        if m.drains:
+            whole = unlike_step_seconds.evaluate(tau=total.seconds, tau_step=slowest + sent, m=m.prompts)
+        else:
+            decoding = (part.seconds for part in self.stages(0, 0, requests / m.requests, keys / m.requests))
+            busiest = maximum(m.prompts * slowest, m.requests * reduce(maximum, decoding))
+            whole = unlike_round_seconds.evaluate(tau=total.seconds, tau_step=busiest, n_batches=1)
+        return Spent._make(each * (whole / total.seconds) for each in total)
+
+    @property
+    def _is_cut_into_ubatches(self) -> bool:
+        """Whether a pass is cut into micro-batches of -ub tokens, as llama.cpp does, and the next pass begins when all are through."""
+        return self.runtime.cells is not None and self.runtime.cells.by_layers
+
+    def _through_ubatches(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts, then the rest of the prompts.
+
+        Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens takes longer.
+        """
+        p, decoded = self.plan.pipeline_parallel_size, requests * (self.plan.draft_tokens + 1)
+        mixed = maximum(decoded / self.budget, 1)
+        filled = minimum(prompt_tokens, maximum(mixed * self.budget - decoded, 0))
+        keys_each = prompt_keys / maximum(prompt_tokens, TINY)
+        after = (prompt_tokens - filled) / self.budget
+        first = self.stages(filled / mixed, filled * keys_each / mixed, requests / mixed, keys / mixed)
+        rest = self.stages(self.budget, self.budget * keys_each, 0, 0)
+        sent = [
+            self.network.send(tokens * self.hidden_size * ACTIVATION, self._width)
+            for tokens in ((filled + decoded) / mixed, self.budget)
+        ]
+        slowest, slowest_rest = (
+            reduce(maximum, (part.seconds for part in parts)) + each
+            for parts, each in zip((first, rest), sent, strict=True)
+        )
+        through, of_rest = (Spent._make(sum(each) for each in zip(*parts, strict=True)) for parts in (first, rest))
+        alone = unlike_step_seconds.evaluate(tau=through.seconds + (p - 1) * sent[0], tau_step=slowest, m=mixed)
+        # those of prompts follow; where they are slower, they are what the last stages wait for
+        whole = alone + after * slowest_rest + (p - 1) * minimum(after, 1) * maximum(slowest_rest - slowest, 0)
+        total = Spent._make(mixed * one + after * other for one, other in zip(through, of_rest, strict=True))
+        return Spent._make(each * (whole / total.seconds) for each in total)
+
+    def micro_batches(self, prompt_tokens: Number, requests: Number) -> MicroBatches:
+        """How a pass is cut for a pipeline."""
+        p, engine = self.plan.pipeline_parallel_size, self.runtime
+        decoded = requests * (self.plan.draft_tokens + 1)
+        if engine.queues:  # each scheduler step makes one of requests that are in no other, with the budget of a pass
+            prompts = minimum(maximum(prompt_tokens / self.budget, 1), p)
+            return MicroBatches(prompts, minimum(maximum(requests, 1), p), drains=False)
+        if self._is_cut_into_ubatches:
+            cut = maximum((prompt_tokens + decoded) / self.budget, 1)
+            return MicroBatches(cut, cut, drains=True)
+        return MicroBatches(1, 1, drains=True)  # a model whose layers were only put on several accelerators
+
+    def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
+        """One micro-batch with so many tokens and requests, on each stage by itself."""
+        a, checked = self.plan.attention_data_parallel_size, self.plan.draft_tokens + 1
+        made = {
+            id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a) for work in self.kinds
+        }
+        return [made[id(work)] for work in self.works]
+
+    def _on_host(self, prompt_tokens: Number, decoded: Number) -> Number:
+        """Seconds of what stays in host memory."""
+        if not self.host.is_used:
+            return 0.0
+        experts = sum(
+            (
+                self._touched(each, prompt_tokens + decoded) * each.layers
+                for work in self.works
+                for each in work.experts
+            ),
+            0.0,
+        )
+        return self.host.seconds(experts, prompt_tokens)
+
+    def _touched(self, each: Experts, tokens: Number) -> Number:
+        """Bytes of one layer's experts on a rank that a pass reads."""
+        touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
+        return touched / self.plan.expert_parallel_size * each.bytes
+
+    def _asked(self, work: Work) -> Number:
+        """Seconds in which the host asks for the kernels of a pass, where it asks for each."""
+        quantised = sum(each.kernels for each in work.products if each.is_narrow)
+        return self.engine.kernel * self._launches(work) + self.engine.quantised * quantised
+
+    def _launches(self, work: Work) -> Number:
+        """Kernels that the host asks for in a pass that no graph replays."""
+        mixtures = sum(each.layers for each in work.experts)
+        return work.launches + self.rates.mixture_launches * mixtures + self.rates.latent_launches * work.latents
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the host asks for each kernel of a pass: no captured graph replays them."""
+        return self.plan.enforce_eager or not self.engine.replays
+
+    @property
+    def _width(self) -> Number:
+        return self.plan.tensor_parallel_size * self.plan.attention_data_parallel_size
+
+    def _stage(
+        self, work: Work, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number, a: Number
+    ) -> Spent:  # fmt: skip
+        decoded = requests * checked
+        tokens = (prompt_tokens + decoded) / a
+        products = sum((self._product(each, tokens) for each in work.products), 0.0)
+        if work.head:
+            products = products + sum(self._product(each, minimum(decoded / a + 1, tokens)) for each in work.head)
+        experts = sum((self._expert(each, prompt_tokens + decoded) for each in work.experts), 0.0)
+        attention = sum(
+            (
+                self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a)
+                for each in work.attending
+            ),
+            0.0,
+        )
+        scans = self._scan(work, tokens, requests / a)
+        kernels = work.kernels * self.rates.other * self.engine.floors + self._launches(work) * self.engine.prompt * (
+            prompt_tokens > 0
+        )
+        here = 1 - self.host.layers
+        products, attention, scans = products * here, attention * here, scans * here
+        return Spent(
+            products,
+            experts * (1 - self.host.experts),
+            attention,
+            scans,
+            kernels,
+            self._exchanges(work, tokens, a),
+            0.0,
+        )
+
+    # ---- products ----
+
+    def _product(self, each: Products, tokens: Number) -> Number:
+        r = self.rates
+        # llama.cpp multiplies weights as they are stored: nothing is expanded
+        more = r.cast if each.is_narrow else r.unpack if each.is_packed and each.compute == self._wide else 0
+        kernel = (r.product + more) * self.engine.floors
+        read = memory_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
+        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute, each.is_packed))
+        return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
+
+    def _arithmetic(self, flops: Number, compute: str, share: float) -> Number:
+        """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any machine (see `knows_prompts`)."""
+        if not self.knows_prompts:
+            return 0.0
+        return compute_seconds.evaluate(C=flops, n=1, P=self.chip.peak(compute), u=share)
+
+    def _reads(self, is_packed: bool) -> float:
+        """The share of the memory's bandwidth in which weights are read: never more than all of it."""
+        share = self.rates.weights * self.engine.reads
+        return min(share * self.rates.packed * self.engine.packed if is_packed else share, 1.0)
+
+    def _share(self, compute: str, is_packed: bool) -> float:
+        name = {"nvfp4": "fp4", "mxfp4": "fp4", "int8": "fp8"}.get(compute, compute)
+        known = self.shares.matrix
+        whole = is_packed and compute != self._wide  # weights that are multiplied as they are stored, in 8-bit integers
+        own = self.engine.integers if whole else self.engine.products
+        return known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * own
+
+    def _expert(self, each: Experts, tokens: Number) -> Number:
+        r, e = self.rates, self.plan.expert_parallel_size
+        read = memory_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
+        rows = tokens * each.top_k / e
+        arithmetic = self._arithmetic(
+            rows * each.flops, each.compute, self._share(each.compute, each.is_packed) * r.experts
+        )
+        kernels = (r.mixture + 2 * (r.cast if each.is_narrow else 0)) * self.engine.floors
+        return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
+
+    # ---- attention ----
+
+    def _attention(
+        self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
+    ) -> Number:  # fmt: skip
+        held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
+        read = memory_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches)
+        decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
+        seen = (
+            f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window)
+            if each.window
+            else prompt_keys
+        )
+        prompts = self._arithmetic(seen * each.prompt_flops, self._wide, self.shares.attention)
+        return each.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
+
+    @property
+    def _wide(self) -> str:
+        return next((name for name in WIDE if name in self.chip.dense_flops), "bf16")
+
+    def _scan(self, work: Work, tokens: Number, requests: Number) -> Number:
+        if not work.recurrences:
+            return 0.0
+        read = memory_seconds.evaluate(M=requests * work.state_bytes, W=self.bandwidth, u=self.rates.cache)
+        arithmetic = self._arithmetic(work.scan_flops * tokens, self._wide, training_rates().scan)
+        return maximum(read, arithmetic) + work.recurrences * self.rates.attention
+
+    # ---- exchanges ----
+
+    def _exchanges(self, work: Work, tokens: Number, a: Number) -> Number:
+        """All-reduces over tensor ranks; with attention groups, gathers of tokens before experts and sums behind them instead of every second one."""
+        t, size = self.plan.tensor_parallel_size, tokens * self.hidden_size * ACTIVATION
+        among_all = sum(each.layers for each in work.experts) * ((a > 1) * 1.0)
+        inside = self.reduce_seconds(size, t) * (work.reduced - among_all)
+        if not hasattr(a, "ndim") and a == 1:
+            return inside
+        gathered = self.rates.reduce + self.reduce_seconds(size * a, t * a)
+        return inside + among_all * minimum(gathered, self._dispatched(work.experts, tokens, t * a))
+
+    def _dispatched(self, found: tuple[Experts, ...], tokens: Number, ranks: Number) -> Number:
+        """Each token to the ranks of its experts in 8 bit, and back in 16 (DeepEP): cheaper than gathering all tokens where ranks are many."""
+        if not found:
+            return 0.0
+        each = found[0]
+        copies = tokens * each.top_k * each.width
+        there = self.network.dispatch(copies, ranks, 1, each.top_k).seconds
+        return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, each.top_k).seconds
+
+    def reduce_seconds(self, size: Number, ranks: Number) -> Number:
+        """An all-reduce by an engine's own kernel, in which each rank writes to all others of its node, or by NCCL where that is faster or ranks span nodes."""
+        if not hasattr(ranks, "ndim") and ranks == 1:
+            return 0.0
+        network = self.network
+        own = self.rates.reduce + size * (ranks - 1) / network.rate_inside(ranks)
+        own = own + NEVER * (ranks > network.per_node)  # it writes to memory of the same node alone
+        nccl = network.collective("all_reduce", size, ranks).seconds
+        return minimum(own, nccl) * ((ranks > 1) * 1.0)

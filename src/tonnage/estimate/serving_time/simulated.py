@@ -1,0 +1,103 @@
+"""Requests one by one through a replica: percentiles of what each waits, and how many keep within the limits."""
+
+from typing import Any
+
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load import Quantiles, Requests, Simulated, requests_of, simulate
+from tonnage.estimate.load.options import Asked
+from tonnage.estimate.serving_time.speed import Replica
+from tonnage.estimate.serving_time.times import around_seconds
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.term import Term
+from tonnage.spec import Load
+
+PROCEDURE = "simulation of continuous batching (estimate.load.simulate)"
+SOURCE = "Kwon2023, sec. 4.3; Agrawal2024, sec. 4.2"
+WAYS = ("mean", "p50", "p90", "p99")
+OPEN_REQUESTS = 10_000  # that arrive by themselves
+FEWEST = 100  # of users: p99 of fewer says nothing
+
+
+def simulated(replica: Replica, asked: Asked, question: Question) -> dict[str, Any]:
+    """The block `simulated` of an answer."""
+    if replica.clock.plan.draft_tokens:
+        raise InvalidInput(
+            f"a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got {replica.clock.plan.draft_tokens}."
+        )
+    requests = requests_for(asked, asked.load)
+    made = _run(replica, requests)
+    question.put("num_requests", len(requests), "given" if asked.num_requests else "default", "of one replica")
+    if asked.requests is None:
+        question.put("seed", asked.seed, "default" if not asked.seed else "given")
+    return figures(made, asked)
+
+
+def _run(replica: Replica, requests: Requests) -> Simulated:
+    """What clients see: with the way into the engine and back, which no pass has."""
+    made = simulate(replica.clock, replica.policy, requests)
+    pause = made.tpot.mean if (made.output_tokens > 1).any() else 0.0
+    return made.delayed(float(around_seconds(replica.clock, pause)))
+
+
+def requests_for(asked: Asked, load: Load) -> Requests:
+    """Of the trace those that come to one replica, dealt out in turn; else drawn."""
+    found = asked.requests
+    if found is None:
+        return requests_of(_whole(load), asked.num_requests or _count(load), asked.seed)
+    part = slice(0, None, asked.busy)
+    return Requests(
+        arrival=found.arrival[part],
+        input_tokens=found.input_tokens[part],
+        output_tokens=found.output_tokens[part],
+        cached=found.cached[part],
+    )
+
+
+def _count(load: Load) -> int:
+    return OPEN_REQUESTS if load.concurrency is None else max(10 * int(-(-load.concurrency // 1)), FEWEST)
+
+
+def _whole(load: Load) -> Load:
+    """Users of a replica are whole ones: the fullest has them rounded up."""
+    from msgspec.structs import replace
+
+    return load if load.concurrency is None else replace(load, concurrency=int(-(-load.concurrency // 1)))
+
+
+def figures(made: Simulated, asked: Asked) -> dict[str, Any]:
+    """Times in seconds by percentile, rates of all replicas."""
+    said: dict[str, Any] = {"requests": len(made.arrival), "seed": asked.seed}
+    said |= {} if asked.requests is None else {"trace": "given"}
+
+    def term(name: str, value: float, unit: str) -> Term:
+        return Term.by(name, value, unit, basis="analytic", source=SOURCE, procedure=PROCEDURE, version="1", **said)
+
+    def all_ways(name: str, found: Quantiles) -> dict[str, Term]:
+        return {way: term(f"{name}, {way}", getattr(found, way), "seconds") for way in WAYS}
+
+    found: dict[str, Any] = {
+        "ttft": all_ways("time to the first token", made.ttft), "end_to_end": all_ways("time of a whole answer", made.end_to_end),
+        "queueing": all_ways("wait for the first pass", made.queueing),
+    }  # fmt: skip
+    if (made.output_tokens > 1).any():
+        found["tpot"] = all_ways("time of each later token", made.tpot)
+        found["itl"] = all_ways("time between two tokens", made.itl)
+    found["tokens_per_second"] = term(
+        "tokens of answers a second", made.output_tokens_per_second * asked.busy, "tokens/s"
+    )
+    found["requests_per_second"] = term("requests a second", made.requests_per_second * asked.busy, "requests/s")
+    found["preemptions"] = term("requests sent back for want of cache", made.preemptions * asked.busy, "requests")
+    if asked.limited:
+        share, rate = made.goodput(asked.ttft, asked.tpot)
+        found["goodput_share"] = term("requests within the limits", share, "")
+        found["goodput"] = term("requests a second within the limits", rate * asked.busy, "requests/s")
+    return found
+
+
+def percentile(replica: Replica, asked: Asked, load: Load) -> tuple[float, float]:
+    """(TTFT, TPOT) of this load at the percentile that is asked for."""
+    made = _run(replica, requests_for(asked, load))
+    if asked.percentile not in WAYS:
+        raise InvalidInput(f"percentile must be one of {', '.join(WAYS)}. Got {asked.percentile}.")
+    tpot = getattr(made.tpot, asked.percentile) if (made.output_tokens > 1).any() else 0.0
+    return getattr(made.ttft, asked.percentile), tpot

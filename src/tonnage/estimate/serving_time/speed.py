@@ -1,0 +1,326 @@
+"""How fast a served model answers, as an answer shows it: figures of all replicas together, each with what spends the time."""
+
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.identity import Kept
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load import Policy
+from tonnage.estimate.load.options import Asked
+from tonnage.estimate.serving.memory import ServingMemory
+from tonnage.estimate.serving_time.drafts import Drafted
+from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
+from tonnage.estimate.serving_time.pool import pool_tokens
+from tonnage.estimate.serving_time.times import ServingTimes, around_seconds, pass_time, policy, times
+from tonnage.formulas import passes as f
+from tonnage.formulas import service as h
+from tonnage.formulas import serving as g
+from tonnage.formulas.time import memory_seconds
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.term import Term
+from tonnage.spec import Cluster, Load, ServingPlan
+
+FITTED = "fitted: scripts/fit_serving.py"
+BALANCE = "Little1961, L = lambda W; Kleinrock1975, sec. 5.6"
+MEASURED = ("ttft_seconds", "tpot_seconds")  # under load, by many sources
+NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to say
+
+
+class Replica(Struct, frozen=True, kw_only=True, eq=False):
+    """One replica as its clock and its policy have it. `pool`: tokens of cache for requests of this load, None: as many as are asked for."""
+
+    clock: PassTime | Drafted
+    policy: Policy
+    pool: int | None
+
+
+class Speed(Struct, frozen=True, kw_only=True, eq=False):
+    """`figures`: of the document, by name. `times`: of one replica. Tokens a second are of all replicas; `alone`: those of prompts and answers with one
+    user on each. None where prompts have no time."""
+
+    figures: dict[str, Any]
+    times: ServingTimes
+    replica: Replica
+    tokens_per_second: float = 0.0
+    all_tokens_per_second: float = 0.0
+    alone_tokens_per_second: float = 0.0
+    prompt_share: Term | None = None
+    answer_share: Term | None = None
+
+
+def serving_speed(
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    made: ServingMemory,
+    usable: int,
+    asked: Asked,
+    question: Question,
+) -> Speed | None:
+    """Figures of this load; None, and a note, where nobody can say them."""
+    try:
+        replica = replica_of(model, plan, cluster, made, usable, asked.load)
+        if replica.pool is not None and replica.pool < asked.load.input_tokens + asked.load.output_tokens:
+            question.warn(
+                "beside everything else there is no room for the cache of one request: nothing is answered, and there are no times."
+            )
+            return None
+        found = times(replica.clock, replica.policy, asked.load)
+    except MissingDatum as error:
+        question.warn(str(error))
+        return None
+    if made.memory.value > usable and replica.pool is None:
+        question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
+    _notes(replica.clock, plan, cluster, found, asked, question)
+    speed = _speed(replica, plan, cluster, found, asked)
+    return replace(speed, figures=speed.figures | _bands(replica.clock, speed.figures))
+
+
+def replica_of(
+    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, load: Load
+) -> Replica:
+    """MissingDatum where the times of this plan, or of this machine, are not known."""
+    if not any(branch.kind == "decoder" for branch in model.branches):
+        raise MissingDatum(f"{model.name} makes no tokens: there are no times of an answer.")
+    pool = pool_tokens(model, plan, cluster, made, usable, load)
+    return Replica(
+        clock=clock(model, replace(plan, concurrency=1), cluster),
+        policy=policy(plan, cluster.accelerator, pool),
+        pool=pool,
+    )
+
+
+def clock(model: Model, plan: ServingPlan, cluster: Cluster) -> PassTime | Drafted:
+    """The time of passes, of drafts too, made once for a plan."""
+    return _clock(Kept(model), plan, Kept(cluster))
+
+
+@lru_cache(maxsize=256)
+def _clock(model: Kept, plan: ServingPlan, cluster: Kept) -> PassTime | Drafted:
+    return pass_time(model.thing, plan, cluster.thing)
+
+
+def _checks(passes: PassTime | Drafted) -> PassTime:
+    """The passes of the model itself."""
+    return passes.checks if isinstance(passes, Drafted) else passes
+
+
+def prompt_pass(passes: PassTime | Drafted, rules: Policy, prompt: float, cached: float = 0) -> Spent:
+    """A prompt alone in an idle replica: full passes, and one with the rest, as the engine cuts it and as the steady state counts it."""
+    fresh = max(prompt - cached, 1)
+    full = fresh // rules.max_num_batched_tokens if rules.chunked_prefill else 0
+    rest = fresh - full * rules.max_num_batched_tokens
+    keys = prompt - fresh / 2  # that a token sees on average
+    parts = [(full, rules.max_num_batched_tokens)] * (full > 0) + [(1, rest)] * (rest > 0)
+    each = [(times, passes.spent(tokens, tokens * keys, 0, 0)) for times, tokens in parts]
+    return Spent._make(sum(times * spent[part] for times, spent in each) for part in range(len(Spent._fields)))
+
+
+def _notes(
+    clock: PassTime | Drafted, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked, question: Question
+) -> None:  # fmt: skip
+    chip = cluster.accelerator.name
+    if not clock.knows_prompts:
+        question.warn(
+            f"no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so there is no time to the first token and no rate of requests."
+        )
+        return
+    if not _checks(clock).is_measured:
+        question.warn(
+            f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks that other accelerators reach."
+        )
+    if plan.enforce_eager and _checks(clock).engine.replays:
+        question.warn(
+            f"nobody published rows of {plan.engine} without captured graphs that rates were fitted to: the host is taken to ask for a kernel as fast as in "
+            "training, and small models and few users are slower than the times here."
+        )
+    rate = asked.load.requests_per_second
+    if rate is not None and rate >= found.largest_rate:
+        most = found.largest_rate * asked.busy
+        question.warn(
+            f"request_rate {rate * asked.busy:g} is more than the {most:.3g} requests a second that are answered at most: the queue grows without end, "
+            "and there is no mean time to the first token."
+        )
+    users = asked.load.concurrency
+    if users is not None and users > found.steady.places:
+        question.warn(
+            f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and engine let them; others wait."
+        )
+
+
+def _bands(clock: PassTime | Drafted, figures: dict[str, Any]) -> dict[str, list[float]]:
+    """Between what nine in ten measured times lie, of machines like those that were measured; by rows that the rates had not seen."""
+    checks = _checks(clock)
+    return {
+        name.replace("_seconds", "_band"): [figures[name].value * band.low, figures[name].value * band.high]
+        for name, band in checks.rates.bands.items()
+        if checks.is_measured and name in MEASURED and figures.get(name) is not None
+    }
+
+
+def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked) -> Speed:
+    load, clock = asked.load, replica.clock
+    half = 1 - load.spread / 2
+    prompt, answer = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+    steady = _Steady(load, plan)
+    context = prompt + answer / 2
+    one = clock.spent(0, 0, 1, context)
+    tpot = _tpot(found, steady, plan, context)
+    alone = _each_token(
+        "each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan
+    )
+    checks = _checks(clock)
+    least = Term.of(
+        "weights of one token, read at the memory's full bandwidth",
+        memory_seconds,
+        M=least_bytes(checks),
+        W=checks.bandwidth,
+        u=1,
+    )
+    figures: dict[str, Any] = {
+        "tpot_seconds": tpot,
+        "itl_seconds": steady.term("time between two tokens", found.tpot_seconds, "seconds"),
+        "tokens_per_second_per_user": Term.of("tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value),
+        "tpot_seconds_alone": alone,
+        "tokens_per_second_alone": Term.of("tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value),
+        "weights_read_seconds": _each_token("weights of one token, with drafts", least, plan),
+    }  # fmt: skip
+    if not clock.knows_prompts:
+        return Speed(figures=figures, times=found, replica=replica)
+    own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
+    first = _pass("the prompt's own pass", own, prompt_tokens=max(prompt - load.cached_tokens, 1))
+    first_alone = Term.sum(
+        "first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {}))
+    )
+    rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
+    ttft = _ttft(clock, found, steady, first)
+    tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
+    figures = {
+        "ttft_seconds": ttft, **figures, "ttft_seconds_alone": first_alone,
+        "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None, **rates,
+    }  # fmt: skip
+    whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
+    mine = h.shared_answer_seconds.evaluate(
+        O=answer, tau_d=found.decode.seconds / clock.tokens_each, R=max(found.running, 1)
+    )
+    both = {"tau_m": own.seconds, "tau_d": mine}
+    return Speed(
+        figures=figures, times=found, replica=replica, tokens_per_second=rates["tokens_per_second"].value,
+        all_tokens_per_second=rates["total_tokens_per_second"].value,
+        alone_tokens_per_second=h.all_tokens_per_second.evaluate(X=plan.data_parallel_size / whole, s=prompt, O=answer),
+        prompt_share=Term.of("of it for prompts", h.prompt_cost_share, **both), answer_share=Term.of("of it for answers", h.answer_cost_share, **both),
+    )  # fmt: skip
+
+
+class _Steady:
+    """Figures of the steady state: which loop, of which load."""
+
+    def __init__(self, load: Load, plan: ServingPlan):
+        loop = "an open" if load.requests_per_second is not None else "a closed"
+        self.procedure = f"steady state of {loop} loop (estimate.load.steady)"
+        said = (
+            "input_tokens",
+            "output_tokens",
+            "concurrency",
+            "requests_per_second",
+            "cached_tokens",
+            "spread",
+            "burstiness",
+        )
+        self.parameters = {name: value for name in said if (value := getattr(load, name)) is not None}
+
+    def term(self, name: str, value: float, unit: str) -> Term:
+        return Term.by(
+            name,
+            value,
+            unit,
+            basis="analytic",
+            source=BALANCE,
+            procedure=self.procedure,
+            version="1",
+            **self.parameters,
+        )
+
+
+def _rates(
+    plan: ServingPlan,
+    cluster: Cluster,
+    found: ServingTimes,
+    steady: _Steady,
+    asked: Asked,
+    prompt: float,
+    answer: float,
+) -> dict[str, Term]:
+    """Of all replicas together."""
+    many = Term.of("replicas that have requests", g.replicas, n_copies=asked.busy)
+    rate = Term.product(
+        "requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s")
+    )
+    output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
+    most = steady.term("of one replica", found.largest_rate, "requests/s")
+    return {
+        "tokens_per_second": output,
+        "total_tokens_per_second": Term.of("tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer),
+        "tokens_per_second_per_gpu": Term.of("tokens of answers a second and accelerator", h.accelerator_tokens_per_second, tps=output.value, n=cluster.size),
+        "requests_per_second": rate,
+        "largest_rate": Term.product("requests a second that can be answered", "requests/s", Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), most),
+        "running": Term.product("requests that decode", "requests", many, steady.term("of one replica", found.running, "requests")),
+    }  # fmt: skip
+
+
+def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: float) -> Term:
+    decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=found.running * context)
+    others = found.tpot_seconds * found.tokens_each - found.decode.seconds
+    parts = (
+        [steady.term("prompts of others in between", others, "seconds")]
+        if abs(others) > NOTHING * found.decode.seconds
+        else []
+    )
+    return _each_token("time of each later token", Term.sum("time of a pass", decode, *parts), plan)
+
+
+def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
+    """A token's part of a pass: with drafts one gives several."""
+    if not plan.draft_tokens:
+        return of_pass.named(name)
+    several = Term.of("tokens of a pass", f.tokens_per_pass, n_draft=plan.draft_tokens, p_take=plan.acceptance)
+    return Term.ratio(name, "seconds", of_pass, several)
+
+
+def _ttft(clock: PassTime | Drafted, found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
+    if found.ttft_seconds is None or found.ttft_seconds == float("inf"):
+        return None
+    around = around_seconds(clock, found.steady.tpot)
+    waits = found.ttft_seconds - own.value - around
+    parts = [_walked("into the engine and back", around, {})] if around else []
+    if abs(waits) > NOTHING * found.ttft_seconds:
+        parts.append(steady.term("waiting, and what shares its passes", waits, "seconds"))
+    return Term.sum("time to the first token", own, *parts)
+
+
+def _pass(name: str, spent: Spent, **parameters: float) -> Term:
+    """A pass by what spends it; what takes nothing is left out."""
+    parts = [_walked(part, value, parameters) for part, value in zip(Spent._fields, spent, strict=True) if value]
+    return Term.sum(name, *parts, unit="seconds")
+
+
+def _walked(name: str, seconds: float, parameters: dict[str, float]) -> Term:
+    return Term.by(name, seconds, "seconds", basis="analytic", source=FITTED, procedure="walk of the kernels of a pass (estimate.inference)", version="1",
+                   **parameters)  # fmt: skip
+
+
+def _some(term: Term) -> tuple[Term, ...]:
+    return (term,) if term.value else ()
+
+
+def least_bytes(clock: PassTime) -> float:
+    """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it chooses. What stays
+    in host memory is not read from here."""
+    whole = sum(each.bytes for work in clock.works for each in (*work.products, *work.head))
+    chosen = sum(each.layers * each.top_k * each.bytes for work in clock.works for each in work.experts)
+    here, experts = 1 - clock.host.layers, 1 - clock.host.experts
+    return float(whole * here + chosen * experts / clock.plan.expert_parallel_size)

@@ -1,0 +1,306 @@
+"""What one forward pass of a served model does on one rank: products, reads of caches, exchanges, kernels. Counted once for a plan.
+
+Everything that grows with what a pass carries is a slope here; `_pass.py` puts in tokens and times it. Numbers of a plan may be arrays.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.serving.weights.storage import loaded_storage
+from tonnage.estimate.serving.weights.stored import OUTSIDE, Storage
+from tonnage.estimate.step.rank import Group, Shares, Stage, share, stages
+from tonnage.kernel.formula import Number, minimum
+from tonnage.numerics.precisions import PRECISIONS, precision
+from tonnage.ops import Core, Head, LatentAttention, MoE, Op, StateCache, TokenCache, Weight
+from tonnage.runtimes import serving_runtime
+from tonnage.spec import ServingPlan
+
+WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
+FP32_BYTES = 4.0
+# Kernels besides products that layers are written with: an op's own (a norm, an activation, a residual's sum), those around attention's core (positions, the
+# cache's entry, the core). Those around routed experts are a rate of their own.
+OWN, AROUND_CORE = 1, 3
+
+
+class Products(Struct, frozen=True, eq=False, kw_only=True):
+    """Matrix products of all layers of a stage that are alike: bytes of weights on one rank, FLOP of a row, how many kernels.
+
+    `compute`: the peak that multiplies them; `is_narrow`: operands are quantised before; `is_packed`: weights are expanded first.
+    """
+
+    compute: str
+    is_narrow: bool
+    is_packed: bool
+    bytes: Number = 0
+    flops: Number = 0
+    kernels: Number = 0
+
+
+class Experts(Struct, frozen=True, eq=False, kw_only=True):
+    """Mixtures of a stage that are alike: `layers` of them, with `bytes` of one expert on a rank that has it, and FLOP of one row through one."""
+
+    compute: str
+    is_narrow: bool
+    is_packed: bool
+    layers: Number
+    num_experts: int
+    top_k: int
+    bytes: Number
+    flops: Number
+    width: int  # of what is sent to an expert
+
+
+class Attending(Struct, frozen=True, eq=False, kw_only=True):
+    """Layers of a stage that keep keys alike: bytes that a key in reach takes on one rank, FLOP of a query and a key in decoding and in a prompt."""
+
+    layers: Number
+    window: int | None
+    bytes: Number
+    flops: Number
+    prompt_flops: Number
+
+
+class Work(Struct, frozen=True, eq=False, kw_only=True):
+    """One rank of one stage. `head`: products of the tokens that are sampled; `state_bytes`: of a request's recurrent states, read and written;
+    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host asks for; `latents`: layers of latent attention; `reduced`: all-reduces over
+    tensor ranks."""
+
+    products: tuple[Products, ...]
+    head: tuple[Products, ...]
+    experts: tuple[Experts, ...]
+    attending: tuple[Attending, ...]
+    state_bytes: Number
+    scan_flops: Number
+    recurrences: Number
+    kernels: Number
+    launches: Number
+    latents: int
+    reduced: Number
+    layers: int
+
+
+def stage_works(
+    model: Model, plan: ServingPlan, peaks: tuple[str, ...], kv_bytes: float, kind: str = ""
+) -> tuple[Work, ...]:
+    """The work of every pipeline stage; `peaks`: precisions that the accelerator multiplies; `kv_bytes`: of one number of a cache; `kind`: of the branches of this kind in place of the language model's layers,
+    with its head."""
+    counted = _Counting(model, plan, peaks, loaded_storage(model, plan), kv_bytes)
+    if not kind:
+        found = stages(model, plan.pipeline_parallel_size, plan.chunk_layers)
+        made = {stage.contents: stage for stage in found}
+        works = {
+            contents: counted.stage(stage) for contents, stage in made.items()
+        }  # stages that hold the same are one
+        return tuple(works[stage.contents] for stage in found)
+    (whole,) = stages(model, 1)
+    layers = tuple(
+        pair
+        for branch in model.branches
+        if branch.kind == kind
+        for pair in zip(branch.blocks, branch.counts(), strict=True)
+    )
+    return (counted.stage(replace(whole, layers=layers)),)
+
+
+class _Counting:
+    def __init__(self, model: Model, plan: ServingPlan, peaks: tuple[str, ...], stored: Storage, kv_bytes: float):
+        self.model, self.plan, self.peaks, self.stored, self.kv_bytes = model, plan, peaks, stored, kv_bytes
+        self.t = plan.tensor_parallel_size
+        ranks = self.t * plan.attention_data_parallel_size
+        self.shares = Shares(self.t, plan.expert_parallel_size, ranks / plan.expert_parallel_size)
+        self.integers = serving_runtime(plan.engine, plan.engine_version).integer_products
+        self.formats = tuple(PRECISIONS[name] for name in stored.name.split("+") if name in PRECISIONS)
+
+    def stage(self, stage: Stage) -> Work:
+        dense: dict[tuple[str, bool, bool], list[Number]] = {}
+        head: dict[tuple[str, bool, bool], list[Number]] = {}
+        experts: list[Experts] = []
+        attending: list[Attending] = []
+        state: Number = 0
+        scan: Number = 0
+        kernels: Number = 0
+        launches: Number = 0
+        latents = 0
+        recurrences: Number = 0
+        reduced: Number = 0
+        for block, count in stage.layers:
+            for op in block.ops:
+                self._products(dense, op, block, count)
+                experts += self._experts(op, block, count)
+                attending += self._attending(op, count)
+                held = [cache for cache in op.caches() if isinstance(cache, StateCache)]
+                state = state + count * sum(self._cache_bytes(cache) for cache in held)
+                scanned = sum(core.flops for core in op.core() if not core.per_key)
+                scan = scan + count * scanned / self.t
+                recurrences = recurrences + count * bool(scanned and held)
+                latents += count * isinstance(op, LatentAttention)
+                small, products = _kernels(op, self.model.hidden_size)
+                kernels, launches = kernels + count * small, launches + count * (small + products)
+                reduced = reduced + count * any(w.linear and w.split in ("tensor", "expert") for w in op.weights())
+        for op in stage.after:
+            self._products(head if isinstance(op, Head) or op in stage.after[-1:] else dense, op, None, 1)
+        return Work(
+            products=_made(dense), head=_made(head), experts=_joined(experts), attending=_alike(attending), state_bytes=2 * state,
+            scan_flops=scan, recurrences=recurrences, kernels=kernels, launches=launches, latents=latents, reduced=reduced, layers=sum(count for _, count in stage.layers),
+        )  # fmt: skip
+
+    # ---- products ----
+
+    def _products(
+        self, into: dict[tuple[str, bool, bool], list[Number]], op: Op, block: Block | None, count: int
+    ) -> None:
+        before: Weight | None = None
+        for weight, size in _sizes(self.stored, op, block):
+            kind = self._kind(8 * size / weight.num_parameters)
+            totals = into.setdefault(kind, [0, 0, 0])
+            on_rank = self._share(weight)
+            totals[0] = totals[0] + count * size * on_rank
+            totals[1] = totals[1] + count * 2 * weight.num_parameters * on_rank
+            totals[2] = totals[2] + count * (not _joins(before, weight, self.model.hidden_size))
+            before = weight
+
+    def _share(self, weight: Weight) -> Number:
+        """The part of a weight on one rank."""
+        split = "tensor" if weight.split == "vocab" else weight.split
+        group = Group(split, weight.heads if split == "kv" else 0, weight.num_parameters)
+        return share(group, self.shares).value / weight.num_parameters
+
+    def _kind(self, bits: float) -> tuple[str, bool, bool]:
+        """How weights of so many bits are multiplied: the peak's name, whether operands are quantised, whether weights are expanded."""
+        wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.peaks), "bf16")
+        if bits > WIDE_BITS:
+            return wide, False, False
+        whole = next((name for name in self.integers if name in self.peaks), None)
+        if whole is not None:  # llama.cpp: every quantised type by the same kernels
+            return whole, False, True
+        near = [each for each in self.formats if (each.element_bits >= EIGHT_BITS) == (bits > EIGHT_BITS)]
+        compute = near[0].compute if near else wide
+        if compute in ("bf16", "fp16", wide) or compute not in self.peaks:
+            narrower = "fp8" if compute in ("nvfp4", "mxfp4", "fp4") and "fp8" in self.peaks else ""
+            return (narrower or wide) if compute == "mxfp8" else wide, False, True
+        return compute, True, False
+
+    def _experts(self, op: Op, block: Block, count: int) -> Iterator[Experts]:
+        if not isinstance(op, MoE):
+            return
+        size: float = 0
+        parameters, kind = 0, ("bf16", False, False)
+        for weight, own in _sizes(self.stored, op, block, of_experts=True):
+            kind = self._kind(8 * own / weight.num_parameters)
+            size += own
+            parameters += weight.num_parameters
+        q = self.shares.q
+        yield Experts(
+            compute=kind[0], is_narrow=kind[1], is_packed=kind[2], layers=count, num_experts=op.num_experts, top_k=op.top_k,
+            bytes=size / op.num_experts / q, flops=2 * parameters / op.num_experts / q, width=op.latent_size or op.hidden_size,
+        )  # fmt: skip
+
+    # ---- caches ----
+
+    def _cache_bytes(self, cache: TokenCache | StateCache) -> Number:
+        width = cache.bytes_per_element
+        if width is None:
+            width = FP32_BYTES / 2 if isinstance(cache, StateCache) else self.kv_bytes
+        cut = minimum(self.t, max(cache.heads, 1))
+        return cache.elements * width / cut
+
+    def _attending(self, op: Op, count: int) -> Iterator[Attending]:
+        kept = [cache for cache in op.caches() if isinstance(cache, TokenCache)]
+        cores = [core for core in op.core() if core.per_key]
+        if not cores:
+            return
+        windows = {cache.window for cache in kept} or {cores[0].window}
+        flops = sum(core.flops for core in cores[:1]) / self.t
+        decode = flops
+        if isinstance(op, LatentAttention):  # decoded on the latents themselves: DeepSeek-V2, sec. 2.1.2
+            decode = 2 * op.heads * (2 * op.kv_lora_rank + op.qk_rope_head_dim) / self.t
+            yield from self._indexed(op, kept, cores, count)
+            kept, windows = kept[:1], {op.index_topk}
+        for window in windows:
+            each = sum(
+                self._cache_bytes(cache) / cache.stride for cache in kept if window in (cache.window, cores[0].window)
+            )
+            yield Attending(layers=count, window=window, bytes=each, flops=decode, prompt_flops=flops)
+            decode = flops = 0.0  # counted once
+
+    def _indexed(self, op: Op, kept: list[TokenCache], cores: list[Core], count: int) -> Iterator[Attending]:
+        """An indexer that looks at every key to choose those that are attended to; each tensor rank does all of it."""
+        for cache, core in zip(kept[1:], cores[1:], strict=False):
+            each = self._cache_bytes(cache) / cache.stride
+            yield Attending(layers=count, window=None, bytes=each, flops=core.flops, prompt_flops=core.flops)
+
+
+def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:
+    """Matrices that every token passes."""
+    return [
+        each
+        for each in op.weights()
+        if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _sizes(
+    stored: Storage, op: Op, block: Block | None, *, of_experts: bool = False
+) -> tuple[tuple[Weight, float], ...]:
+    """Matrices of an op with their bytes; those that every token passes, or those of experts."""
+    places = (stored.blocks.get(block) if block else None) or (OUTSIDE,)
+    places = places if stored.by_layer else places[:1]
+    if of_experts:
+        chosen = [each for each in op.weights() if each.split == "expert" and each.linear]
+    else:
+        chosen = _multiplied(op, is_table=block is None)
+    return tuple((each, sum(stored.bytes_of(each, place) for place in places) / len(places)) for each in chosen)
+
+
+def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
+    """Whether an engine multiplies a matrix together with the one before it: both read the same (queries, keys and values; gate and up)."""
+    return before is not None and before.columns == weight.columns and weight.rows != hidden_size
+
+
+def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
+    """Kernels of an op besides its products, and of those."""
+    matrices = _multiplied(op)
+    products = sum(
+        not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False)
+    )
+    return OWN + AROUND_CORE * bool(op.core()), products
+
+
+def _made(found: dict[tuple[str, bool, bool], list[Number]]) -> tuple[Products, ...]:
+    return tuple(
+        Products(compute=kind[0], is_narrow=kind[1], is_packed=kind[2], bytes=size, flops=flops, kernels=kernels)
+        for kind, (size, flops, kernels) in found.items()
+    )
+
+
+def _alike(found: list[Attending]) -> tuple[Attending, ...]:
+    made: dict[tuple[object, ...], Attending] = {}
+    for each in found:
+        key = each.window, _key(each.bytes), _key(each.flops)
+        old = made.get(key)
+        made[key] = each if old is None else replace(old, layers=old.layers + each.layers)
+    return tuple(made.values())
+
+
+def _key(value: Number) -> object:
+    return id(value) if hasattr(value, "ndim") else value
+
+
+def _joined(found: list[Experts]) -> tuple[Experts, ...]:
+    """Mixtures that differ in nothing but the kind of layer they stand in, as one."""
+    made: dict[tuple[object, ...], Experts] = {}
+    for each in found:
+        key = each.compute, each.num_experts, each.top_k, each.width, _key(each.bytes)
+        old = made.get(key)
+        made[key] = each if old is None else replace(old, layers=old.layers + each.layers)
+    return tuple(made.values())
+
+
+def kv_bytes(plan: ServingPlan) -> float:
+    """Of one number of a cache."""
+    return precision(plan.kv_cache or "bf16").bytes_per_weight

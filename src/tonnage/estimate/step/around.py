@@ -1,0 +1,51 @@
+"""Before the first step and after the last: what loading and saving hold on the accelerator."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tonnage.estimate.step.communication import copies
+from tonnage.estimate.step.pieces import largest_weight, largest_weights
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+
+if TYPE_CHECKING:
+    from tonnage.estimate.step.stage import StageMemory
+
+
+class Around(Struct, frozen=True, eq=False):
+    """A phase outside of the steps; weights are there in any. `tensors`: all its bytes."""
+
+    name: str
+    gradients: Term
+    optimizer: Term
+    temporary: Term
+    buffers: Term
+    tensors: Number
+
+
+def around(rank: "StageMemory") -> Iterator[Around]:
+    """Loading a base that is quantised on the way, and saving weights that are gathered first.
+
+    transformers loads parameter by parameter (core_model_loading.py), and bitsandbytes quantises each on the accelerator. DeepSpeed
+    gathers the parameters of one module at a time (_zero3_consolidated_16bit_state_dict).
+    """
+    nothing = {name: Term.sum(name, unit="bytes") for name in ("gradients", "optimizer", "communication buffers")}
+    if rank.plan.base_weights:
+        width = rank.step.setting.types.parameter
+        one = copies("a weight before it is quantised", width, largest_weight(rank.stage, rank.step.whole, ("layers",)))
+        yield _phase(rank, "load", nothing["gradients"], nothing["optimizer"], nothing["communication buffers"], one)
+    if rank.plan.stage3_gather_16bit_weights_on_model_save and rank.plan.zero_stage == 3:
+        one = copies(
+            "module that is gathered to be saved",
+            rank.step.recipe.compute_bytes,
+            largest_weights(rank.stage, rank.step.whole),
+        )
+        buffers = rank.step.framework.buffers(rank, None) or nothing["communication buffers"]
+        yield _phase(rank, "save", rank.everything, rank.optimizer, buffers, one)
+
+
+def _phase(rank: "StageMemory", name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Around:
+    tensors = rank.weights.value + gradients.value + optimizer.value + one.value + buffers.value + rank.lasting.value
+    return Around(name, gradients, optimizer, Term.sum("temporary", one), buffers, tensors)

@@ -1,0 +1,115 @@
+"""Buffers that communication holds on a rank: units gathered by ZeRO-3, gradients on their way, flat buckets.
+
+A unit is what FSDP wraps: a layer, the table before the layers, the norm and head after them. What is in use is gathered, and so is
+what comes next.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from tonnage.architectures import Block
+from tonnage.estimate.step.rank import Shares, Stage, op_parameters
+from tonnage.formulas import memory as f
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import Recipe
+from tonnage.ops import Op
+from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes._base import Bucket, Copy, Moment
+from tonnage.spec import TrainingPlan
+
+NOTHING = Term.sum("nothing", unit="parameters")
+
+
+class Communication:
+    """The buffers of one stage at each moment of a step."""
+
+    def __init__(
+        self,
+        runtime: TrainingRuntime,
+        recipe: Recipe,
+        plan: TrainingPlan,
+        stage: Stage,
+        held: Mapping[Block, Term],
+        shares: Shares,
+    ):
+        self.runtime, self.recipe, self.zero_stage = runtime, recipe, plan.zero_stage
+        self.chunked = plan.loss == "chunked"
+        layers = [held[block] for block, _ in stage.layers]
+        self.layer = Term.max("largest layer", *layers) if layers else NOTHING
+        self.before = _unit("before the layers", stage.before, shares)
+        self.after = _unit("after the layers", stage.after + stage.table, shares)
+
+    def buffers(self, moment: Moment, held: Term) -> Term:
+        """All buffers at this moment; `held`: the parameters of the rank before ZeRO."""
+        parts = [*self._gathered(moment, held), *self._reduced(moment)]
+        parts += [self._bucket(bucket, held) for bucket in self.runtime.buckets
+                  if self.zero_stage in bucket.stages and moment in bucket.moments]  # fmt: skip
+        return Term.sum("communication buffers", *parts, unit="bytes")
+
+    def _gathered(self, moment: Moment, held: Term) -> list[Term]:
+        kept = self.zero_stage == 2 and self.runtime.stays_gathered
+        if kept and moment in ("loss", "first layer of backward"):
+            return [copies("gathered: all units", self.recipe.compute_bytes, held)]
+        if not (kept or self.zero_stage == 3) or not self.runtime.gathers:
+            return []
+        in_use = {"loss": self.after, "first layer of backward": self.layer, "last layer of backward": self.before}.get(
+            moment
+        )
+        if in_use is None:
+            return []
+        ahead = [self.layer] * (self.runtime.gathers - 1)
+        return [
+            copies(f"gathered: {unit.name}", self.recipe.compute_bytes, unit)
+            for unit in (in_use, *ahead)
+            if unit.children
+        ]
+
+    def _reduced(self, moment: Moment) -> list[Term]:
+        """Gradients of a unit before they are sharded: of the one that backward has just left.
+
+        A chunked loss runs the head's backward chunk by chunk, and reduces its gradients after the last one.
+        """
+        left: tuple[Term, ...] = {
+            "first layer of backward": (self.after, self.layer),
+            "last layer of backward": (self.before, self.layer),
+            "loss": (self.after,) if self.chunked else (),
+        }.get(moment, ())
+        units = [unit for unit in left if unit.children] if self.zero_stage >= 2 else []
+        if not units:
+            return []
+        unit = Term.max("largest unit", *units)
+        return [copies(copy.name, copy.bytes_per_element, unit) for copy in self.runtime.reduces]
+
+    def step(self, updated: Term) -> Term:
+        """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank holds."""
+        made = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
+        return Term.sum("temporary", *(made if self.recipe.master_bytes else ()), unit="bytes")
+
+    def _bucket(self, bucket: Bucket, held: Term) -> Term:
+        width = width_of(bucket.copy, self.recipe)
+        if bucket.whole:
+            return copies(bucket.name, width, Term.of("elements", f.whole_bucket_parameters, x=bucket.elements))
+        if bucket.elements:
+            held = Term.of("elements", f.bucket_parameters, N=held.value, x=bucket.elements)
+        return copies(bucket.name, width, held)
+
+
+def width_of(copy: Copy, recipe: Recipe) -> float:
+    """Bytes of a parameter in this copy."""
+    return {"compute": recipe.compute_bytes, "master": recipe.update_bytes, "gradient": recipe.main_gradient_bytes}[
+        copy
+    ]
+
+
+def copies(name: str, w: float, parameters: Term, source: str = "") -> Term:
+    """w bytes for each of these parameters."""
+    return Term.product(name, "bytes", _bytes_each(w, source), parameters)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _bytes_each(w: float, source: str) -> Term:
+    return Term.of("bytes per parameter", f.bytes_per_parameter, source=source, w=w)
+
+
+def _unit(name: str, ops: Iterable[Op], shares: Shares) -> Term:
+    return Term.sum(name, *(term for op in ops for term in op_parameters(op, shares)), unit="parameters")

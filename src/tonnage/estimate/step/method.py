@@ -1,0 +1,109 @@
+"""What trains and what does not: adapters, frozen layers, quantised bases."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.layers.flops import training_flops
+from tonnage.estimate.step.communication import copies
+from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, op_parameters, share
+from tonnage.estimate.step.releases import release_of
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import Recipe, precision
+from tonnage.ops import Head, MoE, Weight
+from tonnage.runtimes import TrainingRuntime
+from tonnage.spec import TrainingPlan
+from tonnage.tape import Adapters, Extent
+
+if TYPE_CHECKING:
+    from tonnage.estimate.memory import Step
+
+BITSANDBYTES, KEEPS_NO_INPUT = (0, 50), (0, 44)  # autograd/_functions.py of 0.43, 0.44, 0.45 and 0.46
+QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
+
+
+def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | None:
+    """The adapters that stand beside linear layers; None where the weights themselves train."""
+    if plan.method not in ("lora", "dora"):
+        return None
+    four = plan.base_weights.startswith(("nf4", "fp4"))
+    return Adapters(rank=plan.lora_rank, targets=tuple(filter(None, plan.lora_targets.split(","))), dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
+                    base=recipe.activation_bytes if plan.base_weights else 0, compute=recipe.activation_bytes,
+                    packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0, copies=four and plan.runtime != "litgpt", width=width,
+                    keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT)  # fmt: skip
+
+
+def bare_base_bytes(runtime: TrainingRuntime, recipe: Recipe) -> float:
+    """Bytes of a parameter that adapters stand beside, where it is not quantised."""
+    wide = runtime.casts and runtime.wide_base and recipe.master_bytes
+    return recipe.update_bytes if wide else recipe.activation_bytes
+
+
+def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
+    """Parameters of one layer that train, on one rank."""
+    groups = (Group(extent.split, extent.heads, round(count)) for extent, count in trained.items())
+    return Term.sum("one layer's trained", *(share(group, shares) for group in groups), unit="parameters")
+
+
+def model_flops(model: Model, plan: TrainingPlan, step: "Step") -> Term:
+    """FLOP of one step that the method of this plan must do: what MFU counts."""
+    adapters = adapter_parameters(step) if plan.method in ("lora", "dora") else 0
+    return training_flops(
+        model, plan.tokens_per_step, plan.sequence_length,
+        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
+    )  # fmt: skip
+
+
+def adapter_parameters(step: "Step") -> float:
+    """Parameters of all adapters that a token passes through: of experts those of the ones it is sent to."""
+    total = 0.0
+    for stage in step.stages:
+        for block, count in stage.layers:
+            mixture = next((op for op in block.ops if isinstance(op, MoE)), None)
+            active = mixture.top_k / mixture.num_experts if mixture else 1
+            for extent, number in step.layers[block].trained.items():
+                total += count * number * (active if extent.split == "expert" else 1)
+    return total
+
+
+def base_weights(
+    stage: Stage, plan: TrainingPlan, shares: Shares, width: float, whole: Term, *, head: bool = False
+) -> list[Term]:
+    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is quantised too."""
+    if not plan.base_weights:
+        return [copies("base weights", width, whole)]
+    made = []
+    for name, quantised in (("quantised base weights", True), ("base weights", False)):
+        parts = [Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
+                 for block, count in (*stage.layers, *stage.towers)]  # fmt: skip
+        ends = [op for op in (*stage.ops, *stage.tower_ops) if quantised == (head and isinstance(op, Head))]
+        parts += [term for op in ends for term in op_parameters(op, shares)]
+        held = Term.sum("parameters", *parts, unit="parameters")
+        made.append(copies(name, precision(plan.base_weights).bits_per_weight / 8 if quantised else width, held))
+    return made
+
+
+def _part(block: Block, quantised: bool, shares: Shares) -> Term:
+    return Term.sum("one layer", *(share(group, shares) for group in _groups(block, quantised)), unit="parameters")
+
+
+@lru_cache(maxsize=4096)
+def _groups(block: Block, quantised: bool) -> tuple[Group, ...]:
+    totals: dict[tuple[str, int], int] = {}
+    for weight in block.weights():
+        if _is_quantised(weight) == quantised:
+            cut = (weight.split, weight.heads if weight.split == "kv" else 0)
+            totals[cut] = totals.get(cut, 0) + weight.num_parameters
+    return tuple(Group(split, heads, count) for (split, heads), count in totals.items())
+
+
+def _is_quantised(weight: Weight) -> bool:
+    return weight.linear and weight.part in QUANTISED
+
+
+def frozen_below(model: Model, plan: TrainingPlan) -> int:
+    """Layers, counted from the first, that keep nothing for backward because nothing in or below them trains."""
+    return (
+        model.num_layers - plan.trainable_layers if plan.method == "freeze" and plan.trainable_layers is not None else 0
+    )

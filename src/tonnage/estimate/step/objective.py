@@ -1,0 +1,146 @@
+"""What training is for: one model on its own, or others beside it - a reference, a reward model, a critic, a teacher.
+
+Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang2022, sec. 3.5: policy, reference, reward model and value
+function, the last of which trains too.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.communication import copies
+from tonnage.formulas import memory as f
+from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
+from tonnage.kernel.formula import Number
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.term import Term
+from tonnage.ops import Head
+from tonnage.runtimes import TrainingRuntime
+from tonnage.spec import TrainingPlan
+
+if TYPE_CHECKING:
+    from tonnage.estimate.step.states import States
+
+
+class Objective(Struct, frozen=True):
+    """`sequences`: of one sample; `beside`: models that do not train; `critic`: a value model trains beside the policy."""
+
+    sequences: int = 1
+    beside: tuple[str, ...] = ()
+    critic: bool = False
+
+
+OBJECTIVES = {
+    "sft": Objective(),
+    "dpo": Objective(sequences=2, beside=("reference model",)),  # chosen and rejected in one pass
+    "grpo": Objective(),  # beta 0 by default: no reference
+    "ppo": Objective(beside=("reference model", "reward model"), critic=True),
+    "distillation": Objective(beside=("teacher",)),
+}
+GENERATIONS = 8
+NO_REFERENCE = {
+    "grpo": "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds one, unless adapters train"
+}
+RUNTIMES = ("transformers", "ddp", "fsdp2", "deepspeed")
+
+
+def objective_of(
+    model: Model, runtime: TrainingRuntime, method: str, o: TrainingOptions, q: Question
+) -> dict[str, Any]:
+    """The fields of a plan that say what training is for. Adapters that are switched off are their own reference."""
+    name = q.take("objective", o.objective, "sft", "default", "the next token of the text")
+    if name not in OBJECTIVES:
+        raise unknown("objective", name, OBJECTIVES)
+    chosen = OBJECTIVES[name]
+    if name != "sft" and runtime.name not in RUNTIMES:
+        raise InvalidPlan(f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those that do more: {', '.join(RUNTIMES)}.")  # fmt: skip
+    if o.teacher is not None and "teacher" not in chosen.beside:
+        raise NotApplicable(
+            f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.",
+            "teacher",
+            ("objective",),
+        )
+    if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
+        raise NotApplicable(
+            f"engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.",
+            "engine_memory_share",
+            ("objective",),
+        )
+    if name != "sft" and (lacks := _cannot_speak(model)):
+        raise InvalidPlan(f"objective {name} trains a language model, which gives each next token a probability. Got {model.name}, {lacks}.")  # fmt: skip
+    made: dict[str, Any] = {"objective": name}
+    listed = []
+    for each in chosen.beside:
+        if each == "reference model" and method in ("lora", "dora"):
+            continue
+        if each == "teacher":
+            teacher = _teacher(model, o, q)
+            made["teacher_hidden_size"] = teacher.hidden_size
+        listed.append((each, (teacher if each == "teacher" else model).num_parameters()))
+    if listed:
+        made["models_beside"] = tuple(listed)
+        q.put("models_beside", ", ".join(f"{each} of {count:,} parameters" for each, count in listed), "default", "as the objective needs them")  # fmt: skip
+    elif name != "sft":
+        q.put("models_beside", "none", "runtime" if name == "grpo" else "default", NO_REFERENCE.get(name, "the model without its adapters is the reference"))  # fmt: skip
+    if name == "grpo":
+        q.put("num_generations", GENERATIONS, "runtime", "TRL, trl/trainer/grpo_config.py: completions of one prompt, each a row of the global batch, which is a multiple of it")  # fmt: skip
+    if name in ("grpo", "ppo"):
+        share = q.take(
+            "engine_memory_share",
+            o.engine_memory_share,
+            0.0,
+            "default",
+            "no engine on the training accelerators; a vLLM that shares them takes 0.3 unless told otherwise (TRL, trl/trainer/grpo_config.py: vllm_gpu_memory_utilization), and what the model's own generate needs is not counted",
+        )
+        if not 0 <= share < 1:
+            raise InvalidPlan(
+                f"engine_memory_share is a part of the accelerator's memory, from 0 to below 1. Got {share}."
+            )
+        made["engine_memory_share"] = share
+    return made
+
+
+def _cannot_speak(model: Model) -> str:
+    """What keeps a model from being one that TRL trains: empty if nothing does."""
+    kinds = {branch.kind for branch in model.branches}
+    if "decoder" not in kinds:
+        return "which only encodes"
+    if not any(isinstance(op, Head) for op in model.decoder.after):
+        return "which has no head over its vocabulary"
+    # add_fused_lm_head gives the backbone one row of tokens
+    return "an encoder with a decoder" if "encoder" in kinds else ""
+
+
+def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
+    if o.teacher is None:
+        raise InvalidPlan("objective distillation needs a teacher: name its model.")
+    from tonnage.models import read
+
+    try:
+        found = read(o.teacher)
+    except TonnageError as error:
+        raise InvalidPlan(f"teacher: {error}") from None
+    if lacks := _cannot_speak(found):
+        raise InvalidPlan(f"a teacher gives each next token of its student a probability. Got {found.name}, {lacks}, with a vocabulary of {found.vocab_size:,} beside the {student.vocab_size:,} of {student.name}.")  # fmt: skip
+    if found.vocab_size != student.vocab_size:
+        raise InvalidPlan(f"objective distillation compares probabilities of one vocabulary (TRL, trl/trainer/distillation_trainer.py): teacher {found.name} has {found.vocab_size:,} tokens, {student.name} has {student.vocab_size:,}.")  # fmt: skip
+    q.put("teacher", found.name, "given", found.source)
+    return found
+
+
+def sequences(plan: TrainingPlan) -> Number:
+    """Sequences of one micro-batch."""
+    return plan.micro_batch_size * OBJECTIVES[plan.objective].sequences
+
+
+def models_beside(states: "States", width: float, is_sharded: bool) -> list[Term]:
+    """The weights of the other models on this rank: sharded as the trained one's are."""
+    shards = states.step.sharded.z if is_sharded else 1
+    held = [
+        (name, Term.of("parameters", f.whole_parameters, N=count, z=shards))
+        for name, count in states.plan.models_beside
+    ]
+    return [copies(name, width, parameters) for name, parameters in held]

@@ -1,0 +1,140 @@
+"""The moments of a step on one pipeline stage: which unit is at work, which layers keep their tensors, which gradients are made."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Block
+from tonnage.estimate.step.rank import Stage
+from tonnage.runtimes._base import Moment
+from tonnage.tape import Account, Extent, Key, Layer, without
+
+
+class Point(Struct, frozen=True, eq=False):
+    """A moment of the step.
+
+    `place`: moments that differ in `live` alone have the same; `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
+    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own.
+    `position`: of the layer at work; `is_later`: the backward of a first micro-batch is over; `is_last`: no
+    other micro-batch is in flight.
+    """
+
+    phase: str
+    moment: Moment
+    operation: str
+    kept: Mapping[Block, int]
+    made: Mapping[Block, int]
+    live: Account
+    bytes: Mapping[Extent, float] = {}
+    everything: bool = False
+    head_made: bool = True
+    table_made: bool = False
+    place: int = 0
+    position: int = -1
+    is_later: bool = False
+    is_last: bool = False
+
+
+@lru_cache(maxsize=4096)
+def points(
+    stage: Stage, kinds: tuple[tuple[Block, Layer], ...], loss: Layer | None, frozen: int, gradients_count: bool,
+    table: tuple[tuple[Key, float], ...] | None,
+) -> tuple[Point, ...]:  # fmt: skip
+    """The moments at which a stage can be fullest.
+
+    `kinds`: every kind of layer on the tape; `loss`: what comes after them, on the last stage; `frozen`: layers from the model's first
+    on that keep nothing; `gradients_count`: moments differ in the gradients that they have made; `table`: embeddings train here, and hold
+    this when their gradient is made.
+    """
+    found = tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
+    places: dict[tuple[str, int], int] = {}
+    return tuple(replace(each, place=places.setdefault((each.phase, id(each.kept)), len(places))) for each in found)
+
+
+@lru_cache(maxsize=4096)
+def by_place(every: tuple[Point, ...]) -> tuple[tuple[Point, ...], ...]:
+    """Moments that differ in `live` alone, together."""
+    places: dict[int, list[Point]] = {}
+    for point in every:
+        places.setdefault(point.place, []).append(point)
+    return tuple(map(tuple, places.values()))
+
+
+def running(stage: Stage, frozen: int) -> tuple[Block, ...]:
+    """The layers that keep something for backward: all, but for those below the first that trains."""
+    return stage.order[max(frozen - stage.first_layer, 0) :]
+
+
+def _points(
+    stage: Stage, layers: dict[Block, Layer], loss: Layer | None, frozen: int, gradients_count: bool,
+    table: tuple[tuple[Key, float], ...] | None,
+) -> Iterator[Point]:  # fmt: skip
+    order = running(stage, frozen)
+    counts = Counter(order)
+    yield Point("forward", "loss", "the last layer", counts, {}, {}, everything=True, head_made=False)
+    for phase, operation, live in _moments(loss, gradients_count):
+        name = "forward" if phase else "loss"
+        yield Point(name, "loss", operation, counts, {}, live, by_extent(live), everything=True, head_made=False)
+    for position in sorted(_ends(order), reverse=True):
+        block = order[position]
+        below, above = Counter(order[:position]), Counter(order[position + 1 :])
+        moment: Moment = "first layer of backward" if position else "last layer of backward"
+        name = _name(order, position)
+        for forward, operation, live in _moments(layers[block], gradients_count):
+            if not forward:
+                yield Point(name, moment, operation, below, above, live, by_extent(live), position=position)
+            else:
+                yield Point(
+                    "forward", "loss", operation, below, {}, live, by_extent(live), head_made=False, position=position
+                )
+    if table is not None:
+        live = dict(table)
+        yield Point(
+            "embedding", "last layer of backward", "embed_tokens", {}, counts, live, by_extent(live), table_made=True
+        )
+
+
+def _moments(layer: Layer | None, gradients_count: bool) -> Iterator[tuple[bool, str, Account]]:
+    """(forward or not, operation, account) of the moments that no other exceeds in all that counts."""
+    left: list[tuple[bool, str, Account]] = []
+    for each in layer.moments if layer is not None else ():
+        live = each.live if gradients_count else without(each.live, "gradient")
+        if any(forward == each.forward and _covers(other, live) for forward, _, other in left):
+            continue
+        left = [found for found in left if found[0] != each.forward or not _covers(live, found[2])]
+        left.append((each.forward, each.name, live))
+    yield from left
+
+
+def _covers(more: Account, less: Account) -> bool:
+    wide, narrow = by_extent(more), by_extent(less)
+    return all(wide.get(extent, 0) >= size for extent, size in narrow.items())
+
+
+def by_extent(live: Account) -> dict[Extent, float]:
+    """Bytes of an account, whatever their kind."""
+    made: dict[Extent, float] = {}
+    for key, size in live.items():
+        made[key.extent] = made.get(key.extent, 0) + size
+    return made
+
+
+def _name(order: tuple[Block, ...], position: int) -> str:
+    if position == len(order) - 1:
+        return "first layer of backward"
+    if not position:
+        return "last layer of backward"
+    return f"backward of the {'last' if order.index(order[position]) != position else 'first'} {order[position].name}"
+
+
+def _ends(order: tuple[Block, ...]) -> set[int]:
+    """The first and the last layer of each kind: between them memory moves one way."""
+    first: dict[Block, int] = {}
+    last: dict[Block, int] = {}
+    for position, block in enumerate(order):
+        first.setdefault(block, position)
+        last[block] = position
+    return {*first.values(), *last.values()}

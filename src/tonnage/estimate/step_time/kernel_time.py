@@ -1,0 +1,146 @@
+"""Seconds of kernels: arithmetic and bytes at shares of the datasheet's peaks. All numbers may be arrays.
+
+What a product reads and writes comes on top of its arithmetic: so the kernels that SimuMax measured on a B200 say of dense and grouped
+products from 128 to 65,536 rows, and so does the fit (docs/decisions/0014-what-a-product-takes.md).
+"""
+
+from typing import TYPE_CHECKING
+
+from tonnage.estimate.hardware.rates import Rates
+from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.tape import Work
+
+if TYPE_CHECKING:
+    from tonnage.estimate.memory import Step
+
+NARROW = ("fp8", "fp4")
+KINDS = {"product": "matrix products", "experts": "products of experts", "attention": "attention", "scan": "recurrences",
+         "move": "reads and writes"}  # fmt: skip
+
+
+class KernelTime:
+    """Seconds of the work of one rank."""
+
+    def __init__(self, step: "Step", rates: Rates):
+        assert step.cluster is not None
+        self.sizes, self.rates = step.sizes, rates
+        self.chip = step.cluster.accelerator
+        self.shares, self.is_measured = rates.of(self.chip.generation)
+        if self.chip.memory.bytes_per_second is None:
+            raise MissingDatum(
+                f"no source gives the memory bandwidth of {self.chip.name}: the time of a step needs it."
+            )
+        self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
+        self.wide = _wide_peak(step)
+        self.narrow = _narrow_peak(step)
+        mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
+        self.experts = mixture.num_experts / step.plan.expert_parallel_size if mixture is not None else 1  # type: ignore[attr-defined]
+        self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
+        self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
+        self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1
+        # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read and written
+        self.accumulated = step.recipe.main_gradient_bytes - 1 if step.plan.runtime == "megatron" else 0
+        self.own = rates.chips.get(self.chip.name, {})
+        self.power = self._power(step)
+        self.attention_share = self._attention_share(step)
+
+    def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
+        """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
+        moved = self.moved(work)
+        if work.kind == "move":
+            slow = moved + (self.rates.row_moves * self.around_experts - 1) * self.moved(work, of="row")
+            return slow / self.bandwidth + work.kernels * self.rates.launch, 0, moved
+        flops = work.flops * self.sizes.factor(work.per)
+        if work.kind == "scan":
+            return self._scan(work, flops), flops, moved
+        if work.kind == "attention":
+            flops, rate = self._attention(work, flops, window)
+            return maximum(flops / rate, moved / self.bandwidth) + self.rates.launch, flops, moved
+        weights = self.moved(work, of="parameter")
+        whole = moved + self.accumulated * weights if work.wgrad else moved
+        seconds = flops / self._product(work) + whole / self.bandwidth + self.rates.launch
+        if self.is_narrow(work):
+            casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
+            seconds = seconds + casts * (moved - weights) / self.bandwidth
+        return seconds, flops, whole
+
+    def moved(self, work: Work, of: str = "") -> Number:
+        """Bytes read and written; `of`: what grows with this unit alone."""
+        total: Number = 0
+        for extent, size in work.bytes.items():
+            if of in ("", extent.unit):
+                total = total + size * self.sizes.factor(extent)
+        return total
+
+    def is_narrow(self, work: Work) -> bool:
+        """Whether a product is multiplied in fewer than 16 bit here."""
+        return work.quantised and self.narrow in self.chip.dense_flops
+
+    def _product(self, work: Work) -> Number:
+        """FLOP/s of a product: a short side leaves tiles half empty."""
+        name = self.narrow if self.is_narrow(work) else self.wide
+        rows, outer = self._shape(work)
+        kind = "bf16" if name == self.wide else name
+        share = self.shares.matrix.get(kind, self.shares.matrix["bf16"]) * self.own.get(kind, 1.0)
+        share = share * self.power / ((1 + self.rates.half_side / outer) * (1 + self.rates.half_side / rows))
+        return self.chip.peak(name) * share
+
+    def _shape(self, work: Work) -> tuple[Number, Number]:
+        """Rows and columns of a product on this rank; of experts the mean of their rows."""
+        sizes = self.sizes
+        cut = sizes.t if work.per.split == "tensor" else sizes.shares.q if work.per.unit == "row" else 1
+        outer = work.outer / cut if work.is_cut else work.outer
+        if work.kind == "experts":
+            rows = sizes.rows if work.per.unit == "row" else self.tokens * work.copies
+            return maximum(rows / self.experts, 1), outer
+        is_cut = work.per.split == "whole" and sizes.sequence_parallel
+        return self.tokens / sizes.t if is_cut else self.tokens, outer
+
+    def _attention_share(self, step: "Step") -> float:
+        """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels, others FlashAttention-2."""
+        own = step.plan.runtime == "megatron" or self.chip.generation.startswith("Blackwell")
+        return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
+
+    def _power(self, step: "Step") -> float:
+        """What this machine's arithmetic reaches over what its generation's does: by what its products were measured to reach."""
+        if step.plan.product_share is None:
+            return 1
+        return step.plan.product_share / (self.shares.matrix["bf16"] * self.own.get("bf16", 1.0))
+
+    def _scan(self, work: Work, flops: Number) -> Number:
+        """A recurrence: its arithmetic, and a walk along the sequence that no other sequence and no other head makes longer."""
+        walks = 2 if work.when == "backward" else 1
+        arithmetic = flops / (self.chip.peak(self.wide) * self.rates.scan)
+        return arithmetic + walks * self.rates.scan_step * self.sizes.s / self.sizes.c
+
+    def _attention(self, work: Work, flops: Number, window: int | None) -> tuple[Number, Number]:
+        """FLOP and FLOP/s; a fused kernel skips what the mask takes out, separate products do not."""
+        if not work.fused:
+            return flops, self.chip.peak(self.wide) * self.shares.matrix["bf16"] * self.power
+        s = self.sizes.s
+        every = {"y": flops / s, "L": 1, "T": 1}  # those of all pairs are of s keys
+        if not work.causal:
+            flops = full_attention_flops.evaluate(**every, s=s if window is None else minimum(s, window))
+        elif window is None:
+            flops = causal_attention_flops.evaluate(**every, s=s)
+        else:
+            flops = windowed_attention_flops.evaluate(**every, s=s, r=window)
+        share = self.attention_share * (self.rates.attention_backward if work.when == "backward" else 1)
+        return flops, self.chip.peak(self.wide) * share
+
+
+def _wide_peak(step: "Step") -> str:
+    """What all other products are multiplied in: 16 bit, or what an fp32 recipe asks for."""
+    assert step.cluster is not None
+    if step.recipe.rest in ("fp32", "tf32"):
+        return step.recipe.rest
+    return next((name for name in ("bf16", "fp16") if name in step.cluster.accelerator.dense_flops), "bf16")
+
+
+def _narrow_peak(step: "Step") -> str:
+    """What products of narrow operands are multiplied in; "": there are none."""
+    if step.recipe.compute in NARROW:
+        return step.recipe.compute
+    return "fp8" if step.plan.float8 != "none" else ""

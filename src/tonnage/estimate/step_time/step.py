@@ -1,0 +1,294 @@
+"""Seconds of one training step: kernels of each stage, what ranks send each other, the pipeline, the optimizer.
+
+The numbers are for searching and may be arrays; `estimate.time` makes trees of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property, reduce
+
+from tonnage.architectures import Block
+from tonnage.estimate.hardware.network import Collective, Sending
+from tonnage.estimate.host.traffic import OffloadTraffic, offload_traffic, over_host
+from tonnage.estimate.host.update import update_on_host
+from tonnage.estimate.plan.schedule import bubble
+from tonnage.estimate.step.method import frozen_below
+from tonnage.estimate.step.offload import offloaded
+from tonnage.estimate.step.points import running
+from tonnage.estimate.step.rank import Stage, expert_parameters
+from tonnage.estimate.step.stage import StageMemory
+from tonnage.estimate.step.states import States
+from tonnage.estimate.step_time.layer_time import LayerTime
+from tonnage.estimate.step_time.passes import WHEN, Passes
+from tonnage.formulas.time import straggler_factor
+from tonnage.kernel.formula import Number, is_any, maximum, minimum
+from tonnage.kernel.term import Term
+from tonnage.numerics.optimizers import optimizer
+
+
+class StepTime(LayerTime):
+    """The walk of a step in seconds."""
+
+    def stage(self, stage: Stage) -> Passes:
+        """One micro-batch through a stage."""
+        made = Passes()
+        trains = dict(self._trains(stage))
+        for block, count in stage.layers:
+            passes, above = self._with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
+            made.add(passes, above)
+            if count > above:  # nothing in or below these trains: they have no backward
+                made.add(passes.only("forward"), count - above)
+        loss = self.step.framework.loss(stage)
+        head = self._passes(loss.work, None) if loss is not None else Passes()
+        made.add(head)
+        if self.gathers:
+            self._gather_ends(made, head, stage)
+        return made
+
+    def _trains(self, stage: Stage) -> tuple[tuple[Block, int], ...]:
+        """The layers of a stage that have a backward."""
+        frozen = frozen_below(self.step.model, self.plan)
+        return tuple(Counter(running(stage, frozen)).items()) if frozen else stage.layers
+
+    # ---- what is sharded ----
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Gradients, and with ZeRO-3 weights, travel layer by layer in every micro-batch."""
+        return self.plan.zero_stage == 3 or (self.plan.zero_stage == 2 and self.step.runtime.shards_units)
+
+    @cached_property
+    def shards(self) -> Number:
+        """Ranks that share one copy of the states."""
+        return self.plan.data_parallel_size * self.plan.context_parallel_size / self.plan.replicate_size
+
+    def _with_gathers(self, block: Block) -> Passes:
+        """The next layer's weights come, and the last one's gradients go, beside the layer that runs."""
+        plain, step = self.layers[block], self.step
+        made = Passes()
+        made.add(plain)
+        again = 1 if self.plan.zero_stage == 3 else 0
+        held, trained, experts = step.held[block].value, step.trained_held[block].value, self._experts([(block, 1)])
+        self._gather(made, plain, held, trained, again, experts)
+        return made
+
+    def _experts(self, layers: Iterable[tuple[Block, int]]) -> Number | None:
+        """Parameters of layers of which every expert rank has others; None where there are no such ranks."""
+        if not is_any(self.plan.expert_parallel_size > 1):
+            return None
+        return sum(count * expert_parameters(block, self.step.whole) for block, count in layers)
+
+    def _gather_ends(self, made: Passes, head: Passes, stage: Stage) -> None:
+        """Tables and head travel beside the head's products; none of them is given up between forward and backward."""
+        of, step = States(self.step, stage), self.step
+        held = of.whole.value - sum(count * step.held[block].value for block, count in stage.layers)
+        trained = of.trained.value - sum(count * step.trained_held[block].value for block, count in self._trains(stage))
+        self._gather(made, head, held, trained, 0, None)
+
+    def _gather(self, made: Passes, beside: Passes, held: Number, trained: Number, again: int, experts: Number | None) -> None:  # fmt: skip
+        """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside what runs.
+
+        `experts`: of `held`; they train all or not at all. ZeRO++ (Wang2023) sends weights in 8 bit, gradients in 4,
+        and gathers for backward within a group that has a copy.
+        """
+        plan, recipe = self.plan, self.step.recipe
+        width = 1 if plan.float8_all_gather or plan.zero_quantized_weights else recipe.gathered_bytes
+        reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
+        reduce_width = 0.5 if plan.zero_quantized_gradients else reduce_width
+        gather = second = self._among("all_gather", held, experts, width)
+        if is_any(plan.zero_hpz_partition_size > 1):
+            size = held * recipe.gathered_bytes
+            second = self.network.collective(
+                "all_gather", size, plan.zero_hpz_partition_size, plan.tensor_parallel_size
+            )
+        routed = minimum(experts, trained) if experts is not None else None
+        scatter = self._among("reduce_scatter", trained, routed, reduce_width)
+        for when, seconds, size in (
+            ("forward", gather.seconds, gather.sent),
+            ("backward", again * second.seconds + scatter.seconds, again * second.sent + scatter.sent),
+        ):
+            running = sum(beside.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
+            exposed = self.exposed(seconds, running)
+            made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
+
+    def _among(self, kind: Collective, held: Number, experts: Number | None, width: float) -> Sending:
+        """Parameters of `width` bytes among those that share the states; of them those of `experts` among the fewer that share these."""
+        plan = self.plan
+        dense = held if experts is None else held - experts
+        made = self.network.collective(kind, dense * width, self.shards, plan.tensor_parallel_size)
+        if experts is None:
+            return made
+        others = plan.expert_parallel_size * plan.expert_tensor_parallel_size
+        sharing = maximum(self.shards * plan.tensor_parallel_size / others, 1)
+        routed = self.network.collective(kind, experts * width, sharing, others)
+        return Sending(made.seconds + routed.seconds, made.sent + routed.sent)
+
+    def exposed(self, sending: Number, running: Number) -> Number:
+        """What of `sending` is not hidden beside what runs."""
+        return sending - self.rates.hidden * minimum(sending, running)
+
+    # ---- the step ----
+
+    @cached_property
+    def stages(self) -> list[Passes]:
+        """One micro-batch through each stage; stages of the same layers take the same time."""
+        known: dict[tuple[object, ...], Passes] = {}
+        made = []
+        for stage in self.step.stages:
+            key = stage.layers, self._trains(stage), stage.before, stage.after
+            if key not in known:
+                known[key] = self.stage(stage)
+            made.append(known[key])
+        return made
+
+    @cached_property
+    def between(self) -> tuple[Number, Number]:
+        """Seconds and bytes of handing a micro-batch on to the next stage, and its gradient back."""
+        plan, sizes = self.plan, self.step.sizes
+        if plan.pipeline_parallel_size == 1:
+            return 0, 0
+        whole = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
+        # Each tensor rank hands on a part: with sequence parallelism its own, else what the next one puts together (Narayanan2021, sec. 4.1).
+        scatters = sizes.sequence_parallel or plan.runtime == "megatron"
+        size, gather = whole / sizes.t if scatters else whole, 0
+        if scatters and not sizes.sequence_parallel:
+            gather = self.network.collective("all_gather", whole, plan.tensor_parallel_size, 1).seconds
+        stride = plan.tensor_parallel_size * plan.context_parallel_size * plan.data_parallel_size
+        count = 2 * plan.virtual_pipeline_size
+        return count * (self.network.send(size, stride) + gather), count * size
+
+    @cached_property
+    def slowest(self) -> Number:
+        """Seconds of a micro-batch on the stage that takes longest."""
+        return reduce(maximum, (each.seconds for each in self.stages))
+
+    @cached_property
+    def waiting(self) -> Term:
+        """What a stage waits while the pipeline fills and drains."""
+        return bubble(self.plan, [each.times for each in self.stages])
+
+    @property
+    def bubble(self) -> Number:
+        """Its seconds."""
+        return self.waiting.value if self.plan.pipeline_parallel_size > 1 else 0
+
+    @cached_property
+    def data_parallel(self) -> dict[str, tuple[Number, Number]]:
+        """Gradients summed and weights gathered once a step, beside the last micro-batch: exposed seconds and bytes of each."""
+        return {
+            name: (self.exposed(made.seconds, running), made.sent) for name, (made, running) in self.once_a_step.items()
+        }
+
+    @cached_property
+    def once_a_step(self) -> dict[str, tuple[Sending, Number]]:
+        """What data-parallel ranks send once a step, and the seconds of kernels that it can run beside."""
+        plan, step = self.plan, self.step
+        found: dict[str, tuple[Sending, Number]] = {}
+        if self.gathers:
+            if self.has_replicas:
+                found["gradients of replicas"] = self._of_replicas()
+            return found
+        stage = self.fullest
+        experts = self._experts(self._trains(stage)) if step.trains_all else None
+        held, first = self._states.trained.value, self.stages[stage.rank]
+        kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
+        sums = self._among(kind, held, experts, step.recipe.main_gradient_bytes)
+        found["gradients"] = sums, first.computing("backward")
+        if plan.zero_stage:
+            gather = self._among("all_gather", held, experts, step.recipe.gathered_bytes)
+            found["weights"] = gather, first.computing("forward")
+        return found
+
+    @property
+    def has_replicas(self) -> bool:
+        return is_any(self.plan.replicate_size > 1)
+
+    def _of_replicas(self) -> tuple[Sending, Number]:
+        plan, step = self.plan, self.step
+        held = self._states.trained_shard.value
+        stride = plan.tensor_parallel_size * self.shards
+        made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
+        return made, self.stages[self.fullest.rank].computing("backward")
+
+    @cached_property
+    def fullest(self) -> Stage:
+        """The stage with most layers that train."""
+        return max(self.step.stages, key=lambda stage: sum(count for _, count in self._trains(stage)))
+
+    @cached_property
+    def updated(self) -> Number:
+        """Parameters whose states a rank updates."""
+        return (self._states.trained_shard if self.plan.zero_stage else self._states.trained).value
+
+    @cached_property
+    def _states(self) -> States:
+        """What the fullest stage keeps: tables and head are among it."""
+        return States(self.step, self.fullest)
+
+    @cached_property
+    def optimizer(self) -> Number:
+        """Reads and writes of the states that a rank holds."""
+        return self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer")) / self.kernels.bandwidth
+
+    @cached_property
+    def updated_bytes(self) -> float:
+        """Read and written for each parameter: its gradient, the weights that are updated and their copy for products, and the
+        optimizer's states, both ways. AdamW with fp32 masters: 30."""
+        recipe, square = self.step.updates, 4096
+        held = optimizer(self.plan.optimizer).total_bytes(square, square, update_bytes=recipe.update_bytes) / square**2
+        copied = recipe.compute_bytes if recipe.master_bytes else 0
+        return float(recipe.main_gradient_bytes + 2 * recipe.update_bytes + 2 * held + copied)
+
+    @property
+    def moves_beside(self) -> bool:
+        """Something goes to the host, or comes from there, while forward and backward run."""
+        plan = self.plan
+        return (plan.offload_activations, plan.offload_optimizer, plan.offload_parameters) != ("none", "none", "none")
+
+    @cached_property
+    def moving(self) -> tuple[Number, Number]:
+        """Over the host link in a step: seconds that do not hide beside the passes that make and need what is moved, and bytes."""
+        if not self.moves_beside:
+            return 0, 0
+        seconds, size = over_host(self._offloaded.beside, self.step.cluster)
+        running = self.plan.num_microbatches * sum(self.stages[self.fullest.rank].computing(when) for when in WHEN)
+        return self.exposed(seconds, running), size
+
+    @cached_property
+    def moving_once(self) -> tuple[Number, Number]:
+        """Seconds and bytes of what an update on the host moves: nothing runs on the accelerator meanwhile."""
+        return over_host(self._offloaded.once, self.step.cluster) if self.plan.offload_optimizer != "none" else (0, 0)
+
+    @cached_property
+    def _offloaded(self) -> OffloadTraffic:
+        return offload_traffic(StageMemory(self.step, self.fullest))
+
+    @cached_property
+    def update_on_host(self) -> Term:
+        """Seconds in which processors update."""
+        assert self.step.cluster is not None
+        return update_on_host(self.plan, self.step.cluster, self.updated, self.updated_bytes)
+
+    @cached_property
+    def framework(self) -> float:
+        """What this runtime takes beyond the kernels that are counted, as a factor."""
+        return self.rates.frameworks.get(self.plan.runtime, 1.0)
+
+    def seconds(self) -> Number:
+        """One step."""
+        exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
+        pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
+        made = self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
+        return made if self.plan.offload_optimizer == "none" else made + self.update_on_host.value + self.moving_once[0]
+
+    @property
+    def factor(self) -> Number:
+        """By which all of a step takes longer than its kernels and links say."""
+        return self.framework * self.stragglers.value
+
+    @cached_property
+    def stragglers(self) -> Term:
+        """The factor by which slow nodes hold up the step; 1 where nobody said that there are any."""
+        plan, cluster = self.plan, self.step.cluster
+        assert cluster is not None
+        return Term.of("stragglers", straggler_factor, kappa=plan.straggler_slowdown, q_slow=plan.straggler_share, nodes=cluster.num_nodes)  # fmt: skip

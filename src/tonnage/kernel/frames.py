@@ -1,0 +1,67 @@
+"""Rows as data frames: polars and pandas are imported when one is asked for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from tonnage.kernel.errors import InvalidInput
+
+Kind = Literal["text", "whole", "number", "truth"]
+Row = Mapping[str, Any]
+POLARS: dict[Kind, str] = {"text": "String", "whole": "Int64", "number": "Float64", "truth": "Boolean"}
+PANDAS: dict[Kind, str] = {"text": "object", "whole": "Int64", "number": "float64", "truth": "boolean"}
+FORMS: dict[Kind, Any] = {"text": str, "whole": int, "number": float, "truth": bool}
+
+
+def to_polars(rows: Sequence[Row], kinds: Mapping[str, Kind] | None = None) -> Any:
+    """A polars.DataFrame: a column for each name, null where a row has no value."""
+    try:
+        import polars
+    except ImportError:
+        raise InvalidInput("data frames of polars need polars: pip install 'tonnage[notebook]'.") from None
+    kinds = kinds or kinds_of(rows)
+    schema = {name: getattr(polars, POLARS[kind]) for name, kind in kinds.items()}
+    return polars.DataFrame({name: _values(rows, name, kind) for name, kind in kinds.items()}, schema=schema)
+
+
+def to_pandas(rows: Sequence[Row], kinds: Mapping[str, Kind] | None = None) -> Any:
+    """A pandas.DataFrame: whole numbers stay whole beside what is missing."""
+    try:
+        import pandas
+    except ImportError:
+        raise InvalidInput("data frames of pandas need pandas: pip install 'tonnage[notebook]'.") from None
+    kinds = kinds or kinds_of(rows)
+    return pandas.DataFrame({name: pandas.Series(_values(rows, name, kind), dtype=PANDAS[kind]) for name, kind in kinds.items()})  # fmt: skip
+
+
+def kinds_of(rows: Sequence[Row]) -> dict[str, Kind]:
+    """What each column holds, by its values.
+
+    >>> kinds_of([{"users": 8, "seconds": 1, "fits": True}, {"users": None, "seconds": 0.5, "why": ""}])
+    {'users': 'whole', 'seconds': 'number', 'fits': 'truth', 'why': 'text'}
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _kind([row[name] for row in rows if row.get(name) is not None]) for name in names}
+
+
+def flat(row: Row) -> dict[str, Any]:
+    """A row of a document with each value in a cell: what it nests stands beside it, lists are texts."""
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            found |= flat(value)
+        else:
+            found[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return found
+
+
+def _kind(values: Sequence[Any]) -> Kind:
+    if values and all(isinstance(value, bool) for value in values):
+        return "truth"
+    if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return "whole"
+    return "number" if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values) else "text"  # fmt: skip
+
+
+def _values(rows: Sequence[Row], name: str, kind: Kind) -> list[Any]:
+    form = FORMS[kind]
+    return [None if row.get(name) is None else form(row[name]) for row in rows]

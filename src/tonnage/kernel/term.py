@@ -1,0 +1,187 @@
+"""A breakdown is a tree: leaves are evaluated formulas, nodes only combine their children.
+
+A node's value is computed from its children and can never be stated, so a tree cannot disagree with itself; the one
+exception is a `method` node, whose figure a procedure made, and which names the procedure. Values are numbers, or
+arrays with one entry per plan; `at(i)` is the tree of plan i.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from tonnage.kernel import frames
+from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum
+
+Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
+CHECK_TERMS = "TONNAGE_CHECK_TERMS"  # environment variable: every Term is checked where it is made
+_NOTHING: Mapping[str, Number] = {}
+_BETWEEN = {"sum": " + ", "product": " * ", "ratio": " / "}
+
+
+class Term(Struct, frozen=True):
+    """One number of a breakdown, in its base unit, with everything that made it."""
+
+    name: str
+    value: Number
+    unit: str
+    combine: Combine = "leaf"
+    basis: Basis = "analytic"
+    formula: Formula | None = None
+    source: str = ""
+    inputs: Mapping[str, Number] = _NOTHING
+    children: tuple["Term", ...] = ()
+    method: Mapping[str, Any] | None = None
+
+    if os.environ.get(CHECK_TERMS):  # of tests and fuzzing, and of their subprocesses: a serving process pays nothing
+
+        def __post_init__(self) -> None:
+            from tonnage.kernel.term_checks import check_term
+
+            check_term(self)
+
+    @classmethod
+    def of(
+        cls, name: str, formula: Formula, /, *, basis: Basis | None = None, source: str = "", **inputs: Number
+    ) -> "Term":
+        """A leaf: the formula evaluated on these inputs. `source` is given when the inputs, not the formula, need one."""
+        return cls(name, formula.evaluate(**inputs), formula.unit, "leaf", basis or formula.basis, formula,
+                   source or formula.source, inputs)  # fmt: skip
+
+    @classmethod
+    def sum(cls, name: str, *children: "Term", unit: str = "") -> "Term":
+        """Children of one unit, added. Without children: nothing of `unit`."""
+        total: Number = 0
+        for child in children:
+            total = total + child.value
+        return cls(name, total, _one_unit(name, children, unit), "sum", _weakest(children), children=children)
+
+    @classmethod
+    def max(cls, name: str, *children: "Term") -> "Term":
+        """The largest of children of one unit: overlap, pipeline stages, phases."""
+        value = reduce(maximum, (child.value for child in children))
+        return cls(name, value, _one_unit(name, children, ""), "max", _weakest(children), children=children)
+
+    @classmethod
+    def product(cls, name: str, unit: str, *children: "Term") -> "Term":
+        """Children of any units, multiplied; `unit` is what comes out."""
+        product = children[0].value
+        for child in children[1:]:
+            product = product * child.value
+        return cls(name, product, unit, "product", _weakest(children), children=children)
+
+    @classmethod
+    def ratio(cls, name: str, unit: str, above: "Term", below: "Term") -> "Term":
+        """One child divided by the other."""
+        return cls(name, above.value / below.value, unit, "ratio", _weakest((above, below)), children=(above, below))
+
+    @classmethod
+    def by(cls, name: str, value: Number, unit: str, *, basis: Basis, source: str, procedure: str, version: str, **parameters: Any) -> "Term":  # fmt: skip
+        """A figure that a procedure made (a replay, a simulation, a fit): it names the procedure and its parameters."""
+        how = {"procedure": procedure, "version": version, "parameters": parameters}
+        return cls(name, value, unit, "method", basis, source=source, method=how)
+
+    def at(self, i: int) -> "Term":
+        """The tree of plan i, when the values are arrays over plans."""
+        return Term(self.name, _pick(self.value, i), self.unit, self.combine, self.basis, self.formula, self.source,
+                    {symbol: _pick(value, i) for symbol, value in self.inputs.items()},
+                    tuple(child.at(i) for child in self.children), self.method)  # fmt: skip
+
+    def named(self, name: str) -> "Term":
+        """The same figure under another name."""
+        return Term(name, self.value, self.unit, self.combine, self.basis, self.formula, self.source, self.inputs,
+                    self.children, self.method)  # fmt: skip
+
+    def child(self, name: str) -> "Term":
+        """The child of this name; KeyError without one."""
+        for child in self.children:
+            if child.name == name:
+                return child
+        raise KeyError(name)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, "Term"]]:
+        """Every node with its depth, parents first."""
+        yield depth, self
+        for child in self.children:
+            yield from child.walk(depth + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The TERM of the document: the only serialisation. A document has some thousand nodes: about a quarter of an answer's time goes here."""
+        inputs, children = self.inputs, self.children
+        document: dict[str, Any] = {
+            "name": self.name, "value": _plain(self.value), "unit": self.unit, "combine": self.combine, "basis": self.basis,
+            "formula": self.formula.name if self.formula else None, "text": self.text, "source": self.source,
+            "inputs": {symbol: _plain(value) for symbol, value in inputs.items()} if inputs else {},
+            "children": [child.to_dict() for child in children] if children else [],
+        }  # fmt: skip
+        if self.method:
+            document["method"] = dict(self.method)
+        return document
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The figures as flat rows, parents first: path, name, value, unit, basis, formula, text, source."""
+        return list(rows_of(self.to_dict(), self.name))
+
+    def to_polars(self) -> Any:
+        """The rows as a polars.DataFrame. Needs polars."""
+        return frames.to_polars(self.to_rows())
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas.DataFrame. Needs pandas."""
+        return frames.to_pandas(self.to_rows())
+
+    @property
+    def text(self) -> str:
+        """How the value comes about: the formula's own code, or how the children combine."""
+        if self.formula:
+            return self.formula.text
+        if self.method:
+            return str(self.method["procedure"])
+        names = [child.name for child in self.children]
+        between = _BETWEEN.get(self.combine)
+        return between.join(names) if between else f"max({', '.join(names)})"
+
+
+def rows_of(document: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+    """A TERM of a document as flat rows; the path of a child is that of its parent and its name."""
+    kept = ("name", "value", "unit", "basis", "formula", "text", "source")
+    yield {"path": path, **{name: document[name] for name in kept}}
+    for child in document["children"]:
+        yield from rows_of(child, f"{path}/{child['name']}")
+
+
+def weaker(first: Basis, second: Basis) -> Basis:
+    """The lower of two rungs of the ladder of fidelity."""
+    return first if BASES.index(first) <= BASES.index(second) else second
+
+
+def _weakest(children: tuple[Term, ...]) -> Basis:
+    if not children:
+        return "analytic"
+    basis = children[0].basis
+    for child in children:
+        if child.basis != basis:
+            basis = weaker(basis, child.basis)
+    return basis
+
+
+def _one_unit(name: str, children: tuple[Term, ...], unit: str) -> str:
+    found = unit or (children[0].unit if children else "")
+    for child in children:
+        if child.unit != found:
+            break
+    else:
+        if found:
+            return found
+    units = {child.unit for child in children} | ({unit} if unit else set())
+    raise TypeError(f"{name!r} combines different units: {sorted(units)}")
+
+
+def _pick(value: Number, i: int) -> Number:
+    return value[i].item() if getattr(value, "ndim", 0) else value
+
+
+def _plain(value: Number) -> Any:
+    return value if type(value) in SCALARS else value.tolist() if hasattr(value, "tolist") else value

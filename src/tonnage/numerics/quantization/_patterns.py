@@ -1,0 +1,56 @@
+"""Regular expressions out of config files: compiled, unless one could take for ever on the name of a module."""
+
+import re
+import warnings
+
+from tonnage.kernel.errors import InvalidInput, shown
+
+LONGEST = 10_000  # characters
+MOST_OPEN = 4  # in a row, of what almost any character may be: .* and \w+, but not \d+ and a*
+MOST = 20  # in a row, of any kind
+
+_ESCAPED = re.compile(r"\\(?:([wSDW])|.)", re.DOTALL)
+_SET = re.compile(r"\[\^?\]?[^\]]*\]")
+_DIGITS = re.compile(r"\[[0-9n-]+\]")
+_INNERMOST = re.compile(r"\(([^()]*)\)")
+_OPEN = re.compile(r"\.(?:[*+]|\{\d*(?:,\d*)?\})")
+_REPEAT = re.compile(r"[*+]|\{\d*(?:,\d*)?\}")
+
+
+def expression(text: str) -> re.Pattern[str]:
+    """The expression; InvalidInput if it is none, or if what it repeats can itself match in several ways: (a+)+."""
+    if len(text) > LONGEST:
+        raise InvalidInput(f"quantization_config: a pattern of {len(text)} characters is too long: {shown(text)}.")
+    if _takes_for_ever(text):
+        raise InvalidInput(f"quantization_config: a pattern repeats too much to be tried: {shown(text)}.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidInput(f"quantization_config: {shown(text)} is no regular expression: {error}.") from None
+
+
+def _takes_for_ever(text: str) -> bool:
+    """Groups are replaced from the innermost on, by as many repetitions as they hold, or V for other choices."""
+    plain = _ESCAPED.sub(lambda found: "." if found[1] else "n", text)
+    plain = _SET.sub(lambda found: "n" if _DIGITS.fullmatch(found[0]) else ".", plain)
+    while (group := _INNERMOST.search(plain)) is not None:
+        inner = group[1].removeprefix("?")
+        wide, all_ = _in_a_row(inner)
+        varies = all_ or any(letter in inner for letter in "V|?")
+        if _too_many(wide, all_) or (varies and _REPEAT.match(plain, group.end())):
+            return True
+        shape = ".+" * wide + "n+" * (all_ - wide) or ("V" if varies else "n")
+        plain = plain[: group.start()] + shape + plain[group.end() :]
+    return _too_many(*_in_a_row(plain))
+
+
+def _too_many(wide: int, repeats: int) -> bool:
+    return wide > MOST_OPEN or repeats > MOST
+
+
+def _in_a_row(text: str) -> tuple[int, int]:
+    """Repetitions of the alternatives that have the most: of open ones, and of all."""
+    parts = text.split("|")
+    return max(len(_OPEN.findall(part)) for part in parts), max(len(_REPEAT.findall(part)) for part in parts)
