@@ -94,3 +94,9 @@ def test_a_move_to_other_replicas_keeps_the_requests_that_are_held():
     for move in answer.advice:
         again = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB", **move["change"])
         assert again.question["concurrency"]["value"] == held, move["text"]
+
+
+def test_a_simulation_of_more_users_than_it_can_take_names_the_most_that_it_takes():
+    """Ten requests of each of a million users were ten million: two minutes, and no answer."""
+    with pytest.raises(TonnageError, match=r"at most 100,000 users of a replica.*Got 1,000,000 users of a replica"):
+        tonnage.serve("pythia-70m", on=ON, input_tokens=64, concurrency=1_000_000, tpot="50ms", percentile="p90")

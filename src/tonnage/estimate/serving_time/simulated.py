@@ -4,7 +4,7 @@ from typing import Any
 
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Quantiles, Requests, Simulated, requests_of, simulate
-from tonnage.estimate.load.options import Asked
+from tonnage.estimate.load.options import MOST_REQUESTS, Asked
 from tonnage.estimate.serving_time.speed import Replica
 from tonnage.estimate.serving_time.times import around_seconds
 from tonnage.kernel.errors import InvalidInput
@@ -54,7 +54,16 @@ def requests_for(asked: Asked, load: Load) -> Requests:
 
 
 def _count(load: Load) -> int:
-    return OPEN_REQUESTS if load.concurrency is None else max(10 * int(-(-load.concurrency // 1)), FEWEST)
+    """Ten requests of each user of a replica. InvalidInput where that is more than a simulation takes."""
+    if load.concurrency is None:
+        return OPEN_REQUESTS
+    users = int(-(-load.concurrency // 1))
+    if 10 * users > MOST_REQUESTS:
+        raise InvalidInput(
+            f"a simulation takes 10 requests of each user, and at most {MOST_REQUESTS:,} of one replica: ask for at most "
+            f"{MOST_REQUESTS // 10:,} users of a replica, for more replicas, or give num_requests. Got {users:,} users of a replica."
+        )
+    return max(10 * users, FEWEST)
 
 
 def _whole(load: Load) -> Load:
