@@ -26,7 +26,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache
 from importlib import import_module
@@ -50,6 +50,8 @@ TIMED_OF = {"tonnage sweep": frozenset({"seconds", "plans_per_second", "bytes"})
 DURATION = re.compile(r"\b[\d.,]+ (?:s|ms|seconds|plans/s)(?!\w)")
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 OPENED = contextlib.ExitStack()  # what is closed when all questions are answered
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+JSON_NUMBER = re.compile(r"-?\d[\d.]*(?:[eE][+-]?\d+)?")
 Lines = list[str]
 
 
@@ -214,14 +216,25 @@ def ask(question: str, place: Path) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - what a question raises is its answer
         found = {"raises": f"{type(error).__name__}: {error}"}
     timed = next((names for words, names in TIMED_OF.items() if words in question), frozenset())
-    masked: dict[str, Any] = _masked(found, str(place), timed)
-    return masked
+    plain = json.dumps(found, ensure_ascii=False)
+    varying = (
+        str(place),
+        str(ROOT),
+        f"tonnage {_version()}",
+        f'"{_version()}"',
+        *(f'"{key}"' for key in TIMED | timed),
+    )
+    return _masked(found, str(place), timed) if timed or any(each in plain for each in varying) else found
+
+
+def _version() -> str:
+    from tonnage import __version__
+
+    return __version__
 
 
 def _masked(value: Any, place: str, timed: frozenset[str]) -> Any:
     """Without paths of this machine, versions and durations of searches."""
-    from tonnage import __version__
-
     if isinstance(value, Mapping):
         hidden = {key for key, each in value.items() if key in TIMED | timed and _is_number(each)}
         return {key: "MASKED" if key in hidden else _masked(each, place, timed) for key, each in value.items()}
@@ -229,9 +242,9 @@ def _masked(value: Any, place: str, timed: frozenset[str]) -> Any:
         return [_masked(each, place, timed) for each in value]
     if not isinstance(value, str):
         return value
-    if value == __version__:
+    if value == _version():
         return "VERSION"
-    text = value.replace(place, "PLACE").replace(str(ROOT), "ROOT").replace(f"tonnage {__version__}", "tonnage VERSION")
+    text = value.replace(place, "PLACE").replace(str(ROOT), "ROOT").replace(f"tonnage {_version()}", "tonnage VERSION")
     return DURATION.sub("MASKED", text) if timed else text
 
 
@@ -269,7 +282,7 @@ def _short(value: Any) -> str:
         return plain
     leading = list(_leading(value))[:MAX_NUMBERS]
     size = f"[{len(value)}] " if isinstance(value, list) else ""
-    return f"{size}{' '.join(leading)}{' ' if leading else ''}#{_hash(_numbers(value))}.{_hash(_texts(value))}"
+    return f"{size}{' '.join(leading)}{' ' if leading else ''}{_hashes(plain)}"
 
 
 def _leading(value: Any) -> Iterator[str]:
@@ -289,36 +302,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _numbers(value: Any) -> Iterator[str]:
-    """Every number, in order; of a text none."""
-    if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _numbers(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _numbers(each)
-    elif _is_number(value):
-        yield repr(value)
+def _hashes(plain: str) -> str:
+    """Of a JSON text: a hash of its numbers in order, and one of its keys, texts, truth values and shape."""
+    outside = STRING.sub('"', plain)
+    return f"#{_hash(JSON_NUMBER.findall(outside))}.{_hash([*STRING.findall(plain), JSON_NUMBER.sub('0', outside)])}"
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every key, text and truth value, in order, with where objects and lists begin and end."""
-    if isinstance(value, Mapping):
-        yield "{"
-        for key, each in value.items():
-            yield key
-            yield from _texts(each)
-        yield "}"
-    elif isinstance(value, list):
-        yield "["
-        for each in value:
-            yield from _texts(each)
-        yield "]"
-    elif not _is_number(value):
-        yield repr(value)
-
-
-def _hash(parts: Iterator[str]) -> str:
+def _hash(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:6]
 
 
@@ -335,7 +325,7 @@ def _text_lines(name: str, text: str) -> Lines:
         paragraphs = ["\n\n".join(paragraphs[at : at + size]) for at in range(0, len(paragraphs), size)]
     lines = [f"{name} {len(text.splitlines())} lines"]
     for part in paragraphs:
-        numbers, words = _hash(iter(NUMBER.findall(part))), _hash(iter([NUMBER.sub("0", part)]))
+        numbers, words = _hash(NUMBER.findall(part)), _hash([NUMBER.sub("0", part)])
         lines.append(f"| {' '.join(part.split())[:28].rstrip()} #{numbers}.{words}")
     return lines
 
