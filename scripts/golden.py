@@ -26,15 +26,15 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-os.environ.update(TONNAGE_LANG="en", HF_HUB_OFFLINE="1", COLUMNS="100", CUDA_VISIBLE_DEVICES="")
-
+ENVIRONMENT = {"TONNAGE_LANG": "en", "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "CUDA_VISIBLE_DEVICES": ""}
+HOMES = ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "tonnage"
 GOLDEN = ROOT / "tests" / "golden"
@@ -47,9 +47,11 @@ MAX_PARTS = 8  # paragraphs of a text that have a line of their own
 # Keys of what a search took on this machine, of all questions, and of those to the verbs whose documents have them.
 TIMED = frozenset({"search_seconds"})
 TIMED_OF = {"tonnage sweep": frozenset({"seconds", "plans_per_second", "bytes"}), "inventory": frozenset({"seconds"})}
-DURATION = re.compile(r"\b[\d.,]+ (?:s|ms|seconds|plans/s)(?!\w)")
+DURATION = re.compile(r"\b[\d.,]+ (?:s|ms|seconds|plans/s|questions/s)(?!\w)")
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 OPENED = contextlib.ExitStack()  # what is closed when all questions are answered
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+JSON_NUMBER = re.compile(r"-?\d[\d.]*(?:[eE][+-]?\d+)?")
 Lines = list[str]
 
 
@@ -78,9 +80,8 @@ class _FixedDay:
         return datetime.combine(TODAY, datetime.min.time().replace(hour=12), tzinfo=zone)
 
 
-@cache
 def fix_day() -> None:
-    """Every module of the package that asks which day it is gets TODAY."""
+    """Every module of the package that asks which day it is gets TODAY, until OPENED is closed."""
     for path in sorted(PACKAGE.rglob("*.py")):
         if re.search(r"\bdate\.today\(|\bdatetime\.now\(", path.read_text(encoding="utf-8")):
             name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -88,28 +89,41 @@ def fix_day() -> None:
             for word, real in (("date", date), ("datetime", datetime)):
                 if getattr(module, word, None) is real:
                     setattr(module, word, _FixedDay(real))
+                    OPENED.callback(setattr, module, word, real)
 
 
 @contextlib.contextmanager
 def clean_place() -> Iterator[Path]:
-    """An empty working directory and home, with the files that questions name."""
-    before, names = Path.cwd(), ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME")
-    kept = {name: os.environ.get(name) for name in names}
-    with tempfile.TemporaryDirectory() as folder:
+    """An empty home and working directory with the files that questions name, on the day TODAY."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, _environment(ENVIRONMENT | dict.fromkeys(HOMES, folder)):
         place = Path(folder, "place")
         place.mkdir()
         for file in sorted((GOLDEN / "files").iterdir()):
             (place / file.name).write_bytes(file.read_bytes())
-        os.environ.update(dict.fromkeys(names, folder))
         os.chdir(place)
         try:
             with OPENED:
+                fix_day()
                 yield place
         finally:
             _client.cache_clear()
             os.chdir(before)
-            for name, value in kept.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """These variables, and afterwards what they were."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def ask_command_line(rest: str, place: Path) -> dict[str, Any]:
@@ -207,21 +221,31 @@ FACES: dict[str, Callable[[str, Path], dict[str, Any]]] = {
 
 def ask(question: str, place: Path) -> dict[str, Any]:
     """The whole answer of a question, without what differs from run to run."""
-    fix_day()
     face, _, rest = question.partition(" ")
     try:
         found = FACES[face](rest, place)
     except Exception as error:  # noqa: BLE001 - what a question raises is its answer
         found = {"raises": f"{type(error).__name__}: {error}"}
     timed = next((names for words, names in TIMED_OF.items() if words in question), frozenset())
-    masked: dict[str, Any] = _masked(found, str(place), timed)
-    return masked
+    plain = json.dumps(found, ensure_ascii=False)
+    varying = (
+        str(place),
+        str(ROOT),
+        f"tonnage {_version()}",
+        f'"{_version()}"',
+        *(f'"{key}"' for key in TIMED | timed),
+    )
+    return _masked(found, str(place), timed) if timed or any(each in plain for each in varying) else found
+
+
+def _version() -> str:
+    from tonnage import __version__
+
+    return __version__
 
 
 def _masked(value: Any, place: str, timed: frozenset[str]) -> Any:
     """Without paths of this machine, versions and durations of searches."""
-    from tonnage import __version__
-
     if isinstance(value, Mapping):
         hidden = {key for key, each in value.items() if key in TIMED | timed and _is_number(each)}
         return {key: "MASKED" if key in hidden else _masked(each, place, timed) for key, each in value.items()}
@@ -229,9 +253,9 @@ def _masked(value: Any, place: str, timed: frozenset[str]) -> Any:
         return [_masked(each, place, timed) for each in value]
     if not isinstance(value, str):
         return value
-    if value == __version__:
+    if value == _version():
         return "VERSION"
-    text = value.replace(place, "PLACE").replace(str(ROOT), "ROOT").replace(f"tonnage {__version__}", "tonnage VERSION")
+    text = value.replace(place, "PLACE").replace(str(ROOT), "ROOT").replace(f"tonnage {_version()}", "tonnage VERSION")
     return DURATION.sub("MASKED", text) if timed else text
 
 
@@ -269,7 +293,7 @@ def _short(value: Any) -> str:
         return plain
     leading = list(_leading(value))[:MAX_NUMBERS]
     size = f"[{len(value)}] " if isinstance(value, list) else ""
-    return f"{size}{' '.join(leading)}{' ' if leading else ''}#{_hash(_numbers(value))}.{_hash(_texts(value))}"
+    return f"{size}{' '.join(leading)}{' ' if leading else ''}{_hashes(plain)}"
 
 
 def _leading(value: Any) -> Iterator[str]:
@@ -289,36 +313,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _numbers(value: Any) -> Iterator[str]:
-    """Every number, in order; of a text none."""
-    if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _numbers(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _numbers(each)
-    elif _is_number(value):
-        yield repr(value)
+def _hashes(plain: str) -> str:
+    """Of a JSON text: a hash of its numbers in order, and one of its keys, texts, truth values and shape."""
+    outside = STRING.sub('"', plain)
+    return f"#{_hash(JSON_NUMBER.findall(outside))}.{_hash([*STRING.findall(plain), JSON_NUMBER.sub('0', outside)])}"
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Every key, text and truth value, in order, with where objects and lists begin and end."""
-    if isinstance(value, Mapping):
-        yield "{"
-        for key, each in value.items():
-            yield key
-            yield from _texts(each)
-        yield "}"
-    elif isinstance(value, list):
-        yield "["
-        for each in value:
-            yield from _texts(each)
-        yield "]"
-    elif not _is_number(value):
-        yield repr(value)
-
-
-def _hash(parts: Iterator[str]) -> str:
+def _hash(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:6]
 
 
@@ -335,7 +336,7 @@ def _text_lines(name: str, text: str) -> Lines:
         paragraphs = ["\n\n".join(paragraphs[at : at + size]) for at in range(0, len(paragraphs), size)]
     lines = [f"{name} {len(text.splitlines())} lines"]
     for part in paragraphs:
-        numbers, words = _hash(iter(NUMBER.findall(part))), _hash(iter([NUMBER.sub("0", part)]))
+        numbers, words = _hash(NUMBER.findall(part)), _hash([NUMBER.sub("0", part)])
         lines.append(f"| {' '.join(part.split())[:28].rstrip()} #{numbers}.{words}")
     return lines
 
@@ -368,6 +369,8 @@ def groups() -> dict[str, Path]:
 
 def differences(question: str, recorded: Lines, place: Path) -> Lines:
     """Lines that differ between the record and the answer of today; none where they are equal."""
+    if not recorded:
+        return [f"{question}", "    has no record: run scripts/golden.py --write"]
     present = short_record(ask(question, place))
     if present == recorded:
         return []

@@ -10,7 +10,7 @@ pytest.importorskip("mcp")
 
 import golden
 
-EACH = 20  # of so many questions of a group one is asked
+EACH = 25  # of so many questions of a group one is asked
 DAY = int(os.environ.get("GOLDEN_SAMPLE", datetime.now(UTC).date().toordinal()))
 
 
