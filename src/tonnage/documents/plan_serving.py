@@ -44,7 +44,7 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     beats_next: str | None
 
 
-class RemovedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class RemovedServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """Plans that do not keep a constraint, of those that the ones before it left. The constraint that a bound rules plans out by is no fault of theirs."""
 
     constraint: str
@@ -75,7 +75,7 @@ class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     configurations: int
     skipped: int
     kept: int
-    removed: list[RemovedDocument]
+    removed: list[RemovedServingDocument]
     plans: list[ServingPlanDocument]
     own_precision: ServingPlanDocument | None
     pareto: list[ServingPlanDocument] | None
