@@ -13,9 +13,11 @@ import msgspec
 
 from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, TonnageError, UnknownName, Unreachable, shown
 from tonnage.models import names, safetensors, web
+from tonnage.models.contents import Contents
 from tonnage.models.hub_cache import COMMIT, Cache, commit_of
-from tonnage.models.location import Contents, File, read
+from tonnage.models.location import read
 from tonnage.models.names import Reference
+from tonnage.models.places import File
 from tonnage.models.remote import RemoteFile
 from tonnage.user_files import read_bytes
 

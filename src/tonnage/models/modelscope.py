@@ -14,10 +14,12 @@ import msgspec
 
 from tonnage.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable, shown
 from tonnage.models import names, web
+from tonnage.models.contents import Contents
 from tonnage.models.hub import is_offline
 from tonnage.models.local import Folder
-from tonnage.models.location import Contents, File, read
+from tonnage.models.location import read
 from tonnage.models.names import Reference
+from tonnage.models.places import File
 from tonnage.models.remote import RemoteFile
 
 LARGEST_LISTING = 64_000_000

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError, shown
 
 if TYPE_CHECKING:
-    from tonnage.models.location import Choice, Location
+    from tonnage.models.places import Choice, Location
     from tonnage.models.tensors import Tensor
 
 ADAPTER_CONFIG = "adapter_config.json"

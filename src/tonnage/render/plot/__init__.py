@@ -7,11 +7,8 @@ from typing import Any
 
 from tonnage.errors import InvalidInput, shown
 from tonnage.reach import is_folder
+from tonnage.render.plot._needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
-NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
-NEEDS_KALEIDO = (
-    "pictures that end in .png or .svg need kaleido: pip install 'tonnage[plot]'. A page that ends in .html needs none."
-)
 ENDINGS = (".html", ".png", ".svg")
 LONGEST = 300  # letters of a path in an error
 
@@ -19,19 +16,10 @@ LONGEST = 300  # letters of a path in an error
 def check_extra(path: str | os.PathLike[str] | None) -> None:
     """Before a long run: InvalidInput where a picture is asked for and what draws it is not installed."""
     ending = Path(path or "").suffix.lower()
-    if ending in ENDINGS and not all(map(_is_installed, ("plotly", "plotly.offline"))):
+    if ending in ENDINGS and not all(map(is_installed, ("plotly", "plotly.offline"))):
         raise InvalidInput(f"--plot: {NEEDS_PLOTLY}")
-    if ending in ENDINGS[1:] and not _is_installed("kaleido"):
+    if ending in ENDINGS[1:] and not is_installed("kaleido"):
         raise InvalidInput(f"--plot: {NEEDS_KALEIDO}")
-
-
-def _is_installed(module: str) -> bool:
-    from importlib.util import find_spec
-
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):  # without its parent; a module that is kept from being imported
-        return False
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:

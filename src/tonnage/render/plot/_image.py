@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from shutil import which
 
 from tonnage.errors import InvalidInput
-from tonnage.render.plot import NEEDS_KALEIDO, NEEDS_PLOTLY, _is_installed
 from tonnage.render.plot._layout import column
+from tonnage.render.plot._needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 from tonnage.render.plot._panel import Panel
 
 NO_BROWSER = (
@@ -36,7 +36,7 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
         from choreographer.errors import DevtoolsProtocolError
         from kaleido.errors import ChromeNotFoundError, KaleidoError
     except ImportError:
-        raise InvalidInput(NEEDS_KALEIDO if _is_installed("plotly") else NEEDS_PLOTLY) from None
+        raise InvalidInput(NEEDS_KALEIDO if is_installed("plotly") else NEEDS_PLOTLY) from None
     figure = column(title, parts)
     size = {"width": figure["layout"]["width"], "height": figure["layout"]["height"]}
     try:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tonnage.errors import InvalidInput
 from tonnage.language import current, say
-from tonnage.render.plot import NEEDS_PLOTLY
 from tonnage.render.plot._layout import layout
+from tonnage.render.plot._needs import NEEDS_PLOTLY
 from tonnage.render.plot._panel import Panel
 
 # No source but this file may be asked for anything: that it works offline is not left to trust.

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import permutations
 from math import inf
-from typing import TYPE_CHECKING
 
 from tonnage.search.pool._costs import SLACK, Run
 from tonnage.search.pool._highs import Effort, Program
-
-if TYPE_CHECKING:
-    from tonnage.search.pool.uneven import Pipe
+from tonnage.search.pool._stages import Stages
 
 MOST_ORDERED = 4  # kinds whose orders are all tried
 
 
-def counted(pipe: "Pipe", limit: float, effort: Effort) -> tuple[list[Run], float] | None:
+def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
     """Layers that are alike: a kind and a number for each place."""
     program, layers = Program(), []
     kinds: dict[int, list[tuple[int, float]]] = {kind: [] for kind in range(len(pipe.costs))}
@@ -69,7 +66,7 @@ def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
         yield [first, *(kind for kind in order for each in middle[:-1] if each == kind), *middle[-1:]]
 
 
-def _dealt(pipe: "Pipe", counts: list[tuple[int, int]], limit: float) -> list[Run]:
+def _dealt(pipe: Stages, counts: list[tuple[int, int]], limit: float) -> list[Run]:
     """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as good: so people set it up."""
     plain = pipe.runs([kind for kind, _ in counts], [count for _, count in counts])
     best = sum(pipe.seconds_of(plain)) * SLACK
@@ -83,7 +80,7 @@ def _dealt(pipe: "Pipe", counts: list[tuple[int, int]], limit: float) -> list[Ru
     return plain
 
 
-def _in_order(pipe: "Pipe", kinds: list[int], counts: list[tuple[int, int]], limit: float) -> list[int] | None:
+def _in_order(pipe: Stages, kinds: list[int], counts: list[tuple[int, int]], limit: float) -> list[int] | None:
     """Each kind's own layers over its stages, each next one where it takes least."""
     shares = [1] * len(kinds)
     for kind in set(kinds):
@@ -94,13 +91,13 @@ def _in_order(pipe: "Pipe", kinds: list[int], counts: list[tuple[int, int]], lim
     return shares
 
 
-def _evenly(pipe: "Pipe", kinds: list[int], limit: float) -> list[int] | None:
+def _evenly(pipe: Stages, kinds: list[int], limit: float) -> list[int] | None:
     """All layers over all stages, each next one where it takes least."""
     shares = [1] * len(kinds)
     return shares if _deal(pipe, shares, kinds, list(range(len(kinds))), pipe.layers - len(kinds), limit) else None
 
 
-def _deal(pipe: "Pipe", shares: list[int], kinds: list[int], places: list[int], rest: int, limit: float) -> bool:
+def _deal(pipe: Stages, shares: list[int], kinds: list[int], places: list[int], rest: int, limit: float) -> bool:
     reach = {place: pipe.reach(kinds[place], place, limit) for place in places}
     if any(reach[place] < 1 for place in places) or sum(reach.values()) < rest + len(places):
         return False
@@ -116,7 +113,7 @@ def _deal(pipe: "Pipe", shares: list[int], kinds: list[int], places: list[int], 
     return True
 
 
-def _edges(pipe: "Pipe", limit: float) -> list[tuple[int, int, int, int, float]]:
+def _edges(pipe: Stages, limit: float) -> list[tuple[int, int, int, int, float]]:
     """Runs that take no longer: kind, place, start, stop, seconds. A place counts where memory or a micro-batch differs by it."""
     found = []
     distinct = len(set(pipe.in_flight)) > 1
@@ -140,7 +137,7 @@ def _edges(pipe: "Pipe", limit: float) -> list[tuple[int, int, int, int, float]]
     return found
 
 
-def cut(pipe: "Pipe", limit: float, effort: Effort) -> tuple[list[Run], float] | None:
+def cut(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
     """Layers that are not alike: a way from the first layer to the last, each step a stage."""
     program = Program()
     edges = _edges(pipe, limit)

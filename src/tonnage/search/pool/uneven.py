@@ -4,10 +4,8 @@ Layers that are all alike are counted: a stage is a place in the pipeline, its k
 a stage is a run from one layer to another. Both are exact for costs that add up over layers; what does not add up comes back as cuts.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import accumulate
 from math import inf
 
 import numpy as np
@@ -16,103 +14,22 @@ from tonnage.search.pool._costs import SLACK, Costs, Run
 from tonnage.search.pool._highs import Effort
 from tonnage.search.pool._programs import counted, cut, orders_of
 from tonnage.search.pool._reachable import Furthest, Path, least_path, num_states, reaches_end
+from tonnage.search.pool._stages import Stages
 
 MOST_STATES = 20_000  # counts of stages that are walked through; more are left to a program
 
 
-class Pipe:
-    """A pipeline of `stages` stages over these kinds. `in_flight`: micro-batches that a place keeps; `forbidden`: runs that the estimator refused."""
+class Pipe(Stages):
+    """A pipeline whose stages are to be chosen."""
 
     def __init__(self, costs: Sequence[Costs], stages: int, in_flight: Callable[[int], float] = lambda place: 0.0):
-        self.costs, self.stages = tuple(costs), stages
-        self.layers = len(costs[0].seconds)
-        self.in_flight = tuple(in_flight(place) for place in range(stages))
-        self.forbidden: set[tuple[int, int, int, int]] = set()  # kind, place, start, layers
+        super().__init__(costs, stages, in_flight)
         self.matrices: dict[tuple[object, ...], np.ndarray] = {}
 
-    # ---- one stage ----
-
-    def needed(self, kind: int, place: int, start: int, stop: int) -> float:
-        """Bytes of a run at a place, none of it in host memory."""
-        c = self.costs[kind]
-        _, held, kept, _ = c.sums
-        size = c.fixed_bytes + held[stop] - held[start] + self.in_flight[place] * (kept[stop] - kept[start])
-        return size + (c.first_bytes if place == 0 else 0) + (c.last_bytes if place == self.stages - 1 else 0)
-
-    def on_host(self, kind: int, place: int, start: int, stop: int) -> float:
-        """Bytes of its weights that must be in host memory; inf: they cannot be."""
-        c = self.costs[kind]
-        over = self.needed(kind, place, start, stop) - c.usable * SLACK
-        if over <= 0:
-            return 0.0
-        weights = c.sums[3]
-        return over if over <= min(c.host_bytes, weights[stop] - weights[start]) else inf
-
-    def seconds(self, kind: int, place: int, start: int, stop: int) -> float:
-        """Of a run; inf where it does not fit, or was refused."""
-        c = self.costs[kind]
-        if self._refused(kind, place, start, stop):
-            return inf
-        moved = self.on_host(kind, place, start, stop)
-        if moved == inf:
-            return inf
-        return self._ran(kind, place, start, stop) + moved / c.host_rate
-
-    def _ran(self, kind: int, place: int, start: int, stop: int) -> float:
-        """Seconds of a run with all that it needs in memory."""
-        c = self.costs[kind]
-        ran = c.fixed_seconds + c.sums[0][stop] - c.sums[0][start]
-        return ran + (c.first_seconds if place == 0 else 0) + (c.last_seconds if place == self.stages - 1 else 0)
-
-    def _refused(self, kind: int, place: int, start: int, stop: int) -> bool:
-        return any(kind == k and place == at and start <= s and stop - start >= n and (s == self.layers or stop >= s + n)
-                   for k, at, s, n in self.forbidden)  # fmt: skip
-
     def forbid(self, run: Run, place: int) -> None:
-        """The estimator needs more than there is: neither this run nor one that has it. Of layers that are alike none of as many."""
-        self.forbidden.add((run.kind, place, self.layers if self.alike else run.start, run.layers))
-        self.__dict__.pop("tables", None)
+        super().forbid(run, place)
         self.__dict__.pop("thresholds", None)
         self.matrices.clear()
-
-    @cached_property
-    def alike(self) -> bool:
-        """Whether all layers take the same everywhere."""
-        rows = [row for c in self.costs for row in (c.seconds, c.bytes, c.kept, c.weights)]
-        return all(max(row) - min(row) <= 1e-6 * abs(max(row)) for row in rows if row)
-
-    @cached_property
-    def tables(self) -> list[list[list[float]]]:
-        """Seconds by place, kind and number of layers; of a kind and place as far as it fits. Of layers that are alike."""
-        made: dict[tuple[int, bool, bool, float, frozenset[tuple[int, ...]]], list[float]] = {}
-        found = []
-        for place in range(self.stages):
-            row = []
-            for kind in range(len(self.costs)):
-                cuts = frozenset(cut for cut in self.forbidden if cut[:2] == (kind, place))
-                key = kind, place == 0, place == self.stages - 1, self.in_flight[place], cuts
-                if key not in made:
-                    made[key] = self._table(kind, place)
-                row.append(made[key])
-            found.append(row)
-        return found
-
-    def _table(self, kind: int, place: int) -> list[float]:
-        known = [0.0]
-        for layers in range(1, self.layers + 1):
-            seconds = self.seconds(kind, place, 0, layers)
-            if seconds == inf:
-                break
-            known.append(seconds)
-        return known
-
-    def plain(self, kind: int, place: int, most: int) -> int:
-        """Layers that need no host memory, of `most` that fit with it."""
-        if not self.costs[kind].host_bytes:
-            return most
-        return bisect_right(range(1, most + 1), 0.0, key=lambda n: self.on_host(kind, place, 0, n))
-
-    # ---- all stages ----
 
     @cached_property
     def thresholds(self) -> list[float]:
@@ -242,10 +159,6 @@ class Pipe:
             best += [most] * min(c.most, self.stages)
         return sum(sorted(best, reverse=True)[: self.stages]) >= self.layers
 
-    def reach(self, kind: int, place: int, limit: float) -> int:
-        """The most layers of a place, of those that are alike, that take no longer."""
-        return bisect_right(self.tables[place][kind], limit * SLACK) - 1
-
     def best(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
         """The pipeline of fewest seconds in all of which no stage takes longer than `limit`, and a bound of those seconds; None: there is none."""
         if self.alike:
@@ -286,17 +199,6 @@ class Pipe:
             if sum(float(seconds(kind, place)[start, stop]) for place, (kind, start, stop) in enumerate(runs)) <= best:
                 return runs
         return found
-
-    def runs(self, kinds: list[int], shares: list[int]) -> list[Run]:
-        ends = [0, *accumulate(shares)]
-        return [
-            Run(kind, ends[place], ends[place + 1], self.on_host(kind, place, ends[place], ends[place + 1]))
-            for place, kind in enumerate(kinds)
-        ]
-
-    def seconds_of(self, runs: Sequence[Run]) -> list[float]:
-        """Of each stage."""
-        return [self.seconds(run.kind, place, run.start, run.stop) for place, run in enumerate(runs)]
 
 
 def _of_kinds(kinds: Sequence[int], seconds: Callable[[int, int], np.ndarray]) -> Callable[[int, int], np.ndarray]:

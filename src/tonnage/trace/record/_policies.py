@@ -2,14 +2,12 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, unset_fake_temporarily
-
-if TYPE_CHECKING:
-    from tonnage.trace.record._recorder import Recorder
 
 aten = torch.ops.aten
 _DEVICE = torch.ops.prim.device.default
@@ -22,13 +20,45 @@ BALANCED = "the tokens of one expert, all experts having the same"
 _WAIT = torch.ops._c10d_functional.wait_tensor.default if hasattr(torch.ops, "_c10d_functional") else None
 
 
+class Recorder(Protocol):
+    """What the policies use of the recorder that meets the operations."""
+
+    @property
+    def device_type(self) -> str: ...
+
+    @property
+    def whole(self) -> Mapping[Any, Callable[..., Any]]: ...
+
+    @property
+    def events(self) -> Any: ...
+
+    @property
+    def modules(self) -> Any: ...
+
+    @property
+    def answers(self) -> Any: ...
+
+    @property
+    def asked(self) -> Callable[[str], None]: ...
+
+    def number_of(self, tensor: torch.Tensor) -> int | None: ...
+
+    def track(self, tensor: torch.Tensor, operation: str, bytes_held: int | None = None) -> None: ...
+
+    def pause(self) -> AbstractContextManager[None]: ...
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
 def desugars(types: Any) -> bool:
     """Whether a call is on wrapped tensors (DTensor and the like), which dispatch to plain ones themselves."""
     return any(each is not FakeTensor and hasattr(each, "__tensor_flatten__") for each in types)
 
 
 def answer(
-    recorder: "Recorder", func: Any, types: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]
+    recorder: Recorder, func: Any, types: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> tuple[bool, Any]:
     """(whether it was dealt with, the result)."""
     if func is _DEVICE:
@@ -56,7 +86,7 @@ def answer(
     return False, None
 
 
-def _scalar(recorder: "Recorder", func: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
+def _scalar(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
     tensor = args[0]
     if tensor.device.type != "meta":
         try:
@@ -77,7 +107,7 @@ def _scalar(recorder: "Recorder", func: Any, args: tuple[Any, ...]) -> tuple[boo
     return True, value
 
 
-def _nonzero(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
+def _nonzero(recorder: Recorder, tensor: torch.Tensor) -> torch.Tensor:
     """As many indices as there can be; among experts, as many as each has when all have the same."""
     running: Any = recorder.modules.running
     experts = 0 if hasattr(running, "get_input_embeddings") else getattr(running, "num_experts", 0)
@@ -87,7 +117,7 @@ def _nonzero(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
         found, said = (min(experts, found), "every expert") if tensor.dim() == 1 else (-(-found // experts), BALANCED)
     result = aten.new_empty.default(tensor, (found, tensor.dim()), dtype=torch.int64)
     recorder.answers["aten.nonzero.default", str(tensor.dtype), said] += 1
-    recorder._track(result, "aten.nonzero.default")
+    recorder.track(result, "aten.nonzero.default")
     return result
 
 
@@ -117,7 +147,7 @@ def _is_composite(func: Any) -> bool:
     )
 
 
-def watch_sharding(recorder: "Recorder") -> Callable[[], None]:
+def watch_sharding(recorder: Recorder) -> Callable[[], None]:
     """DTensor asks for shapes by running operations on tensors of the whole size: these are not the device's."""
     module = sys.modules.get("torch.distributed.tensor._sharding_prop")
     if module is None:

@@ -140,7 +140,7 @@ class Recorder(TorchDispatchMode):
         storage = next((effect.storage for _, effect in effects if effect.storage is not None), None)
         for tensor in _tensors(result):
             if tensor.device.type == self.device_type:
-                self._track(tensor, name, storage)
+                self.track(tensor, name, storage)
         for overlay, effect in effects:
             for key, size in effect.kept:
                 self._keep(overlay, key, size)
@@ -157,7 +157,8 @@ class Recorder(TorchDispatchMode):
                 found.append((overlay, effect))
         return found
 
-    def _track(self, tensor: torch.Tensor, operation: str, bytes_held: int | None = None) -> None:
+    def track(self, tensor: torch.Tensor, operation: str, bytes_held: int | None = None) -> None:
+        """Note a tensor's storage as allocated by this operation, or resized where it is known."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         entry = self._live.get(key)
