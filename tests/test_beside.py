@@ -9,8 +9,8 @@ from foreign.test_replays_are_written_and_read_back import programs
 from tonnage.trace.beside import Row, beside
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign import Foreign, read, write_snapshot
-from tonnage.trace.foreign._snapshot import from_data
-from tonnage.trace.foreign._write import as_snapshot
+from tonnage.trace.foreign.snapshot import from_data
+from tonnage.trace.foreign.write import as_snapshot
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Stage, replay
 from tonnage.units import MIB

@@ -4,7 +4,7 @@ Tests and fuzzing set the environment variable TONNAGE_CHECK_TERMS; nothing is c
 A difference (free memory, savings) may be negative: its formula is declared with `difference=True`, or its name is one of `DIFFERENCES`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import inf, isfinite
 from typing import Protocol
@@ -33,6 +33,9 @@ class CheckedTerm(Protocol):
 
     @property
     def formula(self) -> Formula | None: ...
+
+    @property
+    def inputs(self) -> Mapping[str, Number]: ...
 
     @property
     def children(self) -> Sequence["CheckedTerm"]: ...

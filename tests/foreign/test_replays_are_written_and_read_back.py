@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tonnage.trace.allocator import Settings, parse_settings
 from tonnage.trace.events import CATEGORIES, Allocation, Events
 from tonnage.trace.foreign import read, write_snapshot
-from tonnage.trace.foreign._snapshot import from_data
-from tonnage.trace.foreign._write import as_snapshot, settings_of
+from tonnage.trace.foreign.snapshot import from_data
+from tonnage.trace.foreign.write import as_snapshot, settings_of
 from tonnage.trace.replay import replay
 from tonnage.units import MIB
 

@@ -7,8 +7,8 @@ from distributed_programs import LLAMA, PROFILE, SHAPES, elements, live
 from torch import nn
 
 from tonnage.trace.distributed import Distributed, World
-from tonnage.trace.record._distributed import distributed
-from tonnage.trace.record._environment import recording
+from tonnage.trace.record.distributed import distributed
+from tonnage.trace.record.fake.environment import recording
 from tonnage.trace.replay import replay
 from tonnage.units import MIB
 

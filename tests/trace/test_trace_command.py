@@ -10,7 +10,7 @@ import tonnage
 from tonnage.cli import main
 from tonnage.document import json_schema
 from tonnage.trace.e5 import VARIANTS, recorded
-from tonnage.trace.record._user import record_file
+from tonnage.trace.record.user import record_file
 from tonnage.trace.replay import replay
 from tonnage.units import MIB
 

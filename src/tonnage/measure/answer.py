@@ -7,10 +7,10 @@ from typing import Any
 
 from tonnage.errors import InvalidInput
 from tonnage.measure import attention, programs
-from tonnage.measure._device import Device, open_device
-from tonnage.measure._run import Measurement, Timing, measure
+from tonnage.measure.device import Device, open_device
 from tonnage.measure.environment import environment, key, slug
 from tonnage.measure.rows import Row, training_row
+from tonnage.measure.run import Measurement, Timing, measure
 from tonnage.registry import unknown
 
 SCHEMA = "tonnage/1"

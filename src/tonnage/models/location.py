@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tonnage.errors import InvalidInput, MissingDatum, Unreachable, shown
-from tonnage.models import config_json, gguf, not_models, safetensors
+from tonnage.models import not_models
 from tonnage.models.contents import Contents
+from tonnage.models.formats import config_json, gguf, safetensors
 from tonnage.models.places import Choice, Location
 from tonnage.models.tensors import Tensor
 
@@ -111,7 +112,7 @@ def _check_count(tensors: int, label: str) -> None:
 
 
 def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
-    from tonnage.models.gguf_config import config_of, name_of
+    from tonnage.models.formats.gguf_config import config_of, name_of
 
     read_so_far: list[int] = []
 

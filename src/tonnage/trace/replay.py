@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.trace.allocator import Allocator, OutOfMemory, Settings, out_of_memory_message
-from tonnage.trace.allocator._blocks import Block
+from tonnage.trace.allocator.blocks import Block
 from tonnage.trace.events import Events
 from tonnage.units import MIB
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.errors import InvalidInput, shown
 from tonnage.reach import is_folder
-from tonnage.render.plot._needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
+from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
 ENDINGS = (".html", ".png", ".svg")
 LONGEST = 300  # letters of a path in an error
@@ -47,7 +47,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
 def note_of_plot(path: str | os.PathLike[str]) -> str:
     """What has to be said of a picture that was written, or nothing: its letters are those of a font that is not there."""
     from tonnage.language import current, say
-    from tonnage.render.plot._image import lacks_font
+    from tonnage.render.plot.image import lacks_font
 
     if Path(path).suffix.lower() != ".png" or not lacks_font(current()):
         return ""
@@ -56,7 +56,7 @@ def note_of_plot(path: str | os.PathLike[str]) -> str:
 
 def figure_of(answer: Any, kind: str) -> Any:
     """One of the pictures as a plotly.graph_objects.Figure. InvalidInput where there is none of the kind, or no plotly."""
-    _, parts = _drawn(answer)
+    _, parts = title_and_panels(answer)
     drawn = {part.name: part for part in parts if part.traces}
     if not isinstance(kind, str) or kind not in drawn:
         raise InvalidInput(f"this answer has no figure {shown(kind)}. It has {', '.join(drawn)}.")
@@ -64,7 +64,7 @@ def figure_of(answer: Any, kind: str) -> Any:
         from plotly.graph_objects import Figure
     except ImportError:
         raise InvalidInput(NEEDS_PLOTLY) from None
-    from tonnage.render.plot._layout import layout
+    from tonnage.render.plot.layout import layout
 
     part = drawn[kind]
     return Figure(
@@ -74,23 +74,23 @@ def figure_of(answer: Any, kind: str) -> Any:
 
 
 def _made(answer: Any, ending: str) -> bytes:
-    title, parts = _drawn(answer)
+    title, parts = title_and_panels(answer)
     if ending == ".html":
-        from tonnage.render.plot._page import page
+        from tonnage.render.plot.page import page
 
         return page(title, parts).encode("utf-8", "replace")
-    from tonnage.render.plot._image import image
+    from tonnage.render.plot.image import image
 
     return image(title, parts, ending.removeprefix("."))
 
 
-def _drawn(answer: Any) -> Any:
+def title_and_panels(answer: Any) -> Any:
     from tonnage.estimate.frontier import Frontier
 
     if isinstance(answer, Frontier):
-        from tonnage.render.plot._frontier import frontier_panels
+        from tonnage.render.plot.frontier import frontier_panels
 
         return frontier_panels(answer)
-    from tonnage.render.plot._panels import panels
+    from tonnage.render.plot.panels import panels
 
     return panels(answer)

@@ -5,8 +5,8 @@ Bytes of one rank. `capability`: the accelerator's compute capability as 90 for 
 
 from collections.abc import Iterable
 
-from tonnage.tape._megatron import Shape
-from tonnage.tape._megatron_setting import MegatronSetting
+from tonnage.tape.megatron import Shape
+from tonnage.tape.megatron_setting import MegatronSetting
 from tonnage.units import MIB
 
 STREAMS = 4  # Transformer Engine, module/base.py: streams of grouped matrix products, each with a workspace

@@ -14,14 +14,14 @@ from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.registry import unknown
-from tonnage.search.pool._highs import Effort
 from tonnage.search.pool._usual import usual
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipeline import Found, Search, Value, best_of
+from tonnage.search.pool.pipelines.pipeline import Found, Search, Value, best_of
+from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
 from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
 from tonnage.search.pool.training import SEQUENCES, Group
-from tonnage.search.pool.uneven import Pipe
 from tonnage.units import counted, human
 
 OBJECTIVES = ("throughput", "latency")

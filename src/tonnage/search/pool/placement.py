@@ -16,7 +16,7 @@ from tonnage.document_pool import (
     SearchShown,
     StageRow,
 )
-from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.units import counted
 

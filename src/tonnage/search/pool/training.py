@@ -14,8 +14,8 @@ from tonnage.estimate._step_time import StepTime
 from tonnage.estimate.plans import training_plan
 from tonnage.estimate.training import Step
 from tonnage.estimate.training_options import TrainingOptions
-from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool
+from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
 from tonnage.search.pool.serving import Checked, outward
 from tonnage.spec import Cluster, TrainingPlan

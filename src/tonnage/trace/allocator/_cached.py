@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tonnage.trace.allocator._blocks import Block, Pool
-from tonnage.trace.allocator._settings import Settings
+from tonnage.trace.allocator.blocks import Block, Pool
+from tonnage.trace.allocator.settings import Settings
 from tonnage.units import TIB
 
 FIRST_ADDRESS = 0x7F00_0000_0000

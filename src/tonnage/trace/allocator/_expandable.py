@@ -1,7 +1,7 @@
 """expandable_segments: one long stretch of addresses for each pool, to which memory is mapped page by page."""
 
-from tonnage.trace.allocator._blocks import Block, Pool, Segment
 from tonnage.trace.allocator._cached import CachedMemory
+from tonnage.trace.allocator.blocks import Block, Pool, Segment
 from tonnage.units import MIB
 
 SMALL_PAGE = 2 * MIB

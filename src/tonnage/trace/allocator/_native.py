@@ -4,9 +4,9 @@ from typing import Any
 
 from tonnage.trace.allocator import _expandable as expandable
 from tonnage.trace.allocator import _release as release
-from tonnage.trace.allocator._blocks import ADDRESS_BITS, Block, Pool
 from tonnage.trace.allocator._cached import CachedMemory
-from tonnage.trace.allocator._settings import INTERVALS
+from tonnage.trace.allocator.blocks import ADDRESS_BITS, Block, Pool
+from tonnage.trace.allocator.settings import INTERVALS
 from tonnage.units import MIB
 
 MIN_BLOCK = 512

@@ -1,9 +1,9 @@
 """Giving cached memory back to the driver: what is old, what is oversize, or all that is whole."""
 
 from tonnage.trace.allocator import _expandable as expandable
-from tonnage.trace.allocator._blocks import Block, Pool
 from tonnage.trace.allocator._cached import CachedMemory
-from tonnage.trace.allocator._settings import NO_LIMIT
+from tonnage.trace.allocator.blocks import Block, Pool
+from tonnage.trace.allocator.settings import NO_LIMIT
 
 
 def all_cached(allocator: CachedMemory) -> None:

@@ -9,7 +9,7 @@ from struct import Struct as Packed
 from typing import Any
 
 from tonnage.errors import InvalidInput
-from tonnage.trace.foreign._machine import Machine
+from tonnage.trace.foreign.machine import Machine
 
 LONGEST_INTEGER = 255  # bytes
 LONGEST_WRITTEN = 700  # digits
