@@ -132,17 +132,15 @@ def circles() -> list[list[str]]:
 
 
 def private_imports() -> list[Import]:
-    """Imports of a `_module` or a `_name` by a module outside the package that holds it."""
+    """Imports of another package's `_module`, and of a `_name` of another module."""
     return [item for module in sources() for item in imports_of(module) if _is_private(item)]
 
 
 def _is_private(item: Import) -> bool:
     here = package_of(item.importer).split(".")
     parts = [*item.module.split("."), *filter(None, [item.name])]
-    for depth, part in enumerate(parts):
-        if part.startswith("_") and not part.startswith("__"):
-            return here[:depth] != parts[:depth]
-    return False
+    private = [depth for depth, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")]
+    return any(here[:depth] != parts[:depth] for depth in private)
 
 
 def lines() -> int:
@@ -256,7 +254,7 @@ def figures(with_walk: bool = True) -> list[Figure]:
         *walked,
         Figure("import circles", len(groups), 0, "circles"),
         Figure("modules in the largest circle", len(groups[0]) if groups else 0, 0, "circles"),
-        Figure("private imports across packages", len(private_imports()), 0, "private"),
+        Figure("private imports", len(private_imports()), 0, "private"),
         Figure("comparisons of framework names in estimate/", len(framework_comparisons()), 0, "frameworks"),
         Figure(f"files in the fullest folder ({folder})", fullest, 20, "folders"),
         Figure("loose modules at the top", loose, 3),
@@ -279,7 +277,7 @@ def _private_texts() -> list[str]:
 LISTS: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "files": ("files that the question enters", lambda: walk()["files"]),
     "circles": ("modules of each import circle", _circle_texts),
-    "private": ("imports of another package's private module or name", _private_texts),
+    "private": ("imports of another package's private module, or of another module's private name", _private_texts),
     "frameworks": ("comparisons of framework names in estimate/", framework_comparisons),
     "folders": ("folders by number of files", lambda: [f"{count} {folder}" for count, folder in folder_sizes()]),
     "lines": (f"lines over {MAX_LINE} characters", long_lines),
