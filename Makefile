@@ -8,7 +8,7 @@ PLANS ?= 1e6
 SOAK ?= 0
 SLICE ?= 0/1
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures golden
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -24,6 +24,13 @@ check: lint types quick  ## what every commit passes
 lint: .venv/quick.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+format: .venv/quick.done  ## lays the source out and fixes what the linter can fix by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+house: .venv/core.done  ## figures of the source with their goals: import circles, private imports, files that one question enters
+	$(BIN)/python scripts/house.py
 
 types: .venv/test.done  ## with torch, whose types the tracer needs
 	$(BIN)/mypy

@@ -55,8 +55,8 @@ def run(case: Case) -> dict[str, float]:
 
     from tonnage import read
     from tonnage.trace.profiles import profile
-    from tonnage.trace.record import _huggingface as huggingface
-    from tonnage.trace.record._folded import record_folded
+    from tonnage.trace.record import huggingface
+    from tonnage.trace.record.folded import record_folded
     from tonnage.trace.replay import replay
 
     transformers.logging.set_verbosity_error()
@@ -77,8 +77,8 @@ def run(case: Case) -> dict[str, float]:
 
 
 def whole(make: Callable[[int], Any], layers: int, chosen: Any) -> Any:
-    from tonnage.trace.record._environment import recording
-    from tonnage.trace.record._train import train
+    from tonnage.trace.record.fake.environment import recording
+    from tonnage.trace.record.train import train
 
     with recording("meta", chosen) as recorder:
         train(recorder, make(layers), 2)

@@ -13,7 +13,7 @@ from tonnage.kernel.units import GIB
 from tonnage.trace.against import Comparison, analytic_phases, compare
 from tonnage.trace.answer import answer
 from tonnage.trace.profiles import profile
-from tonnage.trace.record._model import record_model
+from tonnage.trace.record.model import record_model
 from tonnage.trace.request import TraceOptions, checked
 
 CASES = {

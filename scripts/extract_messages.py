@@ -28,7 +28,7 @@ MOST = 4  # alternatives of one f-string that are written out; of more, the valu
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
     "render", "language", "mcp_server", "report", "kernel/references.py", "kernel/term_checks.py", "cli/_completion.py",
-    "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch_trl.py", "fields.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
+    "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch/trl.py", "fields.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
     "web/openapi.py", "web/described.py", "web/options.py", "web/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
     "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
@@ -37,7 +37,7 @@ LEFT_OUT = (
     *(f"validation/{name}" for name in ("_collectives", "_hparams.py", "_params.py", "_predictions.py", "_serving_memory", "_serving_speed", "_speed",
                                         "_training", "serving_speed.py", "speed.py", "training.py")),
     # a program that asks what PyTorch can do, and what PyTorch says itself
-    "trace/record/_guard.py", "trace/allocator/_message.py",
+    "trace/record/fake/guard.py", "trace/allocator/_message.py",
 )  # fmt: skip
 WITH_ERRORS = ("render/", "web/")  # of these, what is left out has errors that a person reads
 SOURCES = frozenset({"source", "sources", "as_of", "version", "url", "prog", "metavar", "dest", "action"})

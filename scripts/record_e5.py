@@ -6,7 +6,7 @@ python scripts/record_e5.py
 from pathlib import Path
 
 from tonnage.trace.e5 import VARIANTS, file_of
-from tonnage.trace.record._user import record_file
+from tonnage.trace.record.user import record_file
 
 PACKAGE = Path(__file__).parents[1] / "src" / "tonnage" / "trace"
 

@@ -10,8 +10,8 @@ from tonnage.kernel.units import MIB
 from tonnage.trace.beside import Row, beside
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign import Foreign, read, write_snapshot
-from tonnage.trace.foreign._snapshot import from_data
-from tonnage.trace.foreign._write import as_snapshot
+from tonnage.trace.foreign.snapshot import from_data
+from tonnage.trace.foreign.write import as_snapshot
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Stage, replay
 

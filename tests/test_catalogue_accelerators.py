@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tonnage.catalogue import _files, accelerator, accelerator_names, node
+from tonnage.catalogue import accelerator, accelerator_names, node, toml_files
 from tonnage.catalogue.accelerators import KINDS, PRECISIONS, AcceleratorFile, load
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 from tonnage.kernel.units import GB, GIB, MIB, TERA
 
-HERE = _files.HERE / "accelerators"
+HERE = toml_files.HERE / "accelerators"
 PATHS = sorted(HERE.glob("*.toml"))
 STEMS = [path.stem for path in PATHS]
 
@@ -114,7 +114,7 @@ def test_the_catalogue_has_at_least_a_hundred_accelerators():
 @pytest.mark.parametrize("path", PATHS, ids=STEMS)
 def test_every_file_loads_strictly_under_its_own_name(path):
     found = load(path)
-    assert _files.key(found.name) == path.stem
+    assert toml_files.key(found.name) == path.stem
     assert found.kind in KINDS
     for variant in found.variants:
         sliced = load(path, variant)
@@ -124,7 +124,7 @@ def test_every_file_loads_strictly_under_its_own_name(path):
 
 @pytest.mark.parametrize("path", PATHS, ids=STEMS)
 def test_every_fact_resolves_to_a_dated_source(path):
-    found, form = load(path), _files.read(path, AcceleratorFile)
+    found, form = load(path), toml_files.read(path, AcceleratorFile)
     facts = ["memory.nominal_gib"]
     readings = ("bandwidth_gb_per_s", "reported_mib", "runtime_mib")
     facts += [f"memory.{field}" for field in readings if getattr(form.memory, field)]
@@ -146,7 +146,7 @@ def test_a_measured_reading_has_its_own_source_not_the_vendors():
 def test_no_two_accelerators_answer_to_one_name():
     owners: dict[str, str] = {}
     for path in PATHS:
-        for name in {path.stem, *map(_files.key, fields(path)["aliases"])}:
+        for name in {path.stem, *map(toml_files.key, fields(path)["aliases"])}:
             assert owners.setdefault(name, path.stem) == path.stem, f"{name}: {owners[name]} and {path.stem}"
 
 

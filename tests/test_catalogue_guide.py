@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tonnage.catalogue import accelerators, api_prices, grids, models, nodes, prices, skypilot
-from tonnage.catalogue._links import LinkForm
+from tonnage.catalogue.links import LinkForm
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
 from tonnage.models import read
@@ -15,7 +15,7 @@ GUIDE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 FORMS = [
-    accelerators.AcceleratorFile, accelerators._Memory, accelerators._Variant, LinkForm, nodes.NodeFile,
+    accelerators.AcceleratorFile, accelerators.MemoryForm, accelerators.VariantForm, LinkForm, nodes.NodeFile,
     prices.Price, prices.Purchase, api_prices.ApiPrice, skypilot.Name, grids.Grid, models.ModelFile, models.Published, models.Variant,
 ]  # fmt: skip
 

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from tonnage.architectures import Model, build
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.models import COUNTS, ModelFile, find, load, model_names
 from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Embedding
 
-FOLDER = _files.HERE / "models"
-NAMES = _files.names("models")
+FOLDER = toml_files.HERE / "models"
+NAMES = toml_files.names("models")
 SCALES = {"K": 3, "M": 6, "B": 9, "T": 12}
 TOWERS = ("vision", "audio", "draft")
 
@@ -120,8 +120,8 @@ def test_a_model_has_a_published_count_a_source_and_dates(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_is_named_after_its_model(name):
     form = entry(name)
-    assert form.name == name == _files.key(name)
-    assert not form.hub or name == _files.key(form.hub.rsplit("/", 1)[-1])
+    assert form.name == name == toml_files.key(name)
+    assert not form.hub or name == toml_files.key(form.hub.rsplit("/", 1)[-1])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,7 +136,7 @@ def test_no_alias_is_given_twice_or_hides_a_file():
     owners: dict[str, str] = {}
     for name in NAMES:
         for alias in entry(name).aliases:
-            assert alias == _files.key(alias), (name, alias)
+            assert alias == toml_files.key(alias), (name, alias)
             assert alias not in NAMES, (name, alias)
             assert owners.setdefault(alias, name) == name, (name, owners[alias], alias)
 
@@ -225,7 +225,7 @@ def test_a_null_that_is_no_gap_of_the_config_is_refused(null, why, tmp_path: Pat
 
 
 def test_add_model_names_a_file_as_the_catalogue_looks_for_it():
-    assert add_model().stem("Qwen/Qwen-1_8B") == "qwen-1-8b" == _files.key("Qwen-1_8B")
+    assert add_model().stem("Qwen/Qwen-1_8B") == "qwen-1-8b" == toml_files.key("Qwen-1_8B")
 
 
 def test_add_model_takes_digits_as_an_exact_count_and_anything_else_as_printed():

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tonnage.catalogue import _files, accelerator, accelerator_names, cluster, node, node_names
+from tonnage.catalogue import accelerator, accelerator_names, cluster, node, node_names, toml_files
 from tonnage.catalogue.nodes import load
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.kernel.units import GB, GIB
 
-PATHS = sorted((_files.HERE / "nodes").glob("*.toml"))
+PATHS = sorted((toml_files.HERE / "nodes").glob("*.toml"))
 STEMS = [path.stem for path in PATHS]
 FACTS = {"inside": "inside", "outside": "outside", "host_memory_bytes": "host_memory_gib", "power_watts": "power_watts"}
 
@@ -63,7 +63,7 @@ def test_the_catalogue_has_at_least_forty_nodes():
 @pytest.mark.parametrize("path", PATHS, ids=STEMS)
 def test_every_file_loads_strictly_under_its_own_name(path):
     found = load(path)
-    assert _files.key(found.name) == path.stem
+    assert toml_files.key(found.name) == path.stem
     assert node(found.name) == found
 
 
@@ -82,9 +82,9 @@ def test_every_node_holds_an_accelerator_of_the_catalogue_by_its_own_name():
 
 
 def test_no_two_nodes_and_no_accelerator_answer_to_one_name():
-    owners = {_files.key(name): name for name in [*_files.aliases("accelerators"), *accelerator_names()]}
+    owners = {toml_files.key(name): name for name in [*toml_files.aliases("accelerators"), *accelerator_names()]}
     for path in PATHS:
-        for name in {path.stem, *map(_files.key, fields(path)["aliases"])}:
+        for name in {path.stem, *map(toml_files.key, fields(path)["aliases"])}:
             assert owners.setdefault(name, path.stem) == path.stem, f"{name}: {owners[name]} and {path.stem}"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tonnage import catalogue
 from tonnage.architectures import build
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.models import load, model_file
 from tonnage.cli import main
 from tonnage.estimate.serving.weights.storage import storage, stored_bytes
@@ -17,8 +17,8 @@ from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.kernel.units import GB
 from tonnage.models import read
 
-FOLDER = _files.HERE / "models"
-NAMES = _files.names("models")
+FOLDER = toml_files.HERE / "models"
+NAMES = toml_files.names("models")
 VARIANTS = [(name, variant) for name in NAMES for variant in load(FOLDER / f"{name}.toml").variants]
 SIZES = {"vocab_size"}  # fields of which the number of parameters depends
 OTHER_PRECISION = re.compile(

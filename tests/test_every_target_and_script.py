@@ -31,6 +31,7 @@ RUN_BY = {
     "scripts/fit_serving.py": "here",
     "scripts/golden.py": "tests/test_golden.py",
     "scripts/golden_questions.py": "tests/test_golden.py",
+    "scripts/house.py": "tests/test_house.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/vllm_overheads.py": "tests/test_constants.py",

@@ -12,10 +12,10 @@ import tonnage
 from tonnage.cli import main
 from tonnage.estimate.money.ownership import months_and_lines
 from tonnage.kernel.errors import InvalidInput
-from tonnage.render.plot import _image, write_plot
-from tonnage.render.plot._layout import column
-from tonnage.render.plot._panel import GIB, scale, shade
-from tonnage.render.plot._panels import panels
+from tonnage.render.plot import image, write_plot
+from tonnage.render.plot.layout import column
+from tonnage.render.plot.panel import GIB, scale, shade
+from tonnage.render.plot.panels import panels
 
 COMPARED = {"electricity_usd_per_kwh": 0.1, "network_share": 0.1, "staff_usd_per_month": 10_000.0}
 PIPELINE = {
@@ -202,7 +202,7 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
 
 def test_no_name_of_a_model_becomes_markup(tmp_path):
     pytest.importorskip("plotly")
-    from tonnage.render.plot._page import page
+    from tonnage.render.plot.page import page
 
     text = page("</script><script>alert(1)</script>", panels(alone())[1])
     assert "<script>alert" not in text and "&lt;script&gt;alert" in text
@@ -256,7 +256,7 @@ def test_without_a_browser_the_error_says_what_to_install(tmp_path, monkeypatch)
         raise kaleido.errors.ChromeNotFoundError("none")
 
     monkeypatch.setattr(kaleido, "calc_fig_sync", nothing)
-    with pytest.raises(InvalidInput, match=re.escape(_image.NO_BROWSER)):
+    with pytest.raises(InvalidInput, match=re.escape(image.NO_BROWSER)):
         alone().plot(tmp_path / "step.png")
 
 

@@ -4,8 +4,7 @@ import gguf
 import numpy as np
 import pytest
 
-from tonnage.architectures._config import Config
-from tonnage.architectures._registry import ARCHITECTURES, find
+from tonnage.architectures import ARCHITECTURES, Config, find
 from tonnage.estimate.serving.weights.storage import gguf_bytes
 from tonnage.kernel.errors import MissingDatum, UnknownName
 from tonnage.numerics.precisions import ALIASES, PRECISIONS, TRAINING_RECIPES, precision

@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from tonnage.catalogue import _files, accelerator_names, model_names, node_names
+from tonnage.catalogue import accelerator_names, model_names, node_names, toml_files
 from tonnage.cli import VERBS
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.formula import FORMULAS
@@ -14,8 +14,8 @@ from tonnage.models import read
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 
-MODELS = (*model_names(), *_files.aliases("models"))
-MACHINES = (*accelerator_names(), *node_names(), *_files.aliases("accelerators"), *_files.aliases("nodes"))
+MODELS = (*model_names(), *toml_files.aliases("models"))
+MACHINES = (*accelerator_names(), *node_names(), *toml_files.aliases("accelerators"), *toml_files.aliases("nodes"))
 # What people type -> what is meant by it.
 MEANT = {
     "lama-3.1-8b": "llama-3.1-8b", "llama-3.1-8c": "llama-3.1-8b", "llama 3.1 8b": "llama-3.1-8b", "llama3": "llama3", "deepseekv3": "deepseek-v3",
@@ -59,7 +59,7 @@ def test_a_misspelt_name_is_answered_with_the_one_that_is_meant(typed):
 
 def test_where_no_name_is_near_names_and_aliases_are_counted_apart():
     with pytest.raises(
-        UnknownName, match=rf"{len(model_names())} names and {len(_files.aliases('models'))} aliases are known"
+        UnknownName, match=rf"{len(model_names())} names and {len(toml_files.aliases('models'))} aliases are known"
     ):
         read("xyzzy-0000")
     assert str(unknown("part", "q", [f"p{i}" for i in range(50)])).endswith("50 names are known.")

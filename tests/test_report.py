@@ -18,7 +18,7 @@ from tonnage.kernel.units import human
 from tonnage.language import speaking
 from tonnage.language.catalogues import texts
 from tonnage.render.report import html_of, markdown_of, report_of
-from tonnage.render.report._html import anchor
+from tonnage.render.report.html import anchor
 
 TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
 KINDS = pytest.mark.parametrize("kind", ASKED)

@@ -7,7 +7,7 @@ import pytest
 from tonnage import read, rules
 from tonnage.cli import main
 from tonnage.kernel.references import cited
-from tonnage.rules._rule import GIVEN
+from tonnage.rules import GIVEN
 
 rules.load()
 GIB, MIB, YEAR = 2**30, 2**20, 365 * 86400

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tonnage import read
-from tonnage.architectures._model import TensorGroup, TensorSummary
+from tonnage.architectures import TensorGroup, TensorSummary
 from tonnage.catalogue import cluster
 from tonnage.estimate.answer.answers import serve
 from tonnage.estimate.serving.options import ServingOptions

@@ -463,7 +463,7 @@ def test_the_command_line_has_frontiers_and_machines_with_their_own_errors(capsy
 
 
 def test_the_picture_of_a_frontier_has_a_line_for_each_plan_and_the_best_marked():
-    from tonnage.render.plot._frontier import frontier_panels
+    from tonnage.render.plot.frontier import frontier_panels
 
     found = tonnage.frontier(MODEL, on=ON, points=6, weights="fp8", **SHORT)
     title, (panel,) = frontier_panels(found)

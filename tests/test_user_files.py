@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tonnage
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.cli import main
 from tonnage.estimate.load.trace_file import read_requests
 from tonnage.kernel.errors import InvalidInput
@@ -223,7 +223,7 @@ def test_toml_that_would_take_long_or_is_no_plain_data_is_refused(text, says):
 
 
 def test_every_file_of_the_catalogue_is_within_the_bounds():
-    for path in _files.HERE.rglob("*.toml"):
+    for path in toml_files.HERE.rglob("*.toml"):
         assert toml_text.load(path)
 
 
@@ -337,7 +337,7 @@ def test_python_refuses_them_too():
 
 
 def test_a_packed_file_that_unfolds_without_end_is_refused(tmp_path, monkeypatch):
-    from tonnage.trace.foreign import _files as files
+    from tonnage.trace.foreign import files
 
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(bytes(10**6)))

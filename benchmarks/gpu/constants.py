@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from gpu.context import Context
 from gpu.timing import seconds_per_call
-from tonnage.measure import _nvidia
+from tonnage.measure import nvidia
 
 KIND = "device_constant"
 MIB = 2**20
@@ -77,7 +77,7 @@ def context(context: Context, items: Sequence[Any] | None) -> None:
     if process is not None:
         reserved = device.figures().reserved
         figures.append(("process, as the driver counts it, and not reserved", max(process - reserved, 0), "bytes"))
-    driver = _nvidia.used_bytes(device.index)
+    driver = nvidia.used_bytes(device.index)
     if driver is not None:
         figures.append(("memory.used of nvidia-smi", driver, "bytes"))
     context.figure("context", KIND, {"what": "CUDA context and libraries"},

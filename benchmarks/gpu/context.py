@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu.store import Store
-from tonnage.measure._device import Device
+from tonnage.measure.device import Device
 from tonnage.measure.environment import key
 from tonnage.measure.rows import Row, figure_row
 

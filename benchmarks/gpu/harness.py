@@ -53,7 +53,7 @@ def start(job: Job, fresh: bool = False) -> Outcome:
 def work(job: Job) -> None:
     """Inside the process: the case's function, on the device."""
     from gpu.context import Context
-    from tonnage.measure._device import open_device
+    from tonnage.measure.device import open_device
     from tonnage.measure.environment import allocator
 
     if job.device == "cpu":
@@ -91,7 +91,7 @@ def probe(device: str, folder: Path, fresh: bool) -> dict[str, Any]:
 
 def write_probe(device: str, path: Path) -> None:
     from tonnage.kernel.errors import TonnageError
-    from tonnage.measure._device import open_device
+    from tonnage.measure.device import open_device
     from tonnage.measure.environment import environment
 
     try:

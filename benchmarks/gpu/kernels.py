@@ -9,7 +9,7 @@ from torch.nn import functional
 from gpu.context import Context
 from gpu.rate_items import Item
 from tonnage.measure import attention as backends
-from tonnage.measure._device import Device, is_out_of_memory
+from tonnage.measure.device import Device, is_out_of_memory
 
 KIND = "kernel_memory"
 BF16 = torch.bfloat16

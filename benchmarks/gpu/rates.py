@@ -11,7 +11,7 @@ from gpu.models import rotate
 from gpu.rate_items import Item
 from gpu.timing import seconds_per_call, sets
 from tonnage.measure import attention as backends
-from tonnage.measure._device import is_out_of_memory
+from tonnage.measure.device import is_out_of_memory
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, "tf32": torch.float32}
 KIND = "kernel_rate"

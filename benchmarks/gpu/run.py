@@ -141,7 +141,7 @@ def _import_torch() -> bool:
     try:
         import torch
     except ImportError:
-        from tonnage.measure._device import NO_TORCH
+        from tonnage.measure.device import NO_TORCH
 
         raise MissingDatum(NO_TORCH) from None
     with suppress(ImportError):  # half of a small case's time: torch imports it with the first optimizer

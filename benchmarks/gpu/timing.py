@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from tonnage.measure._device import Device
+from tonnage.measure.device import Device
 
 BATCH_SECONDS = 0.01  # of one timed batch: far more than the event's resolution of about a microsecond
 BATCHES = 5

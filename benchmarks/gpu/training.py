@@ -12,13 +12,13 @@ from gpu.context import TOOL, Context
 from gpu.models import Decoder, loss_of
 from gpu.shapes import SHAPES
 from tonnage.measure import attention
-from tonnage.measure._meter import Meter
-from tonnage.measure._run import Timing, measure
+from tonnage.measure.meter import Meter
 from tonnage.measure.programs import PRECISIONS, initialize
 from tonnage.measure.rows import training_row
+from tonnage.measure.run import Timing, measure
 from tonnage.trace.program import Program, as_program
 from tonnage.trace.programs import linear_relu
-from tonnage.trace.record._train import train
+from tonnage.trace.record.train import train
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 TIMING = Timing(warmup=2, repeats=5, seconds=15)
@@ -90,7 +90,7 @@ def _of_transformers(case: TrainingCase, weights: str, autocast: str | None, dev
     try:
         import transformers
 
-        from tonnage.trace.record import _huggingface as huggingface
+        from tonnage.trace.record import huggingface
     except ImportError as error:
         raise NotImplementedError(f"transformers cannot be imported: {error}") from None
     made = huggingface.configuration(SHAPES[case.shape].transformers_config())

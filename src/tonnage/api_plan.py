@@ -39,7 +39,7 @@ class TrainingPlans(training_answers.TrainingPlans, Tabled):
 
     def text(self) -> str:
         """The lines of the command line, without colour."""
-        from tonnage.render.plan_training import plan_lines
+        from tonnage.render.plans.training import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
 
@@ -59,7 +59,7 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
 
     def text(self, *, formulas: bool = False) -> str:
         """The lines of the command line, without colour."""
-        from tonnage.render.plan_serving import plan_lines
+        from tonnage.render.plans.serving import plan_lines
 
         return "\n".join(plan_lines(self.to_dict(), self.best, formulas=formulas))
 
@@ -168,7 +168,7 @@ class Placed(Tabled):
 
     def text(self) -> str:
         """The lines of the command line, without colour."""
-        from tonnage.render.pool import pool_lines
+        from tonnage.render.plans.pool import pool_lines
 
         return "\n".join(pool_lines(self.to_dict()))
 

@@ -7,7 +7,7 @@ import pytest
 from foreign.files import MIB, database
 from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import check
-from tonnage.trace.foreign import NOT_TOLD, _nsight, read
+from tonnage.trace.foreign import NOT_TOLD, nsight, read
 
 USAGE = (
     "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, address INTEGER, bytes INTEGER, memKind INTEGER, "
@@ -158,14 +158,14 @@ def test_values_that_are_too_long_are_refused(tmp_path):
 
 
 def test_tables_that_are_too_long_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(_nsight, "MOST_ROWS", 2)
+    monkeypatch.setattr(nsight, "MOST_ROWS", 2)
     with pytest.raises(InvalidInput, match="has more than 2 rows"):
         made(tmp_path, [usage(i, i, MIB) for i in range(3)])
 
 
 def test_a_search_that_goes_on_and_on_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(_nsight, "_STEPS", 10)
-    monkeypatch.setattr(_nsight, "_MOST_LOOKS", 100)
+    monkeypatch.setattr(nsight, "_STEPS", 10)
+    monkeypatch.setattr(nsight, "_MOST_LOOKS", 100)
     with pytest.raises(InvalidInput, match="interrupted"):
         made(tmp_path, [usage(i, i, MIB) for i in range(1000)])
 

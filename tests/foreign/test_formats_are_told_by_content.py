@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from foreign.files import BASE, MIB, Trace, snapshot
 from tonnage.kernel.errors import InvalidInput
-from tonnage.trace.foreign import _files, read
-from tonnage.trace.foreign._read import _from_json
+from tonnage.trace.foreign import files, read
+from tonnage.trace.foreign.formats import from_json
 
 SMALL = snapshot(Trace().alloc(BASE, MIB))
 
@@ -60,12 +60,12 @@ def test_names_do_not_matter(tmp_path, pack):
 
 
 def test_files_that_are_too_large_are_refused_packed_or_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "_PIECE", 1000)
+    monkeypatch.setattr(files, "_PIECE", 1000)
     path = tmp_path / "x"
     for content in (b"{" + b" " * 10_000, gzip.compress(b"{" + b" " * 10_000)):
         path.write_bytes(content)
         with pytest.raises(InvalidInput, match=r"holds more than 5,000 B|holds more than 4\.88 KiB"):
-            _files.content(path, 5_000)
+            files.content(path, 5_000)
 
 
 JSON = st.recursive(
@@ -83,7 +83,7 @@ ACTION = st.fixed_dictionaries(
 
 def _gives_memory_or_a_clear_error(data: object) -> None:
     try:
-        found = _from_json(json.dumps(data).encode(), "f", None)
+        found = from_json(json.dumps(data).encode(), "f", None)
     except InvalidInput as error:
         assert str(error).startswith("f")
     else:

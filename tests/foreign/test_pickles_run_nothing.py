@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.trace.foreign import _unpickle
-from tonnage.trace.foreign._unpickle import loads
+from tonnage.trace.foreign import machine
+from tonnage.trace.foreign.unpickle import loads
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**300), 2**300), st.floats(allow_nan=False), st.text(max_size=300), st.binary(max_size=300)
@@ -148,7 +148,7 @@ def test_a_number_far_away_takes_no_memory_of_its_own():
 
 
 def test_containers_are_counted(monkeypatch):
-    monkeypatch.setattr(_unpickle, "MOST_CONTAINERS", 100)
+    monkeypatch.setattr(machine, "MOST_CONTAINERS", 100)
     assert loads(b"]" * 100 + b".", "f") == []
     for opcode in (b"]", b"}", b"\x8f", b"(t", b"(l", b"(d"):
         with pytest.raises(InvalidInput, match="more than 100 containers"):

@@ -10,8 +10,8 @@ from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Settings, parse_settings
 from tonnage.trace.events import CATEGORIES, Allocation, Events
 from tonnage.trace.foreign import read, write_snapshot
-from tonnage.trace.foreign._snapshot import from_data
-from tonnage.trace.foreign._write import as_snapshot, settings_of
+from tonnage.trace.foreign.snapshot import from_data
+from tonnage.trace.foreign.write import as_snapshot, settings_of
 from tonnage.trace.replay import replay
 
 SIZES = st.one_of(st.integers(0, 4096), st.integers(1, 3 * MIB), st.integers(9 * MIB, 40 * MIB))

@@ -7,7 +7,7 @@ import pytest
 import tonnage
 from tonnage.cli import _print
 from tonnage.language import speaking
-from tonnage.render.plot import _drawn, _image, note_of_plot
+from tonnage.render.plot import image, note_of_plot, title_and_panels
 from tonnage.render.timeline import timeline_svg
 
 PIPED = {"runtime": "megatron", "tensor_parallel_size": 4, "pipeline_parallel_size": 4, "virtual_pipeline_size": 2, "global_batch_size": 64}  # fmt: skip
@@ -46,7 +46,7 @@ def _said(panel):
 def test_a_picture_is_chinese_from_its_title_to_its_table(name):
     answer = ANSWERS[name]()
     with speaking("zh"):
-        title, panels = _drawn(answer)
+        title, panels = title_and_panels(answer)
     texts = [title, *(text for panel in panels for text in _said(panel))]
     english = {text for text in texts if set(WORDS.findall(re.sub(r"</?\w+>|%\{[^}]*\}", " ", text))) - KEPT}
     assert english == set()
@@ -56,9 +56,9 @@ def test_a_picture_is_chinese_from_its_title_to_its_table(name):
 @pytest.mark.parametrize("name", ["pipeline", "served"])
 def test_the_language_changes_no_number_of_a_picture(name):
     answer = ANSWERS[name]()
-    (_, english) = _drawn(answer)
+    (_, english) = title_and_panels(answer)
     with speaking("zh"):
-        (_, chinese) = _drawn(answer)
+        (_, chinese) = title_and_panels(answer)
     for one, other in zip(english, chinese, strict=True):
         numbers = [[value for trace in panel.traces for way in "xy" for value in trace[way] if not isinstance(value, str)] for panel in (one, other)]  # fmt: skip
         assert numbers[0] == numbers[1]
@@ -90,8 +90,8 @@ def test_a_png_without_a_font_for_its_letters_is_said_to_be_one(language, file, 
     class Listed:
         stdout = fonts
 
-    monkeypatch.setattr(_image, "which", lambda _: "fc-list")
-    monkeypatch.setattr(_image.subprocess, "run", lambda *_, **__: Listed)
+    monkeypatch.setattr(image, "which", lambda _: "fc-list")
+    monkeypatch.setattr(image.subprocess, "run", lambda *_, **__: Listed)
     monkeypatch.setattr("tonnage.render.plot.write_plot", lambda *_: None)
     answer = type("Answer", (), {"status": 0})
     with speaking(language):

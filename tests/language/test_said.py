@@ -14,8 +14,9 @@ from tonnage.language.catalogues import texts
 PACKAGE = Path(tonnage.__file__).parent
 # Of render: files for other tools are English; a timeline is markup, whose texts test_plots_zh reads.
 OTHER = ("timeline.py", "compare_files.py", "tone.py")
-FILES = [path for path in sorted((PACKAGE / "render").glob("*.py")) if path.name not in OTHER]
-PICTURES = sorted((PACKAGE / "render" / "plot").glob("_*.py"))
+TEXTS = (PACKAGE / "render", PACKAGE / "render" / "plans")
+FILES = [path for folder in TEXTS for path in sorted(folder.glob("*.py")) if path.name not in OTHER]
+PICTURES = sorted((PACKAGE / "render" / "plot").glob("*.py"))
 CLI = sorted((PACKAGE / "cli").glob("*.py"))
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z]{2,}")
 WORD = re.compile(r"[A-Za-z]{3,}")
@@ -117,12 +118,14 @@ def test_every_text_that_is_said_has_its_chinese():
 
 def test_every_word_of_a_table_of_the_renderers_has_its_chinese():
     """Constants whose values are said where they are used."""
-    from tonnage.render import maximum, plan_serving, plan_training, pool, serving, sweep, text
+    from tonnage.render import maximum, serving, sweep, text
     from tonnage.render.compare import SAID
+    from tonnage.render.plans import pool, training
+    from tonnage.render.plans import serving as plan_serving
 
     words = {
         *text.TOGETHER.values(), text.SUM, *SAID.values(), *maximum.BINDS.values(), *(name for _, name in maximum.SPEEDS), *plan_serving.HEADER,
-        *plan_training.BEST.values(), *plan_training.WORDS.values(), *(label for label, _ in pool.NAMES.values()), *(name for name, _, _ in serving.TIMES),
+        *training.BEST.values(), *training.WORDS.values(), *(label for label, _ in pool.NAMES.values()), *(name for name, _, _ in serving.TIMES),
         *serving.NAMES.values(), *serving.WAYS, *(head for table in sweep.COLUMNS.values() for head in table.values()),
     }  # fmt: skip
     short = {"", "tp", "pp", "cp", "ep", "dp", "mbs", "recompute", "ttft"}

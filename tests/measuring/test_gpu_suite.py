@@ -16,7 +16,7 @@ from gpu.loop import run as run_cases
 from gpu.shapes import SHAPES
 from gpu.store import Store
 from tonnage.kernel.errors import InvalidInput
-from tonnage.measure import _nvidia
+from tonnage.measure import nvidia
 from tonnage.measure.environment import key
 from tonnage.measure.programs import Training
 from tonnage.measure.rows import figure_row, merge
@@ -291,20 +291,20 @@ def test_the_drivers_words_are_read_and_what_it_does_not_tell_is_left_out(monkey
         query = command[2].partition("=")[2]
         return SMI.get(query, "") if command[0] == "nvidia-smi" else ""
 
-    monkeypatch.setattr(_nvidia, "_run", answer)
-    assert _nvidia.state() == {
+    monkeypatch.setattr(nvidia, "_run", answer)
+    assert nvidia.state() == {
         "driver": "580.1", "power_limit_w": "700.00", "sm_clock_max_mhz": "1980", "memory_clock_max_mhz": "2619", "ecc": "Enabled"}  # fmt: skip
-    assert _nvidia.used_bytes() == 523 * 2**20
+    assert nvidia.used_bytes() == 523 * 2**20
 
 
 def test_an_old_driver_that_refuses_a_query_is_asked_field_by_field(monkeypatch):
     answers = {"driver_version": "470.1", "clocks.max.sm": "1410"}
     monkeypatch.setattr(
-        _nvidia, "_run", lambda *c: answers.get(c[2].partition("=")[2], 'Field "x" is not a valid field to query.')
+        nvidia, "_run", lambda *c: answers.get(c[2].partition("=")[2], 'Field "x" is not a valid field to query.')
     )
-    assert _nvidia.state() == {"driver": "470.1", "sm_clock_max_mhz": "1410"}
-    monkeypatch.setattr(_nvidia, "_run", lambda *c: "")
-    assert _nvidia.state() == {} and _nvidia.used_bytes() is None
+    assert nvidia.state() == {"driver": "470.1", "sm_clock_max_mhz": "1410"}
+    monkeypatch.setattr(nvidia, "_run", lambda *c: "")
+    assert nvidia.state() == {} and nvidia.used_bytes() is None
 
 
 @pytest.mark.parametrize(
@@ -312,10 +312,10 @@ def test_an_old_driver_that_refuses_a_query_is_asked_field_by_field(monkeypatch)
     [("77, 100\n{own}, 900", 900 * 2**20), ("77, 100", 100 * 2**20), ("77, 100\n78, 3", None), ("{own}, [N/A]", None), ("", None), ("nonsense", None)],
 )  # fmt: skip
 def test_our_own_process_is_found_among_those_that_the_driver_lists(monkeypatch, listed, bytes_):
-    monkeypatch.setattr(_nvidia.os, "getpid", lambda: 4711)
-    monkeypatch.setattr(_nvidia, "_nvml_processes", list)
-    monkeypatch.setattr(_nvidia, "_run", lambda *c: listed.format(own=4711))
-    assert _nvidia.process_bytes() == bytes_
+    monkeypatch.setattr(nvidia.os, "getpid", lambda: 4711)
+    monkeypatch.setattr(nvidia, "_nvml_processes", list)
+    monkeypatch.setattr(nvidia, "_run", lambda *c: listed.format(own=4711))
+    assert nvidia.process_bytes() == bytes_
 
 
 def test_lines_of_json_survive_what_yaml_would_read_otherwise(tmp_path):

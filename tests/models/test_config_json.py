@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from models.files import LLAMA
 from tonnage.kernel.errors import InvalidInput, TonnageError
-from tonnage.models import config_json
-from tonnage.models.location import Contents
+from tonnage.models.contents import Contents
+from tonnage.models.formats import config_json
 from tonnage.models.reconcile import assemble
 
 

@@ -13,7 +13,8 @@ import pytest
 from models.files import LLAMA, LLAMA_PARAMETERS, framed, llama, safetensors
 from models.hub_server import COMMIT, Handler, Repository, Server, Sites
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unreachable
-from tonnage.models import read, web
+from tonnage.models import read
+from tonnage.models.hubs import web
 
 NAME = "a/b"
 API = f"/api/models/{NAME}/revision/main"
@@ -220,10 +221,10 @@ def test_an_endpoint_may_lead_to_another_path_of_its_own_with_the_token(hub: Sit
 def test_a_redirect_never_leads_into_this_network_from_outside_it(endpoint: str, location: str, allowed: bool):
     url = f"{endpoint}/a/b/resolve/main/x"
     if allowed:
-        assert web._next(url, location, endpoint, trusted=True) == location
+        assert web.next_url(url, location, endpoint, trusted=True) == location
     else:
         with pytest.raises(Unreachable, match="not followed"):
-            web._next(url, location, endpoint, trusted=True)
+            web.next_url(url, location, endpoint, trusted=True)
 
 
 def test_a_listing_of_wild_names_is_read_without_them(hub: Sites):

@@ -8,8 +8,8 @@ from math import prod
 
 from tonnage.catalogue import model_file
 from tonnage.models.contents import Contents
+from tonnage.models.formats.safetensors import BITS
 from tonnage.models.reconcile import assemble
-from tonnage.models.safetensors import BITS
 from tonnage.models.tensors import Tensor
 
 Shapes = dict[str, tuple[str, tuple[int, ...]]]

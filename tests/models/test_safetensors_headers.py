@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from models.files import framed
 from tonnage.kernel.errors import InvalidInput, TonnageError
-from tonnage.models import safetensors
+from tonnage.models.formats import safetensors
 
 
 def header_of(data: bytes, size: int | None = None) -> list:

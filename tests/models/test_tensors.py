@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.files import Shapes, safetensors
+from tonnage.models.formats.safetensors import BITS, parse
 from tonnage.models.parts import part_of
-from tonnage.models.safetensors import BITS, parse
 from tonnage.models.tensors import Tensor, describe, packed_bits, summarize
 
 

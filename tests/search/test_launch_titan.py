@@ -5,7 +5,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.models import read
-from tonnage.search.training.launch import launch_lacks, launch_settings
+from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 
 
 def started(name, on, **options):

@@ -7,7 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.models import read
-from tonnage.search.training.launch import launch_lacks, launch_program, launch_settings
+from tonnage.search.training.launch.settings import launch_lacks, launch_program, launch_settings
 
 # TRL 1.16, trl/trainer/{model_config,sft_config,dpo_config}.py; transformers 5.23, training_args.py; accelerate 1.15, commands/launch.py
 KNOWN = {
@@ -77,7 +77,7 @@ def test_no_settings_are_given_that_would_start_a_run_of_another_kind(options, n
 
 
 def test_a_name_that_a_shell_would_take_apart_is_quoted():
-    from tonnage.search.training.launch_trl import trl_command
+    from tonnage.search.training.launch.trl import trl_command
 
     model = read({**read("llama-3.1-8b").config, "_name_or_path": "my models/llama; true"})
     plan = training_plan(model, cluster("h100"), TrainingOptions(method="lora"), Question())

@@ -12,7 +12,7 @@ import tonnage
 from tonnage.cli import main
 from tonnage.documents.schema import json_schema
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
-from tonnage.search.pool._highs import Effort, Program
+from tonnage.search.pool.highs import Effort, Program
 from tonnage.search.pool.inventory import inventory_of, read_inventory
 from tonnage.search.pool.parts import Pool
 

@@ -12,10 +12,10 @@ import tonnage
 from tonnage.catalogue import accelerator
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import GIB, human
-from tonnage.search.pool._highs import Effort
-from tonnage.search.pool._packing import Packing
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.inventory import Job, inventory_of
 from tonnage.search.pool.jobs import Way, Ways, ways_of
+from tonnage.search.pool.packing_program import Packing
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.spec import Node
 

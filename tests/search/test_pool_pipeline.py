@@ -15,16 +15,16 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import human
 from tonnage.models import read
-from tonnage.search.pool._costs import Costs, Run
-from tonnage.search.pool._highs import Effort
-from tonnage.search.pool._programs import cut
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.inventory import inventory_of
 from tonnage.search.pool.parts import Pool
-from tonnage.search.pool.pipeline import Tried, solve
+from tonnage.search.pool.pipelines.costs import Costs, Run
+from tonnage.search.pool.pipelines.pipeline import Tried, solve
+from tonnage.search.pool.pipelines.programs import cut
+from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.place import place
 from tonnage.search.pool.serving import Width
 from tonnage.search.pool.training import Group
-from tonnage.search.pool.uneven import Pipe
 
 A100, H100, L40S = "A100-SXM-80GB", "H100-SXM-80GB", "L40S"
 MIXED = {

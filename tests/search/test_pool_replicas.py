@@ -11,11 +11,11 @@ import tonnage
 from tonnage.catalogue import accelerator
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.units import human
-from tonnage.search.pool._highs import Effort
 from tonnage.search.pool.candidates import Candidate, Demand, most_users
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind
 from tonnage.search.pool.placement import Seats
-from tonnage.search.pool.replicas import _cost, _solve
+from tonnage.search.pool.replicas import choose_counts, hourly_cost
 from tonnage.spec import Node
 
 POOL = {
@@ -71,9 +71,9 @@ def every_count(found: list[Candidate]):
 @settings(max_examples=40)
 def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, amount):
     assume(found)
-    costs = [sum(_cost(found, each) * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
+    costs = [sum(hourly_cost(found, each) * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
              if sum(each.capacity * count for each, count in zip(found, counts, strict=True)) >= amount]  # fmt: skip
-    counts, (value, bound) = _solve(found, Demand(is_open=True, amount=float(amount)), Effort())
+    counts, (value, bound) = choose_counts(found, Demand(is_open=True, amount=float(amount)), Effort())
     assert (counts is None) == (not costs)
     if counts is not None:
         assert value == pytest.approx(min(costs)) and bound == pytest.approx(value) and sits(found, counts)
@@ -86,7 +86,7 @@ def test_without_a_demand_the_pool_answers_the_most_that_it_can(found):
     best = max(
         sum(each.capacity * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
     )
-    counts, (value, _) = _solve(found, Demand(is_open=True, amount=None), Effort())
+    counts, (value, _) = choose_counts(found, Demand(is_open=True, amount=None), Effort())
     assert value == pytest.approx(best) and sits(found, counts)
     assert sum(each.capacity * count for each, count in zip(found, counts, strict=True)) == pytest.approx(
         best, rel=1e-5

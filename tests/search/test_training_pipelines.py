@@ -12,7 +12,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.search.training.launch import launch_settings
+from tonnage.search.training.launch.settings import launch_settings
 from tonnage.search.training.pipelines import head_layers, megatron_layouts
 from tonnage.search.training.search import search
 from tonnage.search.training.space import Space

@@ -12,7 +12,7 @@ from tonnage.runtimes._megatron.experts import rows_at_experts
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.runtimes._megatron.states import MegatronStates
 from tonnage.tape import layer
-from tonnage.tape._megatron_setting import MegatronSetting
+from tonnage.tape.megatron_setting import MegatronSetting
 
 
 class Run(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes._megatron import buffers, pipeline
 from tonnage.runtimes._megatron.offload import offloadable
 from tonnage.runtimes._megatron.states import MegatronStates
-from tonnage.tape._megatron import Shape
+from tonnage.tape.megatron import Shape
 
 MIB = 2**20
 LLAMA = Run(model="llama-3.1-70b", layers=1)

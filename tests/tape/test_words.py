@@ -3,7 +3,7 @@
 import pytest
 
 from tonnage.tape import TENSOR, TOKEN, Code, Extent, Held, Router, Setting, Style, Types, layer
-from tonnage.tape._kernels import chosen_kernel, shows_shared_heads
+from tonnage.tape.kernels import chosen_kernel, shows_shared_heads
 
 H = 64  # numbers a token that come in, 2 bytes each
 PAIR = Extent("pair", "tensor")

@@ -13,7 +13,7 @@ from tonnage.models import read
 from tonnage.trace.against import analytic_phases, compare
 from tonnage.trace.answer import answer
 from tonnage.trace.profiles import profile
-from tonnage.trace.record._model import record_model
+from tonnage.trace.record.model import record_model
 from tonnage.trace.request import TraceOptions, checked
 
 FAMILIES = {"llama-3.2-1b": 4, "qwen3-0.6b": 4, "mistral-7b-v0.1": 2, "gemma-3-1b-pt": 7, "gpt2": 4, "olmo-2-0425-1b": 3,

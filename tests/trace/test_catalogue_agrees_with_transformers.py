@@ -5,7 +5,7 @@ from transformers import CONFIG_MAPPING
 
 from oracles.transformers_count import count, known
 from tonnage.architectures import build
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.models import ModelFile, load
 
 # Classes that live in the model's own repository, not in transformers 5.23.
@@ -28,7 +28,7 @@ UNSAID = {
 
 
 def entries() -> dict[str, ModelFile]:
-    return {name: load(_files.HERE / "models" / f"{name}.toml") for name in _files.names("models")}
+    return {name: load(toml_files.HERE / "models" / f"{name}.toml") for name in toml_files.names("models")}
 
 
 def of_class(form: ModelFile) -> str:

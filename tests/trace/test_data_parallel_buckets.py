@@ -8,8 +8,8 @@ from torch import nn
 
 from tonnage.kernel.units import MIB
 from tonnage.trace.distributed import Distributed, World
-from tonnage.trace.record._distributed import distributed
-from tonnage.trace.record._environment import recording
+from tonnage.trace.record.distributed import distributed
+from tonnage.trace.record.fake.environment import recording
 from tonnage.trace.replay import replay
 
 LINEAR = (1024 * 1024 + 1024) * 4

@@ -8,7 +8,7 @@ from distributed_programs import ENDS, LAYER, LLAMA, PROFILE, SHAPES, elements, 
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import profile
-from tonnage.trace.record._distributed import distributed
+from tonnage.trace.record.distributed import distributed
 
 SMALL = {"sequence_length": 32, "steps": 2}
 

@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.trace.distributed import World
-from tonnage.trace.record._environment import recording
+from tonnage.trace.record.fake.environment import recording
 
 
 def test_a_script_is_told_its_rank_as_a_launcher_would():

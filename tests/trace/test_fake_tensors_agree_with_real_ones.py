@@ -8,8 +8,8 @@ import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tonnage.trace.profiles import profile
-from tonnage.trace.record._environment import _transformers as answers_of_transformers
-from tonnage.trace.record._recorder import Recorder
+from tonnage.trace.record.fake.environment import hide_tracing as answers_of_transformers
+from tonnage.trace.record.fake.recorder import Recorder
 
 SMALL = {"vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 8,
          "num_key_value_heads": 4, "attn_implementation": "eager"}  # fmt: skip

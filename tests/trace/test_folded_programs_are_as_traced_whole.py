@@ -8,11 +8,11 @@ from tonnage import read
 from tonnage.trace.fold import fold_recordings, short_layers
 from tonnage.trace.profiles import profile
 from tonnage.trace.program import Program
-from tonnage.trace.record import _huggingface as huggingface
-from tonnage.trace.record._environment import recording
-from tonnage.trace.record._folded import record_folded
-from tonnage.trace.record._layers import kinds
-from tonnage.trace.record._train import train
+from tonnage.trace.record import huggingface
+from tonnage.trace.record.fake.environment import recording
+from tonnage.trace.record.folded import record_folded
+from tonnage.trace.record.layers import kinds
+from tonnage.trace.record.train import train
 from tonnage.trace.replay import replay
 
 PROFILE = profile("torch-2.13-h100")

@@ -12,11 +12,11 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import StateCache
 from tonnage.spec import ServingPlan
 from tonnage.trace.profiles import profile
-from tonnage.trace.record import _huggingface as hf
-from tonnage.trace.record._environment import recording
-from tonnage.trace.record._inference import generate, notes
-from tonnage.trace.record._policies import BALANCED
-from tonnage.trace.record._train import train
+from tonnage.trace.record import huggingface as hf
+from tonnage.trace.record.fake.environment import recording
+from tonnage.trace.record.fake.policies import BALANCED
+from tonnage.trace.record.inference import generate, notes
+from tonnage.trace.record.train import train
 from tonnage.trace.replay import replay
 
 LLAMA = {

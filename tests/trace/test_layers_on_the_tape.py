@@ -6,12 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from tonnage import read
-from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, style_of
-from tonnage.architectures._wiring import run
+from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, style_of, wiring
 from tonnage.runtimes import training_runtime
 from tonnage.tape import CODES, Setting, Types, layer
 from tonnage.trace.profiles import profile
-from tonnage.trace.record._model import record_model
+from tonnage.trace.record.model import record_model
 from tonnage.trace.request import TraceOptions, checked
 
 TOKENS = 64
@@ -32,7 +31,7 @@ def kept_on_tape(model, index, attention, precision):
         masked=any(window is not None and window <= TOKENS for window in windows),
     )  # fmt: skip
     code = CODES["eager"](setting)
-    made = layer(code, lambda x: run(block, code, x), model.hidden_size, TYPES[precision].parameter)
+    made = layer(code, lambda x: wiring.run(block, code, x), model.hidden_size, TYPES[precision].parameter)
     times = {"token": TOKENS, "pair": TOKENS**2}
     return sum(each.bytes * times.get(each.key.extent.unit, 1) for each in made.kept)
 

@@ -7,12 +7,12 @@ from torch import nn
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.trace.profiles import profile
-from tonnage.trace.record import _huggingface as hf
-from tonnage.trace.record._bitsandbytes import Linear4bit, Linear8bit
-from tonnage.trace.record._environment import recording
-from tonnage.trace.record._optimizers import factory
-from tonnage.trace.record._peft import BASES, notes, quantised, with_lora
-from tonnage.trace.record._train import train
+from tonnage.trace.record import huggingface as hf
+from tonnage.trace.record.fake.bitsandbytes import Linear4bit, Linear8bit
+from tonnage.trace.record.fake.environment import recording
+from tonnage.trace.record.optimizers import factory
+from tonnage.trace.record.peft import BASES, notes, quantised, with_lora
+from tonnage.trace.record.train import train
 from tonnage.trace.replay import replay
 
 LLAMA = {

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import torch
 
-import tonnage.measure._device as devices
+import tonnage.measure.device as devices
 from gpu.cases import TrainingCase, cases
 from gpu.loop import todo
 from gpu.models import Decoder, loss_of
@@ -23,15 +23,15 @@ from tonnage.cli import main
 from tonnage.documents.schema import json_schema
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.measure import attention
-from tonnage.measure._device import Cuda, Figures, Host, is_out_of_memory, open_device
-from tonnage.measure._meter import Meter
-from tonnage.measure._run import Timing, measure
+from tonnage.measure.device import Cuda, Figures, Host, is_out_of_memory, open_device
 from tonnage.measure.environment import environment, key
+from tonnage.measure.meter import Meter
 from tonnage.measure.programs import Training, of_file
 from tonnage.measure.rows import training_row
+from tonnage.measure.run import Timing, measure
 from tonnage.trace.programs import linear_relu
-from tonnage.trace.record import _huggingface as huggingface
-from tonnage.trace.record._user import record_file
+from tonnage.trace.record import huggingface
+from tonnage.trace.record.user import record_file
 from tonnage.trace.replay import replay
 from tonnage.validation import read
 
@@ -242,7 +242,7 @@ def test_the_environment_of_a_gpu_names_device_driver_and_versions(monkeypatch):
         name="NVIDIA H100 80GB HBM3", total_memory=85_000_000_000, major=9, minor=0, multi_processor_count=132
     )
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: properties)
-    monkeypatch.setattr("tonnage.measure._nvidia.state", lambda index: {"driver": "580.1"})
+    monkeypatch.setattr("tonnage.measure.nvidia.state", lambda index: {"driver": "580.1"})
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch, "__version__", "2.11.0+cu130")
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
@@ -374,8 +374,8 @@ def test_recomputation_and_backends_show_in_the_trace_of_a_case():
 
 def _traced(case: TrainingCase):
     from tonnage.trace.profiles import profile
-    from tonnage.trace.record._environment import recording
-    from tonnage.trace.record._train import train
+    from tonnage.trace.record.fake.environment import recording
+    from tonnage.trace.record.train import train
 
     with recording("meta", profile("torch-2.11-h100")) as recorder:
         train(recorder, build(case, "meta"), 2)

@@ -17,12 +17,12 @@ from tonnage.trace.allocator import Settings, snapshot
 from tonnage.trace.beside import beside
 from tonnage.trace.events import Events, check
 from tonnage.trace.foreign import read, write_snapshot
-from tonnage.trace.foreign._frames import WORDS
-from tonnage.trace.foreign._timeline import COLUMNS
+from tonnage.trace.foreign.frames import WORDS
+from tonnage.trace.foreign.timeline import COLUMNS
 from tonnage.trace.profiles import profile as profile_of
 from tonnage.trace.program import as_program
-from tonnage.trace.record._environment import recording
-from tonnage.trace.record._train import train
+from tonnage.trace.record.fake.environment import recording
+from tonnage.trace.record.train import train
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Replay, replay
 

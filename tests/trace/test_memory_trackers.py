@@ -14,9 +14,9 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from tonnage.kernel.units import MIB
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import profile
-from tonnage.trace.record import _huggingface as huggingface
-from tonnage.trace.record._distributed import _meshes, adamw, fully_sharded
-from tonnage.trace.record._environment import recording
+from tonnage.trace.record import huggingface
+from tonnage.trace.record.distributed import adamw, device_meshes, fully_sharded
+from tonnage.trace.record.fake.environment import recording
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 huggingface.configuration(LLAMA)  # imports transformers before anything is recorded
@@ -67,7 +67,7 @@ def test_a_step_of_fsdp2_peaks_where_fsdpmemtracker_says(recompute, ranks, rank)
         with torch.device("meta"):
             model = huggingface.build(LLAMA, "fp32")
         program = program_of(model, recompute)
-        fully_sharded(model, _meshes(plan)[0], plan)
+        fully_sharded(model, device_meshes(plan)[0], plan)
         model.to_empty(device="cuda")
         optimizer = adamw(model.parameters())
         # Once without the tracker: it takes shapes that DTensor infers in an operation's first call for memory.
@@ -88,7 +88,7 @@ def test_what_fsdpmemtracker_counts_too_much_on_a_first_step_is_shapes_that_dten
         with torch.device("meta"):
             model = huggingface.build(LLAMA, "fp32")
         program = program_of(model, "full")
-        fully_sharded(model, _meshes(plan)[0], plan)
+        fully_sharded(model, device_meshes(plan)[0], plan)
         model.to_empty(device="cuda")
         optimizer = adamw(model.parameters())
         model(**program.inputs).loss.backward()

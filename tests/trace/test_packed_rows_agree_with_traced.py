@@ -12,7 +12,8 @@ from tonnage.models import read
 from tonnage.trace.against import compare
 from tonnage.trace.answer import answer
 from tonnage.trace.profiles import profile
-from tonnage.trace.record import _huggingface, _model
+from tonnage.trace.record import huggingface
+from tonnage.trace.record.model import record_model
 from tonnage.trace.request import TraceOptions, checked
 
 LENGTH = 512
@@ -21,7 +22,7 @@ LENGTH = 512
 @pytest.fixture
 def packed(monkeypatch):
     """Every traced program is given the rows of its micro-batch as one, with positions that begin again, as collators of packed texts do."""
-    plain = _huggingface.training_program
+    plain = huggingface.training_program
 
     def program(model, **said):
         made = plain(model, **said)
@@ -29,7 +30,7 @@ def packed(monkeypatch):
         positions = torch.arange(tokens.shape[1], device=tokens.device).reshape(1, -1)
         return replace(made, inputs={"input_ids": tokens, "labels": tokens, "position_ids": positions})
 
-    monkeypatch.setattr(_huggingface, "training_program", program)
+    monkeypatch.setattr(huggingface, "training_program", program)
     # the recording has no values to look for starts of sequences in
     monkeypatch.setattr(
         "transformers.masking_utils.find_packed_sequence_indices", lambda positions: positions.cumsum(-1)
@@ -39,7 +40,7 @@ def packed(monkeypatch):
 def both(name, layers, **said):
     model = read(name, offline=True, overrides={"num_hidden_layers": layers})
     options = checked(model, TraceOptions(sequence_length=LENGTH, optimizer_implementation="fused", **said))
-    traced = answer(_model.record_model(model, options, profile("torch-2.13-h100")))
+    traced = answer(record_model(model, options, profile("torch-2.13-h100")))
     estimated = train(
         model, cluster("H100-SXM-80GB"),
         TrainingOptions(sequence_length=LENGTH, precision="bf16", runtime="transformers", model_code="transformers", packing=True, **said),

@@ -11,7 +11,7 @@ from tonnage.cli import main
 from tonnage.documents.schema import json_schema
 from tonnage.kernel.units import MIB
 from tonnage.trace.e5 import VARIANTS, recorded
-from tonnage.trace.record._user import record_file
+from tonnage.trace.record.user import record_file
 from tonnage.trace.replay import replay
 
 E5 = Path(tonnage.__file__).parent / "trace" / "programs" / "linear_relu.py"

@@ -8,9 +8,9 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.trace.profiles import profile
 from tonnage.trace.program import Program
-from tonnage.trace.record._environment import recording
-from tonnage.trace.record._optimizers import factory, names, notes
-from tonnage.trace.record._train import train
+from tonnage.trace.record.fake.environment import recording
+from tonnage.trace.record.optimizers import factory, names, notes
+from tonnage.trace.record.train import train
 from tonnage.trace.replay import replay
 
 ROWS, COLUMNS, VECTOR = 512, 256, 300

@@ -9,9 +9,9 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 
 from tonnage.trace.profiles import profile
 from tonnage.trace.program import Program
-from tonnage.trace.record._environment import recording
-from tonnage.trace.record._train import train
-from tonnage.trace.record._user import record_file
+from tonnage.trace.record.fake.environment import recording
+from tonnage.trace.record.train import train
+from tonnage.trace.record.user import record_file
 
 WIDTH, INNER, ROWS, LAYERS = 256, 1024, 64, 3
 NARROW, WIDE = ROWS * WIDTH * 4, ROWS * INNER * 4  # bytes of activations in fp32

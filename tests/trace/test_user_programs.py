@@ -7,7 +7,7 @@ import pytest
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, UnknownName
 from tonnage.trace.programs import linear_relu
-from tonnage.trace.record._user import record_file
+from tonnage.trace.record.user import record_file
 from tonnage.trace.replay import replay
 
 E5 = f"{linear_relu.__file__}:program"
@@ -241,6 +241,6 @@ def test_the_front_end_meta_says_what_it_cannot_follow(tmp_path):
 
 
 def test_without_the_front_end_cuda_a_program_that_needs_it_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("tonnage.trace.record._user.guard.works", lambda: "only on Linux. This is plan9.")
+    monkeypatch.setattr("tonnage.trace.record.user.guard.works", lambda: "only on Linux. This is plan9.")
     with pytest.raises(MissingDatum, match=r"asks whether CUDA is available.*plan9"):
         record_file(net(tmp_path, "torch.cuda.is_available()"))

@@ -10,7 +10,7 @@ from models.files import LLAMA, llama, safetensors
 from models.hub_server import Repository, Sites
 from tonnage.kernel.errors import InvalidInput, Unreachable
 from tonnage.kernel.reach import Reach
-from tonnage.models import web
+from tonnage.models.hubs import web
 from tonnage.models.names import explicit
 from tonnage.web.answer import Answer, Refusal, answered
 
@@ -82,7 +82,7 @@ def test_a_hub_that_fails_is_said_and_no_failure_of_the_server(sites: Sites):
 @pytest.mark.parametrize("inside", ["127.1", "0x7f.1", "0177.0.0.1", "2130706433", "127.0.0.1", "[::1]", "169.254.169.254", "10.1.2.3", "[::ffff:10.0.0.1]"])  # fmt: skip
 def test_no_redirect_leads_into_this_network_however_its_address_is_written(inside):
     with pytest.raises(Unreachable, match="not followed"):
-        web._next("https://huggingface.co/a", f"https://{inside}/x", "https://huggingface.co", trusted=True)
+        web.next_url("https://huggingface.co/a", f"https://{inside}/x", "https://huggingface.co", trusted=True)
 
 
 @pytest.mark.parametrize("url", ["https://huggingface.co:8080/a/b", "https://me:secret@huggingface.co/a/b", "https://me@modelscope.cn/models/a/b"])  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import _wiring as wiring  # noqa: F401
+from tonnage.architectures._config import DIMENSIONS as DIMENSIONS
 from tonnage.architectures._config import Config as Config
 from tonnage.architectures._config import refuse_unread
 from tonnage.architectures._dropout import ATTENTION_DROPOUT as ATTENTION_DROPOUT
@@ -14,6 +15,7 @@ from tonnage.architectures._heads import class_name as class_name
 from tonnage.architectures._heads import dressed, language_models
 from tonnage.architectures._model import Block as Block
 from tonnage.architectures._model import Branch as Branch
+from tonnage.architectures._model import BranchKind as BranchKind
 from tonnage.architectures._model import Model as Model
 from tonnage.architectures._model import TensorGroup as TensorGroup
 from tonnage.architectures._model import TensorSummary as TensorSummary

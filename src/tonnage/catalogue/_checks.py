@@ -4,7 +4,7 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping
 
-from tonnage.catalogue._files import Source
+from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")

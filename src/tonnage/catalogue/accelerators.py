@@ -4,9 +4,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, _files, _links
-from tonnage.catalogue._files import Source
-from tonnage.catalogue._links import LinkForm
+from tonnage.catalogue import _checks, links, toml_files
+from tonnage.catalogue.links import LinkForm
+from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import called
 from tonnage.kernel.registry import unknown
@@ -19,7 +19,7 @@ PRECISIONS = (
 KINDS = ("gpu", "tpu", "npu", "cpu", "apple")
 
 
-class _Memory(Struct, forbid_unknown_fields=True):
+class MemoryForm(Struct, forbid_unknown_fields=True):
     """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `runtime_mib` the total that the runtime gives programs,
     `context_mib` what a process of PyTorch holds outside of its allocator, `system_gib` what a shared memory's system keeps."""
 
@@ -33,7 +33,7 @@ class _Memory(Struct, forbid_unknown_fields=True):
     system_gib: float = 0
 
 
-class _Variant(Struct, forbid_unknown_fields=True):
+class VariantForm(Struct, forbid_unknown_fields=True):
     """A way to run the same chip that shows less, or another, memory: a MIG or vGPU slice, ECC switched."""
 
     what: str
@@ -54,7 +54,7 @@ class AcceleratorFile(Struct, forbid_unknown_fields=True):
     vendor: str
     kind: str
     generation: str
-    memory: _Memory
+    memory: MemoryForm
     dense_tflops: dict[str, float]
     sources: dict[str, Source]
     aliases: list[str] = []
@@ -63,7 +63,7 @@ class AcceleratorFile(Struct, forbid_unknown_fields=True):
     host_link: LinkForm | None = None
     tdp_watts: float | None = None
     default_node: str | None = None
-    variants: dict[str, _Variant] = {}
+    variants: dict[str, VariantForm] = {}
     why: dict[str, str] = {}
     note: str = ""
 
@@ -73,56 +73,56 @@ def accelerator(name: str) -> Accelerator:
     if not isinstance(name, str):
         raise InvalidInput(f"accelerator takes a name such as H100-SXM-80GB. Got {shown(name)}.")
     chip, _, variant = name.partition(":")
-    path = _files.find("accelerators", chip)
+    path = toml_files.find("accelerators", chip)
     if path is None:
-        raise _files.missing("accelerators", "accelerator", chip)
+        raise toml_files.missing("accelerators", "accelerator", chip)
     return load(path, variant)
 
 
 def load(path: Path, variant: str = "") -> Accelerator:
     """Read one file, strictly."""
-    form = _files.read(path, AcceleratorFile)
+    form = toml_files.read(path, AcceleratorFile)
     _check(form, called(path))
     return _accelerator(form, variant)
 
 
 def accelerator_names() -> list[str]:
     """Names of all accelerators, shipped and the user's own."""
-    return _files.names("accelerators")
+    return toml_files.names("accelerators")
 
 
 def accelerator_aliases() -> dict[str, str]:
     """Other names of accelerators -> their names in the catalogue."""
-    return {alias: accelerator(name).name for alias, name in _files.aliases("accelerators").items()}
+    return {alias: accelerator(name).name for alias, name in toml_files.aliases("accelerators").items()}
 
 
 def _accelerator(form: AcceleratorFile, variant: str) -> Accelerator:
     memory, fraction, name = form.memory, 1.0, form.name
     sources = {path: Fact(source=fact.source, as_of=fact.as_of) for path, fact in form.sources.items()}
     if variant:
-        chosen = _variant(form, _files.key(variant))
+        chosen = _variant(form, toml_files.key(variant))
         memory, fraction = _in_variant(memory, chosen), chosen.compute_fraction
-        name = f"{name}:{_files.key(variant)}"
+        name = f"{name}:{toml_files.key(variant)}"
         sources = _with_memory_from(sources, Fact(source=chosen.source, as_of=chosen.as_of))
     return Accelerator(
         name=name, vendor=form.vendor, kind=form.kind, generation=form.generation, memory=_memory(memory),
         dense_flops={precision: peak * fraction * TERA for precision, peak in form.dense_tflops.items()},
         sparse_flops={precision: peak * fraction * TERA for precision, peak in form.sparse_tflops.items()},
-        scale_up=_links.link(form.scale_up), host_link=_links.link(form.host_link), tdp_watts=form.tdp_watts,
+        scale_up=links.link(form.scale_up), host_link=links.link(form.host_link), tdp_watts=form.tdp_watts,
         default_node=form.default_node, sources=sources, why=form.why, variants=tuple(form.variants), note=form.note,
     )  # fmt: skip
 
 
-def _variant(form: AcceleratorFile, name: str) -> _Variant:
+def _variant(form: AcceleratorFile, name: str) -> VariantForm:
     if name not in form.variants:
         raise unknown(f"variant of {form.name}", name, form.variants)
     return form.variants[name]
 
 
-def _in_variant(memory: _Memory, chosen: _Variant) -> _Memory:
+def _in_variant(memory: MemoryForm, chosen: VariantForm) -> MemoryForm:
     """The chip's memory with what the variant changes; another size never has the chip's readings."""
     resized = chosen.nominal_gib is not None or chosen.reported_mib is not None
-    return _Memory(
+    return MemoryForm(
         nominal_gib=chosen.nominal_gib or memory.nominal_gib,
         kind=memory.kind,
         bandwidth_gb_per_s=chosen.bandwidth_gb_per_s or memory.bandwidth_gb_per_s,
@@ -138,7 +138,7 @@ def _with_memory_from(sources: dict[str, Fact], fact: Fact) -> dict[str, Fact]:
     return {path: known for path, known in sources.items() if not path.startswith("memory")} | {"memory": fact}
 
 
-def _memory(memory: _Memory) -> Memory:
+def _memory(memory: MemoryForm) -> Memory:
     reported, runtime, bandwidth = memory.reported_mib, memory.runtime_mib, memory.bandwidth_gb_per_s
     return Memory(
         nominal_bytes=round(memory.nominal_gib * GIB), reported_bytes=round(reported * MIB) if reported else None,
@@ -153,15 +153,15 @@ def _check(form: AcceleratorFile, where: str) -> None:
     _checks.one_of(form.kind, KINDS, f"{where}: kind")
     _check_memory(form.memory, f"{where}: memory")
     _check_peaks(form, where)
-    _links.check(form.scale_up, f"{where}: scale_up")
-    _links.check(form.host_link, f"{where}: host_link")
+    links.check(form.scale_up, f"{where}: scale_up")
+    links.check(form.host_link, f"{where}: host_link")
     _checks.within(form.tdp_watts, "watts", f"{where}: tdp_watts")
     for name, variant in form.variants.items():
         _check_variant(form, name, variant, where)
     _checks.sourced(_facts(form), form.sources, where)
 
 
-def _check_memory(memory: _Memory, where: str) -> None:
+def _check_memory(memory: MemoryForm, where: str) -> None:
     _checks.within(memory.nominal_gib, "gib", f"{where}.nominal_gib")
     _checks.within(memory.bandwidth_gb_per_s, "gb_per_s", f"{where}.bandwidth_gb_per_s")
     _check_reading(memory, "reported_mib", memory.reported_mib, where)
@@ -179,7 +179,7 @@ def _check_memory(memory: _Memory, where: str) -> None:
         raise InvalidInput(f"{where}.system_gib must be at least 0 and below nominal_gib. Got {memory.system_gib}.")
 
 
-def _check_reading(memory: _Memory, field: str, value: float | None, where: str) -> None:
+def _check_reading(memory: MemoryForm, field: str, value: float | None, where: str) -> None:
     """A reading of the whole memory in MiB: not above what is sold, and not so far below that its unit must be another."""
     _checks.within(value, "mib", f"{where}.{field}")
     if value and value > memory.nominal_gib * 1024:
@@ -198,10 +198,10 @@ def _check_peaks(form: AcceleratorFile, where: str) -> None:
             _checks.within(peak, "tflops", f"{where}: {table}.{precision}")
 
 
-def _check_variant(form: AcceleratorFile, name: str, variant: _Variant, where: str) -> None:
-    if name != _files.key(name):
+def _check_variant(form: AcceleratorFile, name: str, variant: VariantForm, where: str) -> None:
+    if name != toml_files.key(name):
         raise InvalidInput(
-            f"{where}: variants.{name} must be written {shown(_files.key(name))}: small letters, no spaces."
+            f"{where}: variants.{name} must be written {shown(toml_files.key(name))}: small letters, no spaces."
         )
     _checks.within(variant.compute_fraction, "fraction", f"{where}: variants.{name}.compute_fraction")
     _checks.date(variant.as_of, f"{where}: variants.{name}.as_of")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, _files
+from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
 from tonnage.kernel.errors import InvalidInput
@@ -46,9 +46,9 @@ class ApiPriceFile(Struct, forbid_unknown_fields=True):
 @cache
 def api_prices() -> tuple[ApiPrice, ...]:
     """All prices by the token, the user's own first. One of the user's own stands for what is shipped of the same provider and model."""
-    own = [price for path in _files.user_files("api_prices") for price in load(path).price]
+    own = [price for path in toml_files.user_files("api_prices") for price in load(path).price]
     taken = {(price.provider, price.model) for price in own}
-    shipped = [price for path in sorted((_files.HERE / "api_prices").glob("*.toml")) for price in load(path).price]
+    shipped = [price for path in sorted((toml_files.HERE / "api_prices").glob("*.toml")) for price in load(path).price]
     return (*own, *(price for price in shipped if (price.provider, price.model) not in taken))
 
 
@@ -75,14 +75,14 @@ def forget() -> None:
 
 def load(path: Path) -> ApiPriceFile:
     """Read one file, strictly."""
-    form = _files.read(path, ApiPriceFile)
+    form = toml_files.read(path, ApiPriceFile)
     for number, price in enumerate(form.price, 1):
         where = f"{path}: price {number} ({price.provider} {price.called})"
         for name in ("input_usd", "output_usd", "cached_input_usd"):
             value = getattr(price, name)
             if value is not None and not 0 < value <= DEAREST:
                 raise InvalidInput(f"{where}: {name} must be above 0 and at most {DEAREST:,.0f} USD a million tokens. Got {value!r}.")  # fmt: skip
-        _checks.one_of(_files.key(price.model), [price.model], f"{where}: model")
+        _checks.one_of(toml_files.key(price.model), [price.model], f"{where}: model")
         if not price.source.strip() or not price.provider.strip():
             raise InvalidInput(f"{where}: source and provider must not be empty.")
         _checks.calendar_day(price.as_of, f"{where}: as_of")

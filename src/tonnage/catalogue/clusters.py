@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import KINDS, accelerator_names
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.accelerators import load as load_accelerator
@@ -63,13 +63,15 @@ def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
 def _left_open(name: str, taken: Accelerator) -> str:
     """The other sizes of memory of an accelerator that was named without one."""
     size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)
-    bare = _files.key(size.sub("", taken.name))
-    if size.search(name) or ":" in name or bare == _files.key(taken.name):
+    bare = toml_files.key(size.sub("", taken.name))
+    if size.search(name) or ":" in name or bare == toml_files.key(taken.name):
         return ""
     others = [
         each
         for each in accelerator_names()
-        if _files.key(each) != _files.key(taken.name) and _files.key(size.sub("", each)) == bare and size.search(each)
+        if toml_files.key(each) != toml_files.key(taken.name)
+        and toml_files.key(size.sub("", each)) == bare
+        and size.search(each)
     ]
     return f"{name} is made as {', '.join(others)} too: {taken.name} is taken." if others else ""
 
@@ -122,14 +124,14 @@ def _one_count(name: str, text: str) -> tuple[list[int], str]:
 
 def _known(name: str) -> bool:
     """Whether an accelerator or a node is called so."""
-    return bool(_files.find("accelerators", name) or find_node(name))
+    return bool(toml_files.find("accelerators", name) or find_node(name))
 
 
 def _named(name: str) -> tuple[Accelerator, Node | None]:
     if name.endswith(".toml") and reads_files() and is_file(allowed_file(name, A_MACHINE)):
         return _user_file(allowed_file(name, A_MACHINE))
     chip = name.partition(":")[0]
-    if _files.find("accelerators", chip) or _files.key(chip) in accelerator_names():
+    if toml_files.find("accelerators", chip) or toml_files.key(chip) in accelerator_names():
         return accelerator_named(name), None
     if find_node(name):
         node = node_named(name)
@@ -139,18 +141,18 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         raise InvalidInput(
             f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
         )
-    if _files.key(name) in KINDS:
-        alike = [each for each in accelerator_names() if accelerator_named(each).kind == _files.key(name)]
+    if toml_files.key(name) in KINDS:
+        alike = [each for each in accelerator_names() if accelerator_named(each).kind == toml_files.key(name)]
         more = f" and {len(alike) - SHOWN} more" if len(alike) > SHOWN else ""
         raise UnknownName(
             f"{shown(name)} is a kind of accelerator, not a name: take one of {', '.join(alike[:SHOWN])}{more}, or local, which is this machine."
         )
     raise unknown("accelerator or node", name, [*accelerator_names(), *node_names()],
-                  [*_files.aliases("accelerators"), *_files.aliases("nodes")])  # fmt: skip
+                  [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")])  # fmt: skip
 
 
 def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
-    if "accelerators" in _files.toml(path):
+    if "accelerators" in toml_files.toml(path):
         node = load_node(path)
         return accelerator_named(node.accelerator), node
     return load_accelerator(path), None

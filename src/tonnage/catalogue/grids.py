@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, _files
+from tonnage.catalogue import _checks, toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 
 
@@ -36,9 +36,9 @@ def grids() -> tuple[Grid, ...]:
 
 def grid(name: str) -> Grid:
     """The grid of this name or alias; MissingDatum where no source was found, which lists those that have one."""
-    wanted = _files.key(name)
+    wanted = toml_files.key(name)
     for one in grids():
-        if wanted in {_files.key(known) for known in (one.name, *one.aliases)}:
+        if wanted in {toml_files.key(known) for known in (one.name, *one.aliases)}:
             return one
     known = ", ".join(sorted(one.name for one in grids()))
     raise MissingDatum(f"no source says what a kilowatt-hour of {shown(name)} emits. Give gCO2e per kWh as a number, or one of: {known}.")  # fmt: skip
@@ -46,7 +46,7 @@ def grid(name: str) -> Grid:
 
 def load(path: Path) -> GridFile:
     """Read one file, strictly."""
-    form = _files.read(path, GridFile)
+    form = toml_files.read(path, GridFile)
     for number, one in enumerate(form.grid, 1):
         where = f"{path}: grid {number} ({one.name})"
         _checks.within(one.grams_co2e_per_kwh, "grams", f"{where}: grams_co2e_per_kwh")
@@ -57,5 +57,5 @@ def load(path: Path) -> GridFile:
 
 
 def _paths() -> Iterator[Path]:
-    yield from _files.user_files("grids")
-    yield from sorted((_files.HERE / "grids").glob("*.toml"))
+    yield from toml_files.user_files("grids")
+    yield from sorted((toml_files.HERE / "grids").glob("*.toml"))

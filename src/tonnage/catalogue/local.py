@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.units import MIB
@@ -57,7 +57,7 @@ def detect() -> list[Found]:
 
 def _described(found: Found) -> Accelerator:
     """The catalogue's entry for the driver's name, with the memory that this driver reports and gives."""
-    path = _files.find("accelerators", found.name)
+    path = toml_files.find("accelerators", found.name)
     if path is None:
         size = f" ({found.reported / MIB:.0f} MiB)" if found.reported else ""
         raise MissingDatum(

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue import _checks, _files
-from tonnage.catalogue._files import Source
+from tonnage.catalogue import _checks, toml_files
+from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import called
 from tonnage.kernel.units import LARGEST
@@ -79,7 +79,7 @@ def model_file(name: str) -> ModelFile:
     """The entry of this name, alias or Hub id: that of the variant whose name it is, else that of the file."""
     path = find(name)
     if path is None:
-        raise _files.missing("models", "model", name)
+        raise toml_files.missing("models", "model", name)
     return named(load(path), name)
 
 
@@ -102,18 +102,18 @@ def hub_id(form: ModelFile, name: str) -> str:
 
     Case does not matter to the Hub.
     """
-    if f"{_files.key(name)}-hf" in (*form.aliases, form.name):  # the files of Llama 2 in the Hub's own form
+    if f"{toml_files.key(name)}-hf" in (*form.aliases, form.name):  # the files of Llama 2 in the Hub's own form
         name = f"{name}-hf"
-    said, _, wanted = _files.key(name).rpartition("/")
+    said, _, wanted = toml_files.key(name).rpartition("/")
     if said and said not in OF_MODELSCOPE:
-        return form.hub if _files.key(name) == _files.key(form.hub) else name
-    owner = _files.key(form.hub).rpartition("/")[0]
+        return form.hub if toml_files.key(name) == toml_files.key(form.hub) else name
+    owner = toml_files.key(form.hub).rpartition("/")[0]
     return f"{owner}/{wanted}" if f"{owner}/{wanted}" in form.aliases and wanted != form.name else form.hub
 
 
 def _variant(form: ModelFile, name: str) -> str | None:
     """The variant that a name means: the one of that name, with or without owner, or the one that lists it."""
-    wanted = _files.key(name)
+    wanted = toml_files.key(name)
     for variant, fields in form.variants.items():
         if wanted.rpartition("/")[2] == variant or wanted in fields.also:
             return variant
@@ -136,17 +136,17 @@ def _is_section(name: str, config: Mapping[str, Any], value: Any) -> bool:
 
 def find(name: str) -> Path | None:
     """The file of this model, the user's own first; None where no catalogue has it."""
-    return _files.find("models", name)
+    return toml_files.find("models", name)
 
 
 def model_names() -> list[str]:
     """Names of all models, shipped and the user's own."""
-    return _files.names("models")
+    return toml_files.names("models")
 
 
 def load(path: Path) -> ModelFile:
     """Read one file, strictly."""
-    form = _files.read(path, ModelFile)
+    form = toml_files.read(path, ModelFile)
     _checks.sourced((), form.sources, called(path))
     _check_published(form.published, called(path))
     for name, variant in form.variants.items():
@@ -181,7 +181,7 @@ def _check_published(counts: list[Published], place: str) -> None:
 def _check_variant(form: ModelFile, name: str, variant: Variant, where: str) -> None:
     """Its names are aliases of the file, its fields differ from the file's, and it says who says so."""
     for alias in (name, *variant.also):
-        _checks.one_of(alias, [_files.key(each) for each in form.aliases], f"{where}: its name")
+        _checks.one_of(alias, [toml_files.key(each) for each in form.aliases], f"{where}: its name")
     _check_changes(form.config, variant.config, f"{where}: config")
     _checks.date(variant.as_of, f"{where}: as_of")
     if not variant.source.strip():

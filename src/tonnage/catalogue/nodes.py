@@ -4,9 +4,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, _files, _links
-from tonnage.catalogue._files import Source
-from tonnage.catalogue._links import LinkForm
+from tonnage.catalogue import _checks, links, toml_files
+from tonnage.catalogue.links import LinkForm
+from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import called
 from tonnage.kernel.units import GIB
@@ -39,29 +39,29 @@ def node(name: str) -> Node:
     """The node of this name or alias."""
     path = find(name)
     if path is None:
-        raise _files.missing("nodes", "node", name)
+        raise toml_files.missing("nodes", "node", name)
     return load(path)
 
 
 def find(name: str) -> Path | None:
     """The file of this node, the user's own first."""
-    return _files.find("nodes", name)
+    return toml_files.find("nodes", name)
 
 
 def node_names() -> list[str]:
     """Names of all nodes, shipped and the user's own."""
-    return _files.names("nodes")
+    return toml_files.names("nodes")
 
 
 def load(path: Path) -> Node:
     """Read one file, strictly."""
-    form = _files.read(path, NodeFile)
+    form = toml_files.read(path, NodeFile)
     _check(form, called(path))
     memory = form.host_memory_gib
     return Node(
         name=form.name, accelerator=form.accelerator, accelerators=form.accelerators,
         accelerators_per_host=form.accelerators_per_host,
-        inside=_links.link(form.inside), outside=_links.link(form.outside),
+        inside=links.link(form.inside), outside=links.link(form.outside),
         host_memory_bytes=round(memory * GIB) if memory else None, cpus=form.cpus, storage=form.storage,
         provider=form.provider, power_watts=form.power_watts,
         sources={key: Fact(source=fact.source, as_of=fact.as_of) for key, fact in form.sources.items()},
@@ -77,8 +77,8 @@ def _check(form: NodeFile, where: str) -> None:
         raise InvalidInput(
             f"{where}: accelerators_per_host must divide its {form.accelerators:,} accelerators. Got {shown(each)}."
         )
-    _links.check(form.inside, f"{where}: inside")
-    _links.check(form.outside, f"{where}: outside")
+    links.check(form.inside, f"{where}: inside")
+    links.check(form.outside, f"{where}: outside")
     _checks.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")
     _checks.within(form.power_watts, "watts", f"{where}: power_watts")
     facts = ("accelerators_per_host", "inside", "outside", "host_memory_gib", "power_watts")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from tonnage.catalogue import _checks, _files
+from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
@@ -129,7 +129,7 @@ def provider_named(name: str) -> str:
     if not name:
         return ""
     for known in providers():
-        if _files.key(name) in {_files.key(part) for part in (known, *re.findall(r"[^()]+", known))}:
+        if toml_files.key(name) in {toml_files.key(part) for part in (known, *re.findall(r"[^()]+", known))}:
             return known
     raise unknown("provider", name, providers())
 
@@ -138,7 +138,7 @@ def region_named(name: str) -> str:
     """The region as its rows write it, whatever case is used. Nothing of nothing."""
     if not name:
         return ""
-    found = [known for known in regions() if _files.key(name) == _files.key(known)]
+    found = [known for known in regions() if toml_files.key(name) == toml_files.key(known)]
     if not found:
         raise unknown("region", name, regions())
     return found[0]

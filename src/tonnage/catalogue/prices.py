@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue import _checks, _files, refreshed
+from tonnage.catalogue import _checks, refreshed, toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 
 KINDS = ("on-demand", "spot", "reserved")
@@ -99,7 +99,7 @@ class PriceFile(Struct, forbid_unknown_fields=True):
 @cache
 def own_prices() -> tuple[Price, ...]:
     """The hourly prices of the user's own files."""
-    return tuple(price for path in _files.user_files("prices") for price in load(path).price)
+    return tuple(price for path in toml_files.user_files("prices") for price in load(path).price)
 
 
 @cache
@@ -140,7 +140,7 @@ def origin(price: Price) -> Origin:
 @cache
 def purchases() -> tuple[Purchase, ...]:
     """All purchase prices, the user's own first."""
-    paths = [*_files.user_files("prices"), *_shipped()]
+    paths = [*toml_files.user_files("prices"), *_shipped()]
     return tuple(purchase for path in paths for purchase in load(path).purchase)
 
 
@@ -170,7 +170,7 @@ def staleness(row: Price | Purchase, today: date | None = None) -> str:
 
 def load(path: Path) -> PriceFile:
     """Read one file, strictly."""
-    form = _files.read(path, PriceFile)
+    form = toml_files.read(path, PriceFile)
     rented = [
         _priced(price, f"{path}: price {number} ({price.instance})") for number, price in enumerate(form.price, 1)
     ]
@@ -180,7 +180,7 @@ def load(path: Path) -> PriceFile:
 
 
 def _shipped() -> Iterator[Path]:
-    yield from sorted((_files.HERE / "prices").glob("*.toml"))
+    yield from sorted((toml_files.HERE / "prices").glob("*.toml"))
 
 
 def _all_shipped() -> list[Price]:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.kernel.errors import InvalidInput
 from tonnage.user_files import read_bytes
 
@@ -67,7 +67,7 @@ class Changed(Struct, kw_only=True, frozen=True):
 
 def path() -> Path:
     """Where the file lies."""
-    return _files.config_directory() / "prices" / "refreshed.json"
+    return toml_files.config_directory() / "prices" / "refreshed.json"
 
 
 def load(at: Path) -> Refreshed:

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         print_json(found.to_dict())
     else:
-        from tonnage.render.pool import pool_lines
+        from tonnage.render.plans.pool import pool_lines
 
         print_lines(pool_lines(found.to_dict()))
     return reported(arguments, found, found.status)

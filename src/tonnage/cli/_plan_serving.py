@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         print_json(found.to_dict())
     else:
-        from tonnage.render.plan_serving import plan_lines
+        from tonnage.render.plans.serving import plan_lines
 
         print_lines(plan_lines(found.to_dict(), found.best, formulas=arguments.formulas))
     return reported(arguments, found, found.status)

@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         print_json(found.to_dict())
     else:
-        from tonnage.render.plan_training import plan_lines
+        from tonnage.render.plans.training import plan_lines
 
         print_lines(plan_lines(found.to_dict(), found.plans[0].answer.memory if found.plans else None))
     return reported(arguments, found, found.status)

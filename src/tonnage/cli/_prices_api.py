@@ -4,7 +4,7 @@ import argparse
 from datetime import date
 from typing import Any
 
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.api_prices import api_prices, of_model
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
     name = o.word(arguments.model, "MODEL") if arguments.model is not None else ""
     if name and find(name) is None:
-        raise _files.missing("models", "model", name)
+        raise toml_files.missing("models", "model", name)
     request = _request(given)
     found = [
         price for price in (of_model(name) if name else api_prices()) if _is_of(price.provider, given.get("provider"))
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of(provider: str, asked: str | None) -> bool:
-    return asked is None or _files.key(provider) == _files.key(asked)
+    return asked is None or toml_files.key(provider) == toml_files.key(asked)
 
 
 def _request(given: dict[str, Any]) -> dict[str, Any] | None:

@@ -137,7 +137,7 @@ def _file(path: Path, cloud: str) -> Source:
 
 def _address(url: str, cloud: str) -> Source:
     def read() -> tuple[bytes, date]:
-        from tonnage.models import web
+        from tonnage.models.hubs import web
 
         if web.origin(url) is None:
             raise InvalidInput(f"--from must be an http or https address. Got {shown(url)}.")

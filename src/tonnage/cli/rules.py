@@ -284,7 +284,7 @@ def _variants(variants: list[dict[str, Any]]) -> list[str]:
 
 def _whose(label: str, own: frozenset[str], case: Case) -> str:
     """Whether a number is the document's own, the model's, or comes of what was given."""
-    from tonnage.rules._rule import GIVEN
+    from tonnage.rules import GIVEN
 
     if label in own:
         return say(OWN)

@@ -164,7 +164,7 @@ def _traced(
 ) -> tuple[Any, Any, Any]:
     target = arguments.target
     if ".py:" in target:
-        from tonnage.trace.record._user import record_file
+        from tonnage.trace.record.user import record_file
 
         _refuse(asked, None, "a program in a file sets it itself: pass it on with --argument NAME=VALUE. It")
         return record_file(target, front_end, profile, steps, o.named_values(arguments.argument), bar), None, None
@@ -176,7 +176,7 @@ def _traced(
 
     model = read(target, revision=arguments.revision, offline=arguments.offline)
     options = checked(model, TraceOptions(**asked, steps=steps))
-    from tonnage.trace.record._model import record_model
+    from tonnage.trace.record.model import record_model
 
     return record_model(model, options, profile_of(profile), front_end, bar), model, options
 
@@ -272,7 +272,7 @@ def _write(out: dict[str, Any], made: Any, document: dict[str, Any]) -> None:
         if "save" in out:
             made.recording.save(Path(out["save"]))
         if "snapshot" in out:
-            from tonnage.trace.foreign._write import write_snapshot
+            from tonnage.trace.foreign.write import write_snapshot
             from tonnage.trace.replay import replay
 
             events = made.recording.events

@@ -4,27 +4,50 @@ Tests and fuzzing set the environment variable TONNAGE_CHECK_TERMS; nothing is c
 A difference (free memory, savings) may be negative: its formula is declared with `difference=True`, or its name is one of `DIFFERENCES`.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from math import inf, isfinite
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tonnage.kernel.formula import SCALARS, Formula, Number, maximum
-
-if TYPE_CHECKING:
-    from tonnage.kernel.term import Term
 
 # Figures of a procedure have no formula: those that may be negative, by name.
 DIFFERENCES: frozenset[str] = frozenset()
 RELATIVE = 1e-9  # sums of floats differ by their order
 
 
-def check_term(term: "Term") -> None:
+class CheckedTerm(Protocol):
+    """What a check reads of a Term."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> Number: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def combine(self) -> str: ...
+
+    @property
+    def formula(self) -> Formula | None: ...
+
+    @property
+    def inputs(self) -> Mapping[str, Number]: ...
+
+    @property
+    def children(self) -> Sequence["CheckedTerm"]: ...
+
+
+def check_term(term: CheckedTerm) -> None:
     """AssertionError where a Term is not finite, is negative though no difference, or differs from its children."""
     if reason := term_fault(term):
         raise AssertionError(f"Term {term.name!r}: {reason}")
 
 
-def term_fault(term: "Term") -> str:
+def term_fault(term: CheckedTerm) -> str:
     """What is wrong with one Term, its children aside; "" where nothing is."""
     if type(term.value) not in SCALARS and not hasattr(term.value, "ndim"):
         return f"its value is a {type(term.value).__name__}"
@@ -35,7 +58,7 @@ def term_fault(term: "Term") -> str:
     return combine_fault(term.combine, term.value, [child.value for child in term.children])
 
 
-def may_be_negative(term: "Term") -> bool:
+def may_be_negative(term: CheckedTerm) -> bool:
     """Whether a Term is a difference, or combines one."""
     return is_difference(term.name, term.formula) or any(may_be_negative(child) for child in term.children)
 
@@ -66,7 +89,7 @@ def combine_fault(combine: str, value: Number, children: list[Number]) -> str:
     )
 
 
-def _formula_of(term: "Term") -> str:
+def _formula_of(term: CheckedTerm) -> str:
     inputs = ", ".join(f"{symbol}={value!r}" for symbol, value in term.inputs.items())
     return f"{term.formula.name}({inputs})" if term.formula else term.combine
 

@@ -8,10 +8,10 @@ from typing import Any
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.registry import unknown
 from tonnage.measure import attention, programs
-from tonnage.measure._device import Device, open_device
-from tonnage.measure._run import Measurement, Timing, measure
+from tonnage.measure.device import Device, open_device
 from tonnage.measure.environment import environment, key, slug
 from tonnage.measure.rows import Row, training_row
+from tonnage.measure.run import Measurement, Timing, measure
 
 SCHEMA = "tonnage/1"
 TOOL = "tonnage measure"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from tonnage.measure import _nvidia
-from tonnage.measure._device import Device
+from tonnage.measure import nvidia
+from tonnage.measure.device import Device
 
 ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "CUBLAS_WORKSPACE_CONFIG",
              "CUDA_MODULE_LOADING", "TORCH_CUBLASLT_UNIFIED_WORKSPACE", "NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING")  # fmt: skip
@@ -63,7 +63,7 @@ def _gpu(torch: Any, index: int) -> dict[str, Any]:
     level_2 = getattr(properties, "L2_cache_size", None)
     if level_2:
         found["l2_bytes"] = int(level_2)
-    found |= _nvidia.state(index)
+    found |= nvidia.state(index)
     if torch.version.cuda:
         found["cuda"] = str(torch.version.cuda)
     elif getattr(torch.version, "hip", None):

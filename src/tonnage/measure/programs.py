@@ -9,8 +9,8 @@ from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.registry import unknown
-from tonnage.measure._device import is_out_of_memory
-from tonnage.measure._meter import Meter
+from tonnage.measure.device import is_out_of_memory
+from tonnage.measure.meter import Meter
 from tonnage.user_files import read_bytes
 
 # By the names of training recipes (tonnage.numerics.precisions): the type of the weights, and that of autocast.
@@ -97,13 +97,13 @@ class Training:
 
 def of_file(text: str, arguments: Mapping[str, Any], steps: int, device: str) -> tuple[Run, str]:
     """What runs FILE.py:callable, and a hash of the file: other text is another program. The forms are those of the tracer."""
-    from tonnage.trace.record import _user as user
+    from tonnage.trace.record import user
 
-    target = user._target(text, arguments)
-    tree = user._parsed(target)
+    target = user.target_of(text, arguments)
+    tree = user.parse_program(target)
 
     def run(meter: Meter) -> None:
-        with redirect_stdout(sys.stderr), user._beside(target.file):
+        with redirect_stdout(sys.stderr), user.modules_beside(target.file):
             try:
                 _run_file(user, target, tree, steps, device, meter)
             except TonnageError:
@@ -120,20 +120,20 @@ def _run_file(user: Any, target: Any, tree: Any, steps: int, device: str, meter:
     import torch
 
     from tonnage.trace.program import as_program
-    from tonnage.trace.record._train import train
+    from tonnage.trace.record.train import train
 
     with torch.device(device):  # as when it is traced; only where it is built, since this costs time at each call
-        function = user._function(user._loaded(target, tree), target)
-        if user._takes_mark(function, target):
+        function = user.find_function(user.load_module(target, tree), target)
+        if user.takes_mark(function, target):
             function(mark=meter.mark, **target.arguments)
             return
-        program = user._checked(as_program(function(**target.arguments), target.text), target.text, meter)
+        program = user.check_program(as_program(function(**target.arguments), target.text), target.text, meter)
     train(meter, program, steps)  # type: ignore[arg-type]  # a meter stands where a recorder stands
 
 
 def _explained(error: Exception, text: str) -> TonnageError:
-    from tonnage.trace.record._explain import explain
-    from tonnage.trace.record._modules import ModulePath
+    from tonnage.trace.record.explain import explain
+    from tonnage.trace.record.fake.modules import ModulePath
 
     return explain(error, ModulePath(), text)
 
@@ -151,8 +151,8 @@ def of_model(config: Mapping[str, Any], training: Training, steps: int, device: 
     def run(meter: Meter) -> None:
         import torch
 
-        from tonnage.trace.record import _huggingface as huggingface
-        from tonnage.trace.record._train import train
+        from tonnage.trace.record import huggingface
+        from tonnage.trace.record.train import train
 
         with torch.device(device):
             model = huggingface.build(config, dtype, "eager" if training.attention == "eager" else "sdpa")

@@ -6,7 +6,7 @@ from typing import Any
 
 import tonnage
 from tonnage.kernel.errors import InvalidInput
-from tonnage.measure._run import Measurement
+from tonnage.measure.run import Measurement
 from tonnage.user_files import read_text, yaml_text
 
 Row = dict[str, Any]

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from tonnage.architectures import Model
-from tonnage.architectures._config import DIMENSIONS
+from tonnage.architectures import DIMENSIONS, Model
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
 from tonnage.kernel.reach import check_hubs
 from tonnage.models import local, names
@@ -95,7 +94,7 @@ def _pasted(config: Mapping[str, Any]) -> Contents:
     """The content of a config.json, whose model may say its own name."""
     import json
 
-    from tonnage.models.config_json import parse
+    from tonnage.models.formats.config_json import parse
 
     fields = parse(json.dumps(dict(config)).encode(), "the config given")
     said = config.get("_name_or_path")
@@ -139,9 +138,9 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
             raise InvalidInput(f"{reference.text} names a revision already. Got revision={shown(revision)} too.")
         reference = names.checked(Reference(reference.site, reference.repository, revision, reference.file))
     if reference.site == "hub":
-        from tonnage.models.hub import contents
+        from tonnage.models.hubs.hugging_face import contents
     else:
-        from tonnage.models.modelscope import contents
+        from tonnage.models.hubs.modelscope import contents
     found = contents(reference, offline)
     found.place = reference.repository
     return found

@@ -3,15 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tonnage.architectures import Block, Branch, Model, TensorSummary
-from tonnage.architectures._model import BranchKind
+from tonnage.architectures import Block, Branch, BranchKind, Model, TensorSummary
 from tonnage.kernel.errors import MissingDatum
 from tonnage.models import overrides as fields_of
 from tonnage.models.contents import Contents
 from tonnage.models.observe import Facts, observe
 from tonnage.models.tensors import Item, describe, packed_bits, summarize
-from tonnage.ops import Core, Embedding, Head, Kernels, Op, Parameter, Saved, StateCache, TokenCache, Weight
-from tonnage.ops._base import Part, Split
+from tonnage.ops import (
+    Core,
+    Embedding,
+    Head,
+    Kernels,
+    Op,
+    Parameter,
+    Part,
+    Saved,
+    Split,
+    StateCache,
+    TokenCache,
+    Weight,
+)
 
 _NOT_KNOWN = "its architecture is not known, so its tensors tell its weights and nothing else"
 _PARTS: dict[str, Part] = {

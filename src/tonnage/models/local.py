@@ -13,7 +13,7 @@ from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
 from tonnage.user_files import file_size, open_regular, read_part
 
 if TYPE_CHECKING:
-    from tonnage.models.location import File
+    from tonnage.models.places import File
 
 MOST_FILES = 100_000
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
@@ -36,7 +36,7 @@ class Folder:
         return opened.read(0, size)
 
     def open(self, name: str) -> "File":
-        from tonnage.models.location import File
+        from tonnage.models.places import File
 
         path = allowed_member(self.path, name)
         with open_regular(path) as file:

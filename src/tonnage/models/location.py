@@ -1,14 +1,13 @@
 """A place that holds a model's files - a folder, a repository - and which of its files make the model."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol
-
-from msgspec import Struct
+from collections.abc import Iterable, Sequence
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
-from tonnage.models import config_json, gguf, not_models, safetensors
+from tonnage.models import not_models
 from tonnage.models.contents import Contents
+from tonnage.models.formats import config_json, gguf, safetensors
+from tonnage.models.places import Choice, Location
 from tonnage.models.tensors import Tensor
 
 LARGEST_INDEX = 64_000_000  # bytes of a model.safetensors.index.json; DeepSeek-V3's has 9 MB
@@ -16,38 +15,6 @@ _SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)")
 _ASIDE = ("mmproj", "imatrix", "adapter_model", "training_args", "optimizer", "scheduler", "consolidated")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 MOST_SHARDS = 2_000
-
-
-class File(Struct, frozen=True):
-    """A file that can be read in parts; `size` in bytes, None where nobody knows it."""
-
-    read: Callable[[int, int], bytes]
-    size: int | None
-
-
-class Location(Protocol):
-    """`names` are the paths of all files in it, with / between folders."""
-
-    name: str
-    label: str
-    names: Sequence[str]
-
-    def small(self, name: str, largest: int) -> bytes: ...
-
-    def open(self, name: str) -> File: ...
-
-    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]: ...
-
-
-class Choice(Struct, frozen=True):
-    """The files that make the model: its config, the index of its shards, its weights."""
-
-    config: str | None = None
-    index: str | None = None
-    weights: tuple[str, ...] = ()
-    form: Literal["safetensors", "gguf"] = "safetensors"
-    pickles: bool = False
-    adapter: str | None = None
 
 
 def read(location: Location, file: str | None = None) -> Contents:
@@ -145,7 +112,7 @@ def _check_count(tensors: int, label: str) -> None:
 
 
 def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
-    from tonnage.models.gguf_config import config_of, name_of
+    from tonnage.models.formats.gguf_config import config_of, name_of
 
     read_so_far: list[int] = []
 

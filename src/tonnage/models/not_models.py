@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 
 if TYPE_CHECKING:
-    from tonnage.models.location import Choice, Location
+    from tonnage.models.places import Choice, Location
     from tonnage.models.tensors import Tensor
 
 ADAPTER_CONFIG = "adapter_config.json"
@@ -93,7 +93,7 @@ def _base(location: "Location", adapter: str | None) -> str:
     """What to give in place of an adapter: the model that its config names."""
     base = None
     if adapter:
-        from tonnage.models import config_json  # and json, which a name of the catalogue does without
+        from tonnage.models.formats import config_json  # and json, which a name of the catalogue does without
 
         try:
             fields = config_json.parse(location.small(adapter, config_json.LARGEST), adapter)

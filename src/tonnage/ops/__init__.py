@@ -3,8 +3,10 @@
 from tonnage.ops._base import Core as Core
 from tonnage.ops._base import Kernels as Kernels
 from tonnage.ops._base import Op as Op
+from tonnage.ops._base import Part as Part
 from tonnage.ops._base import Saved as Saved
 from tonnage.ops._base import SavedSplit as SavedSplit
+from tonnage.ops._base import Split as Split
 from tonnage.ops._base import StateCache as StateCache
 from tonnage.ops._base import TokenCache as TokenCache
 from tonnage.ops._base import Weight as Weight

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.language import say
-from tonnage.render import frontier, maximum, plan_serving, plan_training, pool, text
+from tonnage.render import frontier, maximum, text
+from tonnage.render.plans import pool, serving, training
 
 
 def headline(document: Mapping[str, Any]) -> str:
@@ -30,9 +31,9 @@ def headline(document: Mapping[str, Any]) -> str:
     if "points" in document:
         return frontier.frontier_lines(document)[0]
     if "means" in document:
-        return plan_serving.verdict_line(document)
+        return serving.verdict_line(document)
     if "plans" in document:
-        return plan_training.verdict_line(document)
+        return training.verdict_line(document)
     if "limit" in document:
         return maximum.verdict_line(document)
     if "verdict" in document:

@@ -23,7 +23,7 @@ def maximum_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool =
     lines = [verdict_line(document), "", *_decided(document), "", *inputs_lines(document["question"])]
     lines += ["", *tree_lines(memory, depth=99 if formulas else 2, formulas=formulas)]
     if document["speed"]:
-        lines += ["", _speed(document)]
+        lines += ["", speed_text(document)]
     if document["advice"]:
         lines += [
             "",
@@ -74,11 +74,11 @@ def verdict_line(document: Mapping[str, Any]) -> str:
         return say("{first}; {beyond} would not keep within it", first=first, beyond=counted(beyond["value"], unit))
     if document["limit"]["by"] == "engine":
         return say("{first}; {beyond} would not all run at once", first=first, beyond=counted(beyond["value"], unit))
-    what, does = _amount(beyond["value"], unit), _does(beyond, beyond["value"] if unit != "rank" else 1)
+    what, does = amount_text(beyond["value"], unit), _does(beyond, beyond["value"] if unit != "rank" else 1)
     return say("{first}; {what} {does}", first=first, what=what, does=does)
 
 
-def _amount(value: int, unit: str) -> str:
+def amount_text(value: int, unit: str) -> str:
     return say("rank {value}", value=f"{value:,}") if unit == "rank" else counted(value, unit)
 
 
@@ -179,7 +179,7 @@ def _not_even(document: Mapping[str, Any]) -> str:
         if document["verb"] == "serve":
             return say("serves no model of the catalogue; {limit}", limit=limit)
         return say("trains no model of the catalogue; {limit}", limit=limit)
-    what = _amount(least["value"], document["unit"])
+    what = amount_text(least["value"], document["unit"])
     if least["refused"] is not None:
         return say("with no more than {what}: {refused}", what=what, refused=sentence(least["refused"]))
     over = human(max(least["needed_bytes"] - least["usable_bytes"], 0), "bytes")
@@ -205,22 +205,22 @@ def _decided(document: Mapping[str, Any]) -> list[str]:
     limit, unit = document["limit"], document["unit"]
     lines = [say("bound by {name}: {what}", name=say(BINDS[limit["by"]]), what=sentence(limit["text"]))]
     if document["estimate_value"] is not None and document["value"] is not None:
-        lines.append(both_limits(_amount(document["estimate_value"], unit), _amount(document["value"], unit)))
+        lines.append(both_limits(amount_text(document["estimate_value"], unit), amount_text(document["value"], unit)))
     if document["tight_value"] is not None:
         lines.append(
             say(
                 "tight up to {amount}: what is usable lies inside the error band; more does not fit for sure",
-                amount=_amount(document["tight_value"], unit),
+                amount=amount_text(document["tight_value"], unit),
             )
         )
     if document["memory_value"] is not None:
-        lines.append(say("memory alone would do for {amount}", amount=_amount(document["memory_value"], unit)))
+        lines.append(say("memory alone would do for {amount}", amount=amount_text(document["memory_value"], unit)))
     if document["at"] is not None and document["text"] and limit["by"] != "nothing":
         lines.append(say("say it with {what}", what=document["text"]))
     return lines
 
 
-def _speed(document: Mapping[str, Any]) -> str:
+def speed_text(document: Mapping[str, Any]) -> str:
     speed = document["speed"]
     if "step_seconds" in speed:
         return say("a step then takes {step_seconds}", step_seconds=human(speed["step_seconds"], "seconds"))
@@ -239,7 +239,7 @@ def _raise(document: Mapping[str, Any], move: Mapping[str, Any]) -> str:
     what = (
         f"{move['model']}, {human(move['value'], 'parameters')}"
         if move.get("model")
-        else _amount(move["value"], document["unit"])
+        else amount_text(move["value"], document["unit"])
     )
     before = document["value"]
     times = (

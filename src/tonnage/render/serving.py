@@ -7,6 +7,7 @@ from tonnage.kernel import units
 from tonnage.language import say, sentence
 from tonnage.language.columns import left, right
 from tonnage.language.quantities import counted, human
+from tonnage.render.bill import bill_lines
 from tonnage.render.both_limits import both_limits
 from tonnage.render.prompts import with_prompts
 
@@ -67,8 +68,6 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
 
 def serving_ends(document: Mapping[str, Any]) -> list[str]:
     """What follows the breakdowns: the service level, money, the launch."""
-    from tonnage.render.text import bill_lines
-
     serving = document["serving"]
     lines = [""] if "tpot_seconds" in serving or "launch" in serving else []
     if "service_level" in serving:

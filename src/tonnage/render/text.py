@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tonnage.estimate.money.ownership import when_it_pays
 from tonnage.kernel.term import Term
 from tonnage.language import say, sentence
 from tonnage.language.columns import left, right
 from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted, human
 from tonnage.render.advice import advice_line, nearest_line
+from tonnage.render.bill import bill_lines, named
 from tonnage.render.inputs import unit_of
 from tonnage.render.prompts import prompt_words, with_prompts
 from tonnage.render.serving import serving_ends, serving_lines
@@ -249,11 +249,6 @@ def _slopes(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def named(term: Mapping[str, Any]) -> str:
-    """A figure with its name."""
-    return f"{sentence(term['name'])}{say(': ')}{human(term['value'], term['unit'])}"
-
-
 def _overtrained(run: Mapping[str, Any]) -> list[str]:
     """What is paid for a smaller model, where that is much; the first fit is the one to prefer."""
     fits = [row for row in run.get("best_models") or [] if "factor" in row]
@@ -291,39 +286,6 @@ def _conventions(document: Mapping[str, Any]) -> list[str]:
             f"  {left(row['name'], 20)} {flops}  {share}  {sentence(row['text'])}{say('; ')}{leaves_out}   [{row['source']}]"
         )
     return lines
-
-
-def bill_lines(document: Mapping[str, Any]) -> list[str]:
-    """Cost, energy, carbon, and buying against renting."""
-    lines = [named(term) for name in ("cost", "energy", "carbon") if (term := document.get(name))]
-    own = document.get("ownership")
-    if own:
-        shown = say(", ").join(
-            f"{sentence(own[name]['name'])} {human(own[name]['value'], 'USD')}"
-            for name in ("purchase", "own_month", "rent_month")
-        )
-        lines.append(f"{shown}{say(': ')}{sentence(when_it_pays(own['break_even_month'], worn_out=own['worn_out']))}")
-        places, cost = say("; ").join(map(_place, own["places"])), sentence(document["cost"]["name"])
-        lines.append(say("{cost} by place: {places}", cost=cost, places=places))
-    return lines
-
-
-def _place(place: Mapping[str, Any]) -> str:
-    name = f"{sentence(place['where'])} ({sentence(place['what'])})"
-    if "cost" not in place:
-        return f"{name} {sentence(place['note'])}"
-    first = (
-        say(", {first_payment} of purchase before it", first_payment=human(place["first_payment"], "USD"))
-        if place["first_payment"]
-        else ""
-    )
-    return say(
-        "{name} {cost} in {seconds}{first}",
-        name=name,
-        cost=human(place["cost"]["value"], "USD"),
-        seconds=human(place["seconds"], "seconds"),
-        first=first,
-    )
 
 
 def _behind(document: Mapping[str, Any], key: str) -> str:

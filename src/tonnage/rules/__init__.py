@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from tonnage.rules._rule import GIVEN as GIVEN
 from tonnage.rules._rule import RULES as RULES
 from tonnage.rules._rule import Rule as Rule
 

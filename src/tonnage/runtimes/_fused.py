@@ -9,8 +9,8 @@ from typing import Any
 
 from tonnage.ops import MLP
 from tonnage.tape import CODES, TENSOR, TOKEN, Adapters, Code, Extent, Held, Tensor
-from tonnage.tape._tape import Gradients, Slot
-from tonnage.tape._words import _one, _shape
+from tonnage.tape.tape import Gradients, Slot
+from tonnage.tape.words import first_gradient, shape_of
 
 
 class Fused(Code):
@@ -18,11 +18,11 @@ class Fused(Code):
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
         made, root = self.like(x), self.new(groups, 4, x.extent)
-        shape = _shape(weight) if weight is not None and weight.slot is not None else None
+        shape = shape_of(weight) if weight is not None and weight.slot is not None else None
         fresh = self.style.norm == "gemma"  # in_place is False there: the stream is read again
 
         def derivative(gradients: Gradients) -> Gradients:
-            g = _one(gradients)
+            g = first_gradient(gradients)
             return [self.like(g) if fresh else g.alias(), self.new(*shape) if shape else None]
 
         self.note("rms_norm", [made], [x, weight], [x, root], derivative)
@@ -35,13 +35,13 @@ class Fused(Code):
         if not self.style.rotary:
             return x
         made = x.alias()
-        self.note("rotary", [made], [x], [], lambda g: [_one(g).alias()])
+        self.note("rotary", [made], [x], [], lambda g: [first_gradient(g).alias()])
         return made
 
     def gate(self, gate: Tensor, up: Tensor) -> Tensor:
         """act(gate) * up: their gradients are written over them."""
         made = self.like(up)
-        kept = [(each.storage, *_shape(each)) for each in (gate, up)]
+        kept = [(each.storage, *shape_of(each)) for each in (gate, up)]
         self.note("gate", [made], [gate, up], [gate, up], lambda _: [Tensor(*each, None, True) for each in kept])
         return made
 
@@ -95,11 +95,11 @@ class Unsloth(Fused):
         with self.inside(name):
             x = self.to(x, self.types.compute)
             low = self._lora(x.elements, out, adapters)
-            shape = _shape(x)
+            shape = shape_of(x)
             made = self._multiplied(weights, out, x, extent, adapters)
 
             def derivative(_: Gradients) -> Gradients:
-                trained = [self.new(*_shape(each)) for each in low]
+                trained = [self.new(*shape_of(each)) for each in low]
                 return [self._again(weights, shape, adapters), *trained]
 
             self.note("lora", [made], [x, *low], [x], derivative)
@@ -151,11 +151,11 @@ class Unsloth(Fused):
             product = self.like(up)
             made = self._multiplied(downs, hidden, x, TOKEN, adapters)
             del product
-            shape, storage, narrow = _shape(up), x.storage, _shape(x)
+            shape, storage, narrow = shape_of(up), x.storage, shape_of(x)
 
             def derivative(_: Gradients) -> Gradients:
                 of_product = self._again(downs, shape, adapters)
-                trained = [self.new(*_shape(each)) for each in low]
+                trained = [self.new(*shape_of(each)) for each in low]
                 whole = self._whole(ups, adapters)
                 self.mark()
                 del whole
@@ -172,7 +172,7 @@ class Unsloth(Fused):
         records, self.records = self.records, False
         out = run(x)
         self.records = records
-        shape = _shape(x)
+        shape = shape_of(x)
 
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
@@ -184,7 +184,7 @@ class Unsloth(Fused):
             self.mark()
             end = made.slot
             del made
-            found = self.backward([(end, _one(gradients).alias())]) if end is not None else {}
+            found = self.backward([(end, first_gradient(gradients).alias())]) if end is not None else {}
             self.nodes, self.kind = outer, kind
             return [found.get(slot)]
 

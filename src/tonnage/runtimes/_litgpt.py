@@ -8,8 +8,8 @@ from typing import Any
 
 from tonnage.ops import Attention
 from tonnage.tape import CODES, TENSOR, TOKEN, Adapters, Code, Extent, Held, Tensor
-from tonnage.tape._tape import Gradients
-from tonnage.tape._words import _one, _shape
+from tonnage.tape.tape import Gradients
+from tonnage.tape.words import first_gradient, shape_of
 
 
 class LitGPT(Code):
@@ -104,10 +104,10 @@ class LitGPT(Code):
         zeros = self.new(whole, x.width, x.extent)
         made = self.like(zeros)
         del zeros
-        shape = _shape(x)
+        shape = shape_of(x)
 
         def derivative(gradients: Gradients) -> Gradients:
-            _one(gradients)
+            first_gradient(gradients)
             return [self.new(*shape)]
 
         self.note("index_copy", [made], [x], [x], derivative)

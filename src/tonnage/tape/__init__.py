@@ -20,14 +20,6 @@ from tonnage.tape._setting import Router as Router
 from tonnage.tape._setting import Setting as Setting
 from tonnage.tape._setting import Style as Style
 from tonnage.tape._setting import Types as Types
-from tonnage.tape._tape import TENSOR as TENSOR
-from tonnage.tape._tape import TOKEN as TOKEN
-from tonnage.tape._tape import Account as Account
-from tonnage.tape._tape import Extent as Extent
-from tonnage.tape._tape import Key as Key
-from tonnage.tape._tape import Tape as Tape
-from tonnage.tape._tape import Tensor as Tensor
-from tonnage.tape._tape import without as without
 from tonnage.tape._torchtitan import Own as Own
 from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode
@@ -36,6 +28,14 @@ from tonnage.tape._work import Exchange as Exchange
 from tonnage.tape._work import Group as Group
 from tonnage.tape._work import Pass as Pass
 from tonnage.tape._work import Work as Work
+from tonnage.tape.tape import TENSOR as TENSOR
+from tonnage.tape.tape import TOKEN as TOKEN
+from tonnage.tape.tape import Account as Account
+from tonnage.tape.tape import Extent as Extent
+from tonnage.tape.tape import Key as Key
+from tonnage.tape.tape import Tape as Tape
+from tonnage.tape.tape import Tensor as Tensor
+from tonnage.tape.tape import without as without
 
 CODES["torchtitan"] = TitanCode
 CODES["nanotron"] = NanotronCode

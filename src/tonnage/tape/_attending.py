@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tonnage.tape._kernels import AttentionKernel, chosen_kernel, shows_shared_heads
 from tonnage.tape._setting import Implementation, Setting
-from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
-from tonnage.tape._words import Words, _shape
+from tonnage.tape.kernels import AttentionKernel, chosen_kernel, shows_shared_heads
+from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
+from tonnage.tape.words import Words, shape_of
 
 FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
 
@@ -226,9 +226,9 @@ class Attending(Words):
     ) -> Tensor:
         """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
         made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
-        shapes = [_shape(each) for each in (q, k, v)]
+        shapes = [shape_of(each) for each in (q, k, v)]
         if mask is not None and mask.slot is not None:  # a bias that learns
-            shapes.append(_shape(mask))
+            shapes.append(shape_of(mask))
         queries, extent = shapes[0], q.extent
         shared = q.elements > k.elements
         padded = heads * _rounded(q.elements / heads) if kernel == "flash" else q.elements

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from tonnage.tape._attending import Attending
 from tonnage.tape._setting import Adapters, Held
-from tonnage.tape._tape import TOKEN, Extent, Gradients, Tensor
+from tonnage.tape.tape import TOKEN, Extent, Gradients, Tensor
 
 WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")
 

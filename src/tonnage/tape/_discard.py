@@ -6,7 +6,7 @@ a later tensor arrives, the function runs again and fills them.
 
 from collections.abc import Callable, Sequence
 
-from tonnage.tape._tape import Gradients, Node, Slot, Tape, Tensor
+from tonnage.tape.tape import Gradients, Node, Slot, Tape, Tensor
 
 
 class Discarded:

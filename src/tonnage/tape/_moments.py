@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.tape._code import Code
-from tonnage.tape._tape import TOKEN, Account, Extent, Key, Slot, Tensor
 from tonnage.tape._work import Work, together
+from tonnage.tape.tape import TOKEN, Account, Extent, Key, Slot, Tensor
 
 
 class Kept(Struct, frozen=True):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tonnage.tape._code import Code
 from tonnage.tape._setting import Held, Setting
-from tonnage.tape._tape import TENSOR, TOKEN, Extent, Tensor
 from tonnage.tape._torchtitan import GATHER, SCATTER, Own
+from tonnage.tape.tape import TENSOR, TOKEN, Extent, Tensor
 
 GATHERED = Extent("token", "gathered")
 

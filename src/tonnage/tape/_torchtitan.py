@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from tonnage.tape._code import Code
 from tonnage.tape._setting import Held, Setting
-from tonnage.tape._tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
 from tonnage.tape._work import Exchange
+from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
 
 GATHERED = Extent("token", "gathered")
 GATHER, SCATTER = Exchange("tensor parallel", "all_gather"), Exchange("tensor parallel", "reduce_scatter")

@@ -5,12 +5,9 @@ The tape notes them as operations happen, so recomputation, frozen weights and f
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tonnage.tape._extent import Extent
-
-if TYPE_CHECKING:
-    from tonnage.tape._tape import Node, Tensor
 
 WorkKind = Literal["product", "experts", "attention", "scan", "move", "exchange"]
 Pass = Literal["forward", "again", "backward"]
@@ -64,6 +61,42 @@ class Work(NamedTuple):
     exchange: Exchange | None = None
 
 
+class SizedTensor(Protocol):
+    """What counting work reads of a tensor: `elements` numbers of `width` bytes for each unit of its extent; `slot` is None where no
+    gradient is asked for."""
+
+    @property
+    def elements(self) -> float: ...
+
+    @property
+    def width(self) -> float: ...
+
+    @property
+    def extent(self) -> Extent: ...
+
+    @property
+    def slot(self) -> object: ...
+
+
+class Operation(Protocol):
+    """What counting the work of a derivative reads of the operation that it belongs to; `saved` are storages."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def work(self) -> list[Work]: ...
+
+    @property
+    def exchange(self) -> Exchange | None: ...
+
+    @property
+    def saved(self) -> list[Any]: ...
+
+    @property
+    def repeats(self) -> float: ...
+
+
 class Worked:
     """Collects work as a tape runs. `written`: bytes of tensors that were made since the last operation."""
 
@@ -84,8 +117,8 @@ class Worked:
         self,
         name: str,
         scope: str,
-        out: Sequence["Tensor"],
-        inputs: Sequence["Tensor | None"],
+        out: Sequence[SizedTensor],
+        inputs: Sequence[SizedTensor | None],
         quantised: bool,
         exchange: Exchange | None,
     ) -> list[Work]:
@@ -105,7 +138,7 @@ class Worked:
         return back
 
     def _forward(
-        self, name: str, scope: str, out: Sequence["Tensor"], given: Sequence["Tensor"], quantised: bool
+        self, name: str, scope: str, out: Sequence[SizedTensor], given: Sequence[SizedTensor], quantised: bool
     ) -> list[Work]:
         if name in INSIDE:
             self.written.clear()
@@ -165,12 +198,12 @@ class Worked:
         """Notes an exchange that an operation does inside."""
         self.done.append(Work(name, "exchange", when, bytes=sent, exchange=exchange))
 
-    def _exchanged(self, name: str, when: Pass, exchange: Exchange, whole: "Tensor") -> None:
+    def _exchanged(self, name: str, when: Pass, exchange: Exchange, whole: SizedTensor) -> None:
         """Notes one that is an operation: bytes of the whole tensor that ranks send each other parts of."""
         self.written.clear()
         self.send(name, when, exchange, {whole.extent: whole.elements * whole.width})
 
-    def _product(self, scope: str, out: "Tensor", given: Sequence["Tensor"], quantised: bool) -> list[Work]:
+    def _product(self, scope: str, out: SizedTensor, given: Sequence[SizedTensor], quantised: bool) -> list[Work]:
         expanded, self.expanded = self.expanded, []
         x, weights = given[0], [each for each in given[1:] if each.extent.unit == "parameter"]
         inner, outer = x.elements / self.copies, out.elements / self.copies
@@ -193,7 +226,7 @@ class Worked:
             back.append(made._replace(when="backward", wgrad=True))
         return back
 
-    def _attention(self, scope: str, name: str, out: "Tensor", given: Sequence["Tensor"]) -> list[Work]:
+    def _attention(self, scope: str, name: str, out: SizedTensor, given: Sequence[SizedTensor]) -> list[Work]:
         """Scores and weighted values of each pair of tokens; a fused kernel skips what the mask takes out."""
         moved = _sum((each.extent, _size(each)) for each in (*given, out))
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
@@ -217,7 +250,7 @@ class Worked:
         back = {extent: passes * size for extent, size in made.bytes.items()}
         return [made._replace(when="backward", flops=passes * made.flops, bytes=back)]
 
-    def backward(self, node: "Node", gradients: Iterable["Tensor | None"]) -> None:
+    def backward(self, node: Operation, gradients: Iterable[SizedTensor | None]) -> None:
         """Notes what a derivative has just done; it has been given these gradients, and has read what the node saved."""
         if node.exchange is not None:
             first = next(each for each in gradients if each is not None)
@@ -257,7 +290,7 @@ def _times(work: Work, repeats: float) -> Work:
     )
 
 
-def _per(x: "Tensor", split: str, routed: bool) -> tuple[Extent, bool]:
+def _per(x: SizedTensor, split: str, routed: bool) -> tuple[Extent, bool]:
     """What the arithmetic grows with, and whether the rows of the weight are cut, not its columns."""
     if routed:
         if x.extent.unit == "row":
@@ -268,7 +301,7 @@ def _per(x: "Tensor", split: str, routed: bool) -> tuple[Extent, bool]:
     return Extent(x.extent.unit, x.extent.split), False
 
 
-def _size(tensor: "Tensor") -> float:
+def _size(tensor: SizedTensor) -> float:
     return tensor.elements * tensor.width
 
 

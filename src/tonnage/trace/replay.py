@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Allocator, OutOfMemory, Settings, out_of_memory_message
-from tonnage.trace.allocator._blocks import Block
+from tonnage.trace.allocator.blocks import Block
 from tonnage.trace.events import Events
 
 

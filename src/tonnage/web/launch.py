@@ -30,7 +30,7 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
     from tonnage.estimate.inputs import Question
     from tonnage.estimate.options.plans import training_plan
     from tonnage.estimate.plan.training_options import TrainingOptions
-    from tonnage.search.training.launch import launch_lacks, launch_program, launch_settings
+    from tonnage.search.training.launch.settings import launch_lacks, launch_program, launch_settings
 
     with limited(within):
         _, arguments, words = parsed("train", question)

@@ -11,7 +11,7 @@ from math import isfinite
 
 from msgspec import Struct, field
 
-from tonnage.catalogue import _files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.catalogue.refreshed import Cloud, Kind, Row
 from tonnage.kernel.errors import InvalidInput, shown
@@ -80,7 +80,7 @@ class _Malformed(Exception):
 @cache
 def names() -> Names:
     """The table of names."""
-    return _files.read(_files.HERE / "skypilot" / "names.toml", Names)
+    return toml_files.read(toml_files.HERE / "skypilot" / "names.toml", Names)
 
 
 def clouds() -> list[str]:

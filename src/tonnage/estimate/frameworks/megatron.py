@@ -18,8 +18,8 @@ from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
-from tonnage.tape._megatron import Shape
-from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
+from tonnage.tape.megatron import Shape
+from tonnage.tape.megatron_setting import ContextParallel, MegatronSetting
 
 if TYPE_CHECKING:
     from tonnage.estimate.step.stage import StageMemory

@@ -7,11 +7,8 @@ from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_folder
+from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
-NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
-NEEDS_KALEIDO = (
-    "pictures that end in .png or .svg need kaleido: pip install 'tonnage[plot]'. A page that ends in .html needs none."
-)
 ENDINGS = (".html", ".png", ".svg")
 LONGEST = 300  # letters of a path in an error
 
@@ -19,19 +16,10 @@ LONGEST = 300  # letters of a path in an error
 def check_extra(path: str | os.PathLike[str] | None) -> None:
     """Before a long run: InvalidInput where a picture is asked for and what draws it is not installed."""
     ending = Path(path or "").suffix.lower()
-    if ending in ENDINGS and not all(map(_is_installed, ("plotly", "plotly.offline"))):
+    if ending in ENDINGS and not all(map(is_installed, ("plotly", "plotly.offline"))):
         raise InvalidInput(f"--plot: {NEEDS_PLOTLY}")
-    if ending in ENDINGS[1:] and not _is_installed("kaleido"):
+    if ending in ENDINGS[1:] and not is_installed("kaleido"):
         raise InvalidInput(f"--plot: {NEEDS_KALEIDO}")
-
-
-def _is_installed(module: str) -> bool:
-    from importlib.util import find_spec
-
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):  # without its parent; a module that is kept from being imported
-        return False
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
@@ -59,7 +47,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
 def note_of_plot(path: str | os.PathLike[str]) -> str:
     """What has to be said of a picture that was written, or nothing: its letters are those of a font that is not there."""
     from tonnage.language import current, say
-    from tonnage.render.plot._image import lacks_font
+    from tonnage.render.plot.image import lacks_font
 
     if Path(path).suffix.lower() != ".png" or not lacks_font(current()):
         return ""
@@ -68,7 +56,7 @@ def note_of_plot(path: str | os.PathLike[str]) -> str:
 
 def figure_of(answer: Any, kind: str) -> Any:
     """One of the pictures as a plotly.graph_objects.Figure. InvalidInput where there is none of the kind, or no plotly."""
-    _, parts = _drawn(answer)
+    _, parts = title_and_panels(answer)
     drawn = {part.name: part for part in parts if part.traces}
     if not isinstance(kind, str) or kind not in drawn:
         raise InvalidInput(f"this answer has no figure {shown(kind)}. It has {', '.join(drawn)}.")
@@ -76,7 +64,7 @@ def figure_of(answer: Any, kind: str) -> Any:
         from plotly.graph_objects import Figure
     except ImportError:
         raise InvalidInput(NEEDS_PLOTLY) from None
-    from tonnage.render.plot._layout import layout
+    from tonnage.render.plot.layout import layout
 
     part = drawn[kind]
     return Figure(
@@ -86,23 +74,23 @@ def figure_of(answer: Any, kind: str) -> Any:
 
 
 def _made(answer: Any, ending: str) -> bytes:
-    title, parts = _drawn(answer)
+    title, parts = title_and_panels(answer)
     if ending == ".html":
-        from tonnage.render.plot._page import page
+        from tonnage.render.plot.page import page
 
         return page(title, parts).encode("utf-8", "replace")
-    from tonnage.render.plot._image import image
+    from tonnage.render.plot.image import image
 
     return image(title, parts, ending.removeprefix("."))
 
 
-def _drawn(answer: Any) -> Any:
+def title_and_panels(answer: Any) -> Any:
     from tonnage.estimate.answer.frontier import Frontier
 
     if isinstance(answer, Frontier):
-        from tonnage.render.plot._frontier import frontier_panels
+        from tonnage.render.plot.frontier import frontier_panels
 
         return frontier_panels(answer)
-    from tonnage.render.plot._panels import panels
+    from tonnage.render.plot.panels import panels
 
     return panels(answer)

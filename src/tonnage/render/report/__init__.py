@@ -51,7 +51,7 @@ def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "")
 
 def html_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
     """One HTML file that needs nothing but itself: no network, no script."""
-    from tonnage.render.report._html import page
+    from tonnage.render.report.html import page
 
     return page(report_of(document, command=command, date=date))
 
@@ -65,7 +65,7 @@ def markdown_of(document: Mapping[str, Any], *, command: str = "", date: str = "
 
 def notebook_of(document: Mapping[str, Any]) -> str:
     """The verdict, its bar and its first table, as part of a notebook's page."""
-    from tonnage.render.report._html import notebook
+    from tonnage.render.report.html import notebook
 
     return notebook(report_of(document))
 

@@ -7,8 +7,8 @@ from tonnage.language import say, sentence
 from tonnage.language.columns import left, width
 from tonnage.language.quantities import human
 from tonnage.render.report._blocks import Bar, Bars, Block, Cell, Facts, Listed, Plane, Report, Said, Section, Table
-from tonnage.render.report._html import _text
 from tonnage.render.report._sources import citations, nodes
+from tonnage.render.report.html import cell_text
 
 LETTERS = {"weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "temporary": "T", "comm": "C", "kv": "K", "overhead": "R",
            "forward": "1", "backward": "2", "exchange": "3", "update": "4", "rest": "5"}  # fmt: skip
@@ -80,7 +80,7 @@ def _block(block: Block) -> list[str]:
 def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], strong: Sequence[int] = (), deep: Sequence[int] = ()) -> list[str]:  # fmt: skip
     made = [_pipes(map(plain, header)), _pipes(["---"] * len(header))]
     for number, row in enumerate(rows):
-        cells = [plain(_text(cell)) for cell in row]
+        cells = [plain(cell_text(cell)) for cell in row]
         if deep and deep[number]:
             cells[0] = "&nbsp;" * (3 * deep[number]) + cells[0]
         made.append(_pipes(f"**{cell}**" if number in strong and cell else cell for cell in cells))

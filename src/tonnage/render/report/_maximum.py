@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.both_limits import both_limits
-from tonnage.render.maximum import BINDS, _amount, _speed, verdict_line
+from tonnage.render.maximum import BINDS, amount_text, speed_text, verdict_line
 from tonnage.render.report._bars import capacity, term_bars, tree_table
 from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Report, Said, Section, Table
 from tonnage.render.report._said import all_notes, assumed, between, inputs, notes, price, prices
@@ -39,7 +39,7 @@ def maximum_report(document: Document, **about: str) -> Report:
 def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
     unit, value = document["unit"], document["value"]
     yield say("machine"), str(document["question"]["on"]["value"]), ""
-    yield document["what"], _amount(value, unit) if value is not None else say("none fits"), document["text"]
+    yield document["what"], amount_text(value, unit) if value is not None else say("none fits"), document["text"]
     yield say("bound by"), sentence(BINDS[document["limit"]["by"]]), sentence(document["limit"]["text"])
     for key, name in (("at", say("memory there")), ("beyond", say("memory just beyond"))):
         tried = document[key]
@@ -47,20 +47,24 @@ def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
             of = say("of {usable} usable", usable=human(tried["usable_bytes"], "bytes"))
             yield name, human(tried["needed_bytes"], "bytes"), "; ".join(filter(None, (of, between(tried["band"], "bytes"))))  # fmt: skip
     if document["estimate_value"] is not None and value is not None:
-        yield say("error band"), both_limits(_amount(document["estimate_value"], unit), _amount(value, unit)), ""
+        yield (
+            say("error band"),
+            both_limits(amount_text(document["estimate_value"], unit), amount_text(value, unit)),
+            "",
+        )
     if document["tight_value"] is not None:
-        yield say("tight up to"), _amount(document["tight_value"], unit), say("inside the error band")
+        yield say("tight up to"), amount_text(document["tight_value"], unit), say("inside the error band")
     if document["memory_value"] is not None:
-        yield say("memory alone would do for"), _amount(document["memory_value"], unit), ""
+        yield say("memory alone would do for"), amount_text(document["memory_value"], unit), ""
     if document["speed"]:
-        yield say("speed there"), _speed(document), ""
+        yield say("speed there"), speed_text(document), ""
 
 
 def _moves(document: Document, most: int) -> Block:
     rows = tuple(
         (
             move["text"],
-            _amount(move["value"], document["unit"]),
+            amount_text(move["value"], document["unit"]),
             human(move["needed_bytes"], "bytes"),
             sentence(move["changes"]),
         )

@@ -6,9 +6,9 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
-from tonnage.render.plan_serving import _row, _spread, _stored, header_of, verdict_line
-from tonnage.render.plan_training import NAMES, SIZES
-from tonnage.render.plan_training import verdict_line as training_verdict
+from tonnage.render.plans.serving import header_of, plan_cells, spread_text, stored_text, verdict_line
+from tonnage.render.plans.training import NAMES, SIZES
+from tonnage.render.plans.training import verdict_line as training_verdict
 from tonnage.render.prompts import with_prompts
 from tonnage.render.report._answer import details, facts, kind_of, opened, price_rows
 from tonnage.render.report._bars import fullest_bar
@@ -45,7 +45,7 @@ def serving_plans_report(document: Document, **about: str) -> Report:
     line = verdict_line(document)
     asked = say("Which machines serve {model} best, and how is it spread over them ({goal})?", model=question["model"]["value"], goal=sentence(document["means"]))  # fmt: skip
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
-    words = f"{plans[0]['engine']}, {_stored(plans[0])}, {_spread(plans[0])}" if plans else ""
+    words = f"{plans[0]['engine']}, {stored_text(plans[0])}, {spread_text(plans[0])}" if plans else ""
     nearest = Listed(tuple(sentence(each["text"]) for each in document["nearest"])) if document["nearest"] else Said(say("Nothing came near."))  # fmt: skip
     brief = Brief(
         question=asked, kind="fits" if plans else "no", verdict=line,
@@ -98,7 +98,7 @@ def _training_line(plan: Document) -> str:
 def _serving_line(plan: Document, question: Document) -> str:
     money = say("{usd} an hour", usd=quantity(plan["usd_per_hour"], "USD"))
     return say("{on}: {plan}; first token {first}, each later {later}, needs {needed}; {money}", on=plan["on"],
-               plan=f"{plan['engine']}, {_stored(plan)}, {_spread(plan)}", first=with_prompts(human(plan["ttft_seconds"], "seconds"), question),
+               plan=f"{plan['engine']}, {stored_text(plan)}, {spread_text(plan)}", first=with_prompts(human(plan["ttft_seconds"], "seconds"), question),
                later=human(plan["tpot_seconds"], "seconds"), needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
 
 
@@ -149,13 +149,13 @@ def _serving_details(document: Document, best: Document | None, warnings: list[s
     plans = document["plans"]
     header = tuple(sentence(name) for name in header_of(document))
     if plans:
-        rows: tuple[tuple[Cell, ...], ...] = tuple(_row(plan, str(at)) for at, plan in enumerate(plans, 1))
+        rows: tuple[tuple[Cell, ...], ...] = tuple(plan_cells(plan, str(at)) for at, plan in enumerate(plans, 1))
         why = tuple(say("{first} before {second}: {why}", first=at, second=at + 1, why=sentence(plan["beats_next"])) for at, plan in enumerate(plans, 1) if plan["beats_next"])  # fmt: skip
         yield Section(say("Plans"), (Table(header, rows, strong=(0,)), *((Listed(why),) if why else ())))
     if own := document["own_precision"]:
-        yield Section(say("The best in the checkpoint's own precision"), (Table(header, (_row(own, "-"),)),))
+        yield Section(say("The best in the checkpoint's own precision"), (Table(header, (plan_cells(own, "-"),)),))
     if document["pareto"]:
-        yield Section(say("Plans that none beats in cost, time and rate together"), (Table(header, tuple(_row(plan, "") for plan in document["pareto"])),))  # fmt: skip
+        yield Section(say("Plans that none beats in cost, time and rate together"), (Table(header, tuple(plan_cells(plan, "") for plan in document["pareto"])),))  # fmt: skip
     searched = say("{count} plans of {configurations} configurations of a replica were searched.", count=f"{document['considered']:,}",
                    configurations=f"{document['configurations']:,}")  # fmt: skip
     yield _searched(searched, document["removed"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
-from tonnage.render.pool import NAMES
+from tonnage.render.plans.pool import NAMES
 from tonnage.render.report._blocks import (
     Bar,
     Bars,

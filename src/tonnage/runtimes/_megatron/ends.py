@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from tonnage.ops import Head, Op
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.tape import TENSOR, Held, Key, Layer, Moment, Tensor, layer
-from tonnage.tape._megatron import GATHERED, Shape
-from tonnage.tape._megatron_setting import MegatronSetting
-from tonnage.tape._tape import TOKEN, Extent, Gradients
-from tonnage.tape._words import _one
+from tonnage.tape.megatron import GATHERED, Shape
+from tonnage.tape.megatron_setting import MegatronSetting
+from tonnage.tape.tape import TOKEN, Extent, Gradients
+from tonnage.tape.words import first_gradient
 
 VOCABULARY = Extent("parameter", "vocab")
 
@@ -41,7 +41,7 @@ def losses(code: MegatronLayers, op: Head, x: Tensor, padded: int, predictions: 
     """
     size = x.elements
     every = code.new((1 + predictions) * size, x.width, x.extent)
-    code.note("cat", [every], [x], [], lambda g: [_one(g).alias(elements=size, is_view=True)])
+    code.note("cat", [every], [x], [], lambda g: [first_gradient(g).alias(elements=size, is_view=True)])
     main, *others = code.parts(every, [size] * (1 + predictions))
     if x.storage is not None:
         x.storage.empty()  # the joined copy is all that is left of it

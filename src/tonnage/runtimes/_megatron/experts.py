@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from tonnage.ops import MLP, MoE
 from tonnage.tape import TENSOR, TOKEN, Exchange, Held, Tensor
-from tonnage.tape._megatron import CUT_ROW, GATHERED, ROW, MegatronCode
-from tonnage.tape._tape import Gradients
+from tonnage.tape.megatron import CUT_ROW, GATHERED, ROW, MegatronCode
+from tonnage.tape.tape import Gradients
 
 INDEX = 8  # bytes of an index
 

@@ -10,8 +10,8 @@ from typing import Literal
 from tonnage.ops import MLP, Attention, LatentAttention, MoE, Op
 from tonnage.runtimes._megatron.experts import mixture
 from tonnage.tape import TENSOR, Tensor
-from tonnage.tape._megatron import GATHERED, MegatronCode
-from tonnage.tape._tape import Gradients
+from tonnage.tape.megatron import GATHERED, MegatronCode
+from tonnage.tape.tape import Gradients
 
 
 class MegatronLayers(MegatronCode):

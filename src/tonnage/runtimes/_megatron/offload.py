@@ -6,7 +6,7 @@ Source: Megatron-core 0.16 and newer, megatron/core/pipeline_parallel/fine_grain
 from tonnage.architectures import Block
 from tonnage.ops import Attention, LatentAttention, MoE
 from tonnage.tape import TENSOR, TOKEN, Extent
-from tonnage.tape._megatron import CUT_ROW, ROW
+from tonnage.tape.megatron import CUT_ROW, ROW
 
 SMALLEST = 1024 * 1024  # tensors of fewer elements stay (min_offloaded_tensor_size)
 MODULES = ("attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm", "expert_fc1", "moe_act")

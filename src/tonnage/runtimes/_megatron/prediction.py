@@ -11,8 +11,8 @@ from tonnage.ops import Linear, Norm
 from tonnage.runtimes._megatron.ends import VOCABULARY
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.tape import TENSOR, TOKEN, Exchange, Tensor
-from tonnage.tape._megatron import GATHERED
-from tonnage.tape._tape import Gradients
+from tonnage.tape.megatron import GATHERED
+from tonnage.tape.tape import Gradients
 
 NAME = "multi-token prediction layer"
 

@@ -15,14 +15,14 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, TonnageError
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human
-from tonnage.search.pool._highs import Effort
 from tonnage.search.pool._usual import usual
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipeline import Found, Search, Value, best_of
+from tonnage.search.pool.pipelines.pipeline import Found, Search, Value, best_of
+from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
 from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
 from tonnage.search.pool.training import SEQUENCES, Group
-from tonnage.search.pool.uneven import Pipe
 
 OBJECTIVES = ("throughput", "latency")
 NO_SERVING, NO_LOAD, NO_TRAINING = ServingOptions(), LoadOptions(), TrainingOptions()

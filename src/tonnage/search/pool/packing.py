@@ -8,10 +8,10 @@ from tonnage.documents.pool import JobRow, MoveRow
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import counted, human
-from tonnage.search.pool._highs import Effort, Solved
-from tonnage.search.pool._packing import Packing
+from tonnage.search.pool.highs import Effort, Solved
 from tonnage.search.pool.inventory import node_names
 from tonnage.search.pool.jobs import Way, Ways, ways_of
+from tonnage.search.pool.packing_program import Packing
 from tonnage.search.pool.parts import Pool, node_of
 from tonnage.search.pool.placement import Placement, asked_of, document, proof, searched
 from tonnage.spec import Link

@@ -9,7 +9,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.registry import unknown
-from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.inventory import Inventory, inventory_of, read_inventory
 from tonnage.search.pool.one_model import serve_pipeline, train_pipeline
 from tonnage.search.pool.packing import pack

@@ -17,7 +17,7 @@ from tonnage.documents.pool import (
     StageRow,
 )
 from tonnage.kernel.units import counted
-from tonnage.search.pool._highs import Effort
+from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
 
 OPTIMAL = 1e-6  # a gap that only rounding leaves

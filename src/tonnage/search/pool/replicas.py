@@ -14,7 +14,6 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import counted, human
-from tonnage.search.pool._highs import Effort, Program, Solved
 from tonnage.search.pool._usual import NAMES, usual
 from tonnage.search.pool.candidates import (
     MARGIN,
@@ -26,6 +25,7 @@ from tonnage.search.pool.candidates import (
     merged,
     nearest,
 )
+from tonnage.search.pool.highs import Effort, Program, Solved
 from tonnage.search.pool.parts import Pool
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, plain, proof, searched
 
@@ -56,14 +56,14 @@ def replicas(
         question |= {name: found[0].answer.question[name] for name in NAMES if name not in question}
     else:
         return _none(pool, model, effort, question, refused, demand)
-    counts, proven = _solve(found, demand, effort)
+    counts, proven = choose_counts(found, demand, effort)
     while counts is not None and (wrong := _refused(found, counts, load, demand)):
         effort.cuts += 1
         found = [
             replace(each, capacity=each.capacity * 0.98) if number in wrong else each
             for number, each in enumerate(found)
         ]
-        counts, proven = _solve(found, demand, effort)
+        counts, proven = choose_counts(found, demand, effort)
     if counts is None:  # the demand is more than the pool answers
         return _short(pool, model, found, demand, effort, question, refused)
     return _shown(pool, model, found, counts, demand, effort, question, refused, proven)
@@ -72,20 +72,22 @@ def replicas(
 # ---- the program ----
 
 
-def _solve(found: list[Candidate], demand: Demand, effort: Effort) -> tuple[list[int] | None, tuple[float, float]]:
+def choose_counts(
+    found: list[Candidate], demand: Demand, effort: Effort
+) -> tuple[list[int] | None, tuple[float, float]]:
     """How many of each, and (value, bound): first what is asked for, then at least cost."""
     if demand.amount is not None:
-        solved = _program(found, [_cost(found, each) for each in found], demand.amount).solve(effort)
+        solved = _program(found, [hourly_cost(found, each) for each in found], demand.amount).solve(effort)
         _answered(solved, effort)
         return _whole(found, solved), (solved.objective, solved.bound)
     most = _answered(_program(found, [-each.capacity for each in found], 0.0).solve(effort), effort)
     if most.values is None:
         return None, (inf, inf)
-    again = _program(found, [_cost(found, each) for each in found], -most.objective * (1 - MARGIN)).solve(effort)
+    again = _program(found, [hourly_cost(found, each) for each in found], -most.objective * (1 - MARGIN)).solve(effort)
     return _whole(found, again if again.values is not None else most), (-most.objective, -most.bound)
 
 
-def _cost(found: list[Candidate], each: Candidate) -> float:
+def hourly_cost(found: list[Candidate], each: Candidate) -> float:
     """US dollars an hour; where a price is not known, accelerators are counted. Of equal ones the fewer."""
     priced = all(one.kind.price is not None for one in found)
     return each.width * ((each.kind.price or 0.0) + 1e-6 if priced else 1.0)
@@ -221,7 +223,7 @@ def _short(
 ) -> Placement:  # fmt: skip
     """More is asked than the pool answers: the most that it does."""
     assert demand.amount is not None
-    counts, proven = _solve(found, Demand(is_open=demand.is_open, amount=None), effort)
+    counts, proven = choose_counts(found, Demand(is_open=demand.is_open, amount=None), effort)
     shown = searched(effort, f"{demand.unit} of the pool", demand.unit, len(found), *proven)
     used = [(each, count) for each, count in zip(found, counts or [], strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)

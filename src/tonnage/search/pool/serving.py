@@ -24,8 +24,8 @@ from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.kernel.formula import Number, maximum
 from tonnage.runtimes import serving_runtime
-from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool
+from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes
 from tonnage.spec import Cluster, ServingPlan
 

@@ -14,8 +14,8 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.search.pool._costs import Costs, Run
 from tonnage.search.pool.parts import Kind, Pool
+from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
 from tonnage.search.pool.serving import Checked, outward
 from tonnage.spec import Cluster, TrainingPlan

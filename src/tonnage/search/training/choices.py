@@ -18,6 +18,20 @@ SEVERAL = (
     "fsdp2",
 )  # runtimes that are tried on several accelerators: those that can cut a model in every way
 ALONE = ("transformers",)
+# options whose values are searched as numbers, not as combinations of names
+SIZES = (
+    "sequence_length",
+    "global_batch_size",
+    "micro_batch_size",
+    "num_microbatches",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "virtual_pipeline_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "data_parallel_size",
+)
 OWN = ("full", "lora", "dora", "qlora", "freeze")
 
 
@@ -25,8 +39,6 @@ def choices_of(
     model: Model, machines: Sequence[Cluster], options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
 ) -> Iterator[dict[str, Any]]:
     """Combinations of names, the simplest first. Sizes are not among them."""
-    from tonnage.search.training.space import SIZES
-
     _check_offload(options, vary)
     names = [name for name in vary if name not in SIZES and name not in ("runtime", "zero_stage", "recompute")]
     runtimes = _runtimes(machines, options, vary)

@@ -6,7 +6,7 @@ from tonnage.architectures import Model
 from tonnage.documents.schema import SCHEMA
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.inputs import Question
-from tonnage.search.training.launch import launch_lacks, launch_settings
+from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.options import Asked
 from tonnage.search.training.plan import Planned, Plans
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.runtimes import training_runtime
-from tonnage.search.training.space import ABILITIES, SIZES, Group, Space
+from tonnage.search.training.choices import SIZES
+from tonnage.search.training.space import ABILITIES, Group, Space
 from tonnage.search.training.walk import reason
 
 

@@ -26,7 +26,7 @@ from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError
 from tonnage.kernel.registry import unknown
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import TrainingRuntime, training_runtime
-from tonnage.search.training.choices import choices_of
+from tonnage.search.training.choices import SIZES, choices_of
 from tonnage.search.training.pipelines import Pipeline, pipelines, with_choices
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -40,8 +40,6 @@ INNER = (
     "sequence_length", "global_batch_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size",
     "expert_tensor_parallel_size", "micro_batch_size",
 )  # fmt: skip
-SIZES = ("sequence_length", "global_batch_size", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size",
-         "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size")  # fmt: skip
 POLICIES = ("zero_stage", "recompute")  # names that are tried where nobody gives them
 ABILITIES = {"tensor_parallel_size": "tensor_parallel", "context_parallel_size": "context_parallel",
              "pipeline_parallel_size": "pipeline", "expert_parallel_size": "expert_parallel"}  # fmt: skip

@@ -8,6 +8,6 @@ from tonnage.trace.allocator._message import format_size as format_size
 from tonnage.trace.allocator._message import out_of_memory_message as out_of_memory_message
 from tonnage.trace.allocator._native import Allocator as Allocator
 from tonnage.trace.allocator._native import OutOfMemory as OutOfMemory
-from tonnage.trace.allocator._settings import Settings as Settings
-from tonnage.trace.allocator._settings import parse_settings as parse_settings
 from tonnage.trace.allocator._snapshot import snapshot as snapshot
+from tonnage.trace.allocator.settings import Settings as Settings
+from tonnage.trace.allocator.settings import parse_settings as parse_settings

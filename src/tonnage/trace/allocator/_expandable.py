@@ -1,12 +1,8 @@
 """expandable_segments: one long stretch of addresses for each pool, to which memory is mapped page by page."""
 
-from typing import TYPE_CHECKING
-
 from tonnage.kernel.units import MIB
-from tonnage.trace.allocator._blocks import Block, Pool, Segment
-
-if TYPE_CHECKING:
-    from tonnage.trace.allocator._native import Allocator
+from tonnage.trace.allocator._cached import CachedMemory
+from tonnage.trace.allocator.blocks import Block, Pool, Segment
 
 SMALL_PAGE = 2 * MIB
 
@@ -28,7 +24,7 @@ def _reach(block: Block) -> int:
     return block.size + (behind.size if behind is not None and not behind.mapped else 0)
 
 
-def allocate(allocator: "Allocator", pool: Pool, size: int) -> Block | None:
+def allocate(allocator: CachedMemory, pool: Pool, size: int) -> Block | None:
     """A free block of at least `size`, mapped where it was not; None if the driver has no memory."""
     block = _stretch(allocator, pool, size)
     if not block.mapped and not _map(allocator, block, min(block.size, size)):
@@ -43,7 +39,7 @@ def allocate(allocator: "Allocator", pool: Pool, size: int) -> Block | None:
     return block
 
 
-def _stretch(allocator: "Allocator", pool: Pool, size: int) -> Block:
+def _stretch(allocator: CachedMemory, pool: Pool, size: int) -> Block:
     """The lowest stretch with room for `size`, which may begin with free mapped memory; a new one if there is none."""
     for block in pool.unmapped:
         before = block.previous
@@ -70,7 +66,7 @@ def _room(block: Block | None, wanted: int) -> int:
     return room
 
 
-def _map(allocator: "Allocator", block: Block, size: int) -> bool:
+def _map(allocator: CachedMemory, block: Block, size: int) -> bool:
     """Maps the pages that hold the first `size` bytes of an unmapped block."""
     segment, pool = block.segment, block.pool
     assert segment is not None  # only such blocks are unmapped
@@ -95,7 +91,7 @@ def _map(allocator: "Allocator", block: Block, size: int) -> bool:
     return True
 
 
-def unmap(allocator: "Allocator", block: Block) -> None:
+def unmap(allocator: CachedMemory, block: Block) -> None:
     """Gives back the whole pages of a free block; a segment without any mapped page is given up."""
     segment, pool = block.segment, block.pool
     assert segment is not None  # the caller looked

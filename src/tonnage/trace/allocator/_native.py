@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from tonnage.kernel.units import MIB, TIB
+from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import _expandable as expandable
 from tonnage.trace.allocator import _release as release
-from tonnage.trace.allocator._blocks import ADDRESS_BITS, Block, Pool
-from tonnage.trace.allocator._settings import INTERVALS, Settings
+from tonnage.trace.allocator._cached import CachedMemory
+from tonnage.trace.allocator.blocks import ADDRESS_BITS, Block, Pool
+from tonnage.trace.allocator.settings import INTERVALS
 
 MIN_BLOCK = 512
 SMALL_SIZE = MIB  # up to this, a request is small
 SMALL_BUFFER = 2 * MIB  # the segment of small blocks
 MIN_LARGE = 10 * MIB  # from this on, a request has a segment of its own
 ROUND_LARGE = 2 * MIB
-FIRST_ADDRESS = 0x7F00_0000_0000
 
 
 class OutOfMemory(Exception):
@@ -24,36 +24,8 @@ class OutOfMemory(Exception):
         self.tried, self.requested, self.stream = tried, requested, stream
 
 
-class Allocator:
-    """One accelerator's allocator. `capacity`: bytes that the program may reserve; None: no limit. `total`: of the accelerator.
-
-    Counters in bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`, `driver_allocations`,
-    `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory snapshots have them.
-    """
-
-    def __init__(
-        self,
-        settings: Settings | None = None,
-        capacity: int | None = None,
-        total: int | None = None,
-        record: bool = False,
-    ):
-        self.settings = settings or Settings()
-        self.capacity, self.total = capacity, total or capacity or TIB
-        fraction = self.settings.memory_fraction
-        self.allowed = None if fraction is None else int(fraction * self.total)
-        self.collects = self.allowed is not None and self.settings.garbage_collection_threshold > 0
-        self.pools: dict[tuple[bool, int], Pool] = {}
-        self.heads: dict[int, Block] = {}  # the first block of each segment, by address
-        self.searches = {
-            True: 0,
-            False: 0,
-        }  # in small and large pools: a block's age is how many went by since it was freed
-        self.allocated = self.reserved = self.requested = 0
-        self.peak_allocated = self.peak_reserved = self.peak_requested = 0
-        self.segments = self.retries = self.driver_allocations = self.driver_frees = 0
-        self.next_address = FIRST_ADDRESS
-        self.trace: list[tuple[str, int, int, int, Any]] | None = [] if record else None
+class Allocator(CachedMemory):
+    """One accelerator's allocator: which block a request gets, and what is asked of the driver."""
 
     def allocate(self, size: int, stream: int = 0, context: Any = None) -> Block | None:
         """A block of at least `size` bytes; None for none at all. Raises OutOfMemory."""
@@ -116,44 +88,6 @@ class Allocator:
         if rounded < MIN_LARGE:
             return self.settings.large_segment_size
         return -(-rounded // ROUND_LARGE) * ROUND_LARGE
-
-    def insert(self, block: Block) -> None:
-        """Puts a free block into its pool."""
-        block.age = self.searches[block.pool.small]
-        block.pool.insert(block)
-
-    def merge(self, block: Block, neighbour: Block | None) -> None:
-        """Joins a neighbour that is free, and mapped as the block is, to the block."""
-        if neighbour is None or neighbour.allocated or neighbour.mapped != block.mapped:
-            return
-        pool = block.pool
-        if neighbour.mapped:
-            pool.remove(neighbour)
-        else:
-            pool.unmapped.remove(neighbour)
-        if neighbour is block.previous:
-            before = neighbour.previous
-            block.address, block.previous = neighbour.address, before
-            if before is not None:
-                before.next = block
-            else:
-                self.heads[block.address] = block
-        else:
-            after = neighbour.next
-            block.next = after
-            if after is not None:
-                after.previous = block
-        block.size += neighbour.size
-
-    def grow(self, size: int) -> None:
-        """Counts memory that came from the driver."""
-        self.reserved += size
-        self.driver_allocations += 1
-        if self.reserved > self.peak_reserved:
-            self.peak_reserved = self.reserved
-
-    def has_room(self, size: int) -> bool:
-        return self.capacity is None or self.reserved + size <= self.capacity
 
     def _new_pool(self, small: bool, stream: int) -> Pool:
         pool = self.pools[small, stream] = Pool(small, stream)

@@ -1,16 +1,12 @@
 """Giving cached memory back to the driver: what is old, what is oversize, or all that is whole."""
 
-from typing import TYPE_CHECKING
-
 from tonnage.trace.allocator import _expandable as expandable
-from tonnage.trace.allocator._blocks import Block, Pool
-from tonnage.trace.allocator._settings import NO_LIMIT
-
-if TYPE_CHECKING:
-    from tonnage.trace.allocator._native import Allocator
+from tonnage.trace.allocator._cached import CachedMemory
+from tonnage.trace.allocator.blocks import Block, Pool
+from tonnage.trace.allocator.settings import NO_LIMIT
 
 
-def all_cached(allocator: "Allocator") -> None:
+def all_cached(allocator: CachedMemory) -> None:
     """Every segment that is wholly free, large ones first; expandable ones page by page."""
     for small in (False, True):
         for pool in [pool for (kind, _), pool in allocator.pools.items() if kind is small]:
@@ -23,7 +19,7 @@ def all_cached(allocator: "Allocator") -> None:
                     expandable.unmap(allocator, block)
 
 
-def oversize(allocator: "Allocator", pool: Pool, size: int) -> bool:
+def oversize(allocator: CachedMemory, pool: Pool, size: int) -> bool:
     """With max_split_size: one free block that is large enough, or several oversize ones, the largest first."""
     limit = allocator.settings.max_split_size
     if limit == NO_LIMIT:
@@ -45,7 +41,7 @@ def oversize(allocator: "Allocator", pool: Pool, size: int) -> bool:
     return released >= wanted
 
 
-def aged(allocator: "Allocator") -> None:
+def aged(allocator: CachedMemory) -> None:
     """garbage_collection_threshold: whole free large blocks older than the average, until below the threshold."""
     assert allocator.allowed is not None  # only then is anything collected
     threshold = int(allocator.settings.garbage_collection_threshold * allocator.allowed)
@@ -74,7 +70,7 @@ def aged(allocator: "Allocator") -> None:
         free = [block for block in free if ages[id(block)] < average]
 
 
-def whole(allocator: "Allocator", block: Block) -> None:
+def whole(allocator: CachedMemory, block: Block) -> None:
     """One segment that is a single free block."""
     block.pool.remove(block)
     del allocator.heads[block.address]

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from tonnage.trace.allocator._blocks import Block
 from tonnage.trace.allocator._native import Allocator
+from tonnage.trace.allocator.blocks import Block
 
 Frames = Callable[[Any], list[dict[str, Any]]]
 

@@ -7,5 +7,5 @@ from tonnage.trace.foreign._foreign import NOT_TOLD as NOT_TOLD
 from tonnage.trace.foreign._foreign import Device as Device
 from tonnage.trace.foreign._foreign import Foreign as Foreign
 from tonnage.trace.foreign._foreign import Segment as Segment
-from tonnage.trace.foreign._read import read as read
-from tonnage.trace.foreign._write import write_snapshot as write_snapshot
+from tonnage.trace.foreign.formats import read as read
+from tonnage.trace.foreign.write import write_snapshot as write_snapshot

@@ -2,7 +2,7 @@
 
 PyTorch's profiler sorts memory by the flow of data (torch/profiler/_memory_profiler.py); files without it still show which
 phase made an allocation and which one freed it. What forward leaves for later are activations, what backward leaves are
-gradients, what the optimizer leaves is its state: the recorder sorts in the same way (`trace/record/_train.py`).
+gradients, what the optimizer leaves is its state: the recorder sorts in the same way (`trace/record/train.py`).
 """
 
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Opcodes of pickles that are rare in snapshots: what each does to the machine of `_unpickle`.
+"""Opcodes of pickles that are rare in snapshots: what each does to the machine of `_machine`.
 
 Each function takes the machine and the place behind the opcode, and gives the place behind what it read.
 """
@@ -6,12 +6,10 @@ Each function takes the machine and the place behind the opcode, and gives the p
 import codecs
 from collections.abc import Callable
 from struct import Struct as Packed
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from tonnage.trace.foreign._unpickle import Machine
+from tonnage.trace.foreign.machine import Machine
 
 LONGEST_INTEGER = 255  # bytes
 LONGEST_WRITTEN = 700  # digits
@@ -19,19 +17,19 @@ two, four, signed, eight, double = (
     Packed(form).unpack_from for form in ("<H", "<I", "<i", "<Q", ">d")
 )  # each raises struct.error at the end of the data
 
-Rare = Callable[["Machine", int], int]
+Rare = Callable[[Machine, int], int]
 
 
 def _constant(value: Any) -> Rare:
-    def run(machine: "Machine", at: int) -> int:
+    def run(machine: Machine, at: int) -> int:
         machine.push(value)
         return at
 
     return run
 
 
-def _act(action: Callable[["Machine"], Any], skipped: int = 0) -> Rare:
-    def run(machine: "Machine", at: int) -> int:
+def _act(action: Callable[[Machine], Any], skipped: int = 0) -> Rare:
+    def run(machine: Machine, at: int) -> int:
         action(machine)
         return at + skipped
 
@@ -41,7 +39,7 @@ def _act(action: Callable[["Machine"], Any], skipped: int = 0) -> Rare:
 def _sized(length: Callable[[Any, int], Any], width: int, make: Callable[[bytes], Any]) -> Rare:
     """A length of `width` bytes, and so many bytes."""
 
-    def run(machine: "Machine", at: int) -> int:
+    def run(machine: Machine, at: int) -> int:
         count = length(machine.data, at)[0]
         machine.push(make(machine.take(at + width, count)))
         return at + width + count
@@ -52,7 +50,7 @@ def _sized(length: Callable[[Any, int], Any], width: int, make: Callable[[bytes]
 def _written(make: Callable[[bytes], Any]) -> Rare:
     """A value that is written out, up to the end of the line."""
 
-    def run(machine: "Machine", at: int) -> int:
+    def run(machine: Machine, at: int) -> int:
         text, behind = machine.line(at)
         machine.push(make(text))
         return behind
@@ -61,26 +59,26 @@ def _written(make: Callable[[bytes], Any]) -> Rare:
 
 
 def _store(number: Callable[[Any, int], Any], width: int) -> Rare:
-    def run(machine: "Machine", at: int) -> int:
+    def run(machine: Machine, at: int) -> int:
         machine.memo[number(machine.data, at)[0]] = machine.stack[-1]
         return at + width
 
     return run
 
 
-def _store_written(machine: "Machine", at: int) -> int:
+def _store_written(machine: Machine, at: int) -> int:
     text, behind = machine.line(at)
     machine.memo[_integer(text)] = machine.stack[-1]
     return behind
 
 
-def _get_written(machine: "Machine", at: int) -> int:
+def _get_written(machine: Machine, at: int) -> int:
     text, behind = machine.line(at)
     machine.push(machine.memo[_integer(text)])
     return behind
 
 
-def _global(machine: "Machine", at: int) -> int:
+def _global(machine: Machine, at: int) -> int:
     module, at = machine.line(at)
     name, at = machine.line(at)
     machine.name(module.decode("utf-8", "replace"), name.decode("utf-8", "replace"))
@@ -88,18 +86,18 @@ def _global(machine: "Machine", at: int) -> int:
 
 
 def _refuse(what: str) -> Rare:
-    def run(machine: "Machine", _: int) -> int:
+    def run(machine: Machine, _: int) -> int:
         raise InvalidInput(f"{machine.where} wants to {what}: a memory snapshot is plain data. Nothing of it was run.")
 
     return run
 
 
-def _instance(machine: "Machine", at: int) -> int:
+def _instance(machine: Machine, at: int) -> int:
     _global(machine, at)  # raises but for an empty container's name
     return _refuse("make an object")(machine, at)
 
 
-def _frame(machine: "Machine", at: int) -> int:
+def _frame(machine: Machine, at: int) -> int:
     if eight(machine.data, at)[0] > len(machine.data) - at - 8:
         raise IndexError
     return at + 8
@@ -139,20 +137,20 @@ def _one(data: bytes, at: int) -> tuple[int]:
     return (data[at],)
 
 
-def _pop(machine: "Machine") -> None:
+def _pop(machine: Machine) -> None:
     if machine.marks and machine.marks[-1] == len(machine.stack):
         machine.marks.pop()
     else:
         machine.stack.pop()
 
 
-def _dict_of(machine: "Machine") -> None:
+def _dict_of(machine: Machine) -> None:
     items = machine.items()
     machine.push_container({})
     machine.fill_dict(items)
 
 
-def _double_of(machine: "Machine", at: int) -> int:
+def _double_of(machine: Machine, at: int) -> int:
     machine.push(double(machine.data, at)[0])
     return at + 8
 

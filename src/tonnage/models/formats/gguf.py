@@ -1,0 +1,259 @@
+"""Headers of GGUF files, versions 1 to 3, either byte order: metadata and where each tensor lies.
+
+The form is that of ggml-org/ggml, docs/gguf.md. Every count and length is checked against the file's size and against
+limits before anything is read for it, so that a hostile file costs little.
+"""
+
+import struct
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.models.formats.ggml_types import TYPES
+from tonnage.models.tensors import Tensor
+
+MAGIC = b"GGUF"
+LARGEST_HEADER = 256 * 2**20  # bytes; a tokenizer of 260,000 tokens with its merges takes about 10 MB
+MOST_KEYS = 65_536
+MOST_TENSORS = 300_000
+MOST_STRINGS = 4_000_000  # of all arrays together: a tokenizer has 260,000 tokens and as many merges
+MOST_ITEMS = 4_000_000  # of one array
+KEPT_ITEMS = 4_096  # of an array of numbers; longer ones and texts are only counted
+MOST_KEPT, MOST_NESTED = 1_000_000, 100_000  # of all arrays together
+LONGEST_NAME = 65_535
+LARGEST_FILE = 2**62
+FIRST_READ, LARGEST_READ = 2**18, 2**24
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+_DEEPEST = 4
+Read = Callable[[int, int], bytes]
+
+
+class Counted(Struct, frozen=True):
+    """An array whose items were not kept."""
+
+    items: int
+
+
+class Header(Struct, frozen=True):
+    """What a GGUF file says of itself."""
+
+    version: int
+    metadata: dict[str, Any]
+    tensors: list[Tensor]
+    big_endian: bool = False
+
+
+class _Cursor:
+    """Reads on through a file in growing pieces."""
+
+    def __init__(self, read: Read, size: int | None, where: str):
+        self._read, self.size, self.where = read, size, where
+        self._buffer, self._at, self._end, self._piece = b"", 0, 0, FIRST_READ
+        self.order, self.count_format = "<", "Q"
+        self.kept, self.nested, self.strings = 0, 0, 0
+
+    @property
+    def position(self) -> int:
+        return self._end - len(self._buffer) + self._at
+
+    @property
+    def left(self) -> int:
+        """Bytes that the header may still take."""
+        return min(LARGEST_HEADER, LARGEST_HEADER if self.size is None else self.size) - self.position
+
+    def take(self, count: int) -> bytes:
+        if count > len(self._buffer) - self._at:
+            self._fill(count)
+        self._at += count
+        return self._buffer[self._at - count : self._at]
+
+    def skip(self, count: int) -> None:
+        inside = len(self._buffer) - self._at
+        if count <= inside:
+            self._at += count
+            return
+        if count > self.left:
+            raise self.cut_off()
+        self._end += count - inside
+        self._buffer, self._at = b"", 0
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(self.order + form, self.take(struct.calcsize(f"={form}")))[0]
+
+    def count(self) -> int:
+        return self.number(self.count_format)
+
+    def cut_off(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.where} is no whole GGUF file: its header runs past byte {self.position + self.left:,}."
+        )
+
+    def _fill(self, count: int) -> None:
+        if count > self.left:
+            raise self.cut_off()
+        kept = self._buffer[self._at :]
+        wanted = max(count - len(kept), self._piece)
+        if self.size is not None:
+            wanted = min(wanted, self.size - self._end)
+        new = self._read(self._end, wanted)
+        self._piece = min(2 * self._piece, LARGEST_READ)
+        self._buffer, self._at, self._end = kept + new, 0, self._end + len(new)
+        if len(self._buffer) < count:
+            raise self.cut_off()
+
+    def skip_strings(self, count: int) -> None:
+        """Pass over texts, each of them a length and that many bytes."""
+        width, form = (8, "Q") if self.count_format == "Q" else (4, "I")
+        unpack = struct.Struct(self.order + form).unpack_from
+        while count:
+            buffer, at = self._buffer, self._at
+            last = len(buffer) - width
+            while count and at <= last:
+                following = at + width + unpack(buffer, at)[0]
+                if following > len(buffer):
+                    break
+                at, count = following, count - 1
+            self._at = at
+            if count:
+                self.skip(self.count())
+                count -= 1
+
+
+def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Header:
+    """The header of a file that `read(start, length)` gives; `size` is the file's, None where nobody knows it."""
+    cursor = _Cursor(read, size, where)
+    version = _version(cursor)
+    tensor_count, key_count = cursor.count(), cursor.count()
+    if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
+        raise InvalidInput(
+            f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut off or no GGUF file."
+        )
+    metadata = _metadata(cursor, key_count)
+    found = [_tensor_info(cursor) for _ in range(tensor_count)]
+    _check_data(found, cursor, metadata)
+    tensors = [Tensor(name, TYPES[number][0], shape, taken, file) for name, shape, number, taken, _ in found]
+    if len({tensor.name for tensor in tensors}) != len(tensors):
+        raise InvalidInput(f"{where}: two tensors have the same name.")
+    return Header(version, metadata, tensors, cursor.order == ">")
+
+
+def _version(cursor: _Cursor) -> int:
+    if (cursor.size is not None and cursor.size < 24) or cursor.take(4) != MAGIC:
+        raise InvalidInput(f"{cursor.where} is no GGUF file: it does not begin with GGUF.")
+    version = cursor.number("I")
+    if version & 0xFFFF == 0:  # written in the other byte order
+        cursor.order = ">"
+        version = int.from_bytes(version.to_bytes(4, "little"), "big")
+    if version not in (1, 2, 3):
+        raise InvalidInput(f"{cursor.where}: GGUF versions 1 to 3 can be read. Got {version}.")
+    cursor.count_format = "I" if version == 1 else "Q"
+    return version
+
+
+def _text(cursor: _Cursor, longest: int, what: str) -> str:
+    length = cursor.count()
+    if length > longest:
+        raise InvalidInput(f"{cursor.where}: {what} of {length:,} bytes is too long.")
+    return cursor.take(length).decode("utf-8", "replace")
+
+
+def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(count):
+        key = _text(cursor, LONGEST_NAME, "a key")
+        if key in made:
+            raise InvalidInput(f"{cursor.where} holds {shown(key)} twice.")
+        made[key] = _value(cursor, cursor.number("I"), key, 0)
+    return made
+
+
+def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
+    if kind in _SCALARS:
+        if kind == 7:
+            return cursor.number("B") != 0
+        return cursor.number(_SCALARS[kind])
+    if kind == _STRING:
+        return _string(cursor)
+    if kind == _ARRAY and depth < _DEEPEST:
+        return _array(cursor, key, depth)
+    raise InvalidInput(f"{cursor.where}: {shown(key)} is of type {kind}, or nested too deep.")
+
+
+def _string(cursor: _Cursor) -> Any:
+    length = cursor.count()
+    if length > cursor.left:
+        raise cursor.cut_off()
+    if length > LONGEST_NAME:  # chat templates and whole tokenizers: nobody asks for them here
+        cursor.skip(length)
+        return Counted(length)
+    return cursor.take(length).decode("utf-8", "replace")
+
+
+def _array(cursor: _Cursor, key: str, depth: int) -> Any:
+    kind, count = cursor.number("I"), cursor.count()
+    form = _SCALARS.get(kind)
+    width = struct.calcsize(f"={form}") if form else 4
+    if count > MOST_ITEMS or count * width > cursor.left:
+        raise InvalidInput(
+            f"{cursor.where}: {shown(key)} claims {count:,} items, more than the file holds or a header may."
+        )
+    if form and count <= KEPT_ITEMS and cursor.kept + count <= MOST_KEPT:
+        cursor.kept += count
+        return list(struct.unpack(f"{cursor.order}{count}{'B' if kind == 7 else form}", cursor.take(count * width)))
+    if form:
+        cursor.skip(count * width)
+    elif kind == _STRING:
+        cursor.strings += count
+        if cursor.strings > MOST_STRINGS:
+            raise InvalidInput(f"{cursor.where}: its arrays hold more than {MOST_STRINGS:,} texts.")
+        cursor.skip_strings(count)
+    elif cursor.nested + count > MOST_NESTED:
+        raise InvalidInput(f"{cursor.where}: {shown(key)} claims {count:,} arrays.")
+    else:
+        cursor.nested += count
+        return [_value(cursor, kind, key, depth + 1) for _ in range(count)]
+    return Counted(count)
+
+
+def _tensor_info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int, int]:
+    """Name, shape (rows first), type, bytes and offset."""
+    name = _text(cursor, 4096, "a tensor's name")
+    dimensions = cursor.number("I")
+    if dimensions > 8:
+        raise InvalidInput(f"{cursor.where}: tensor {shown(name)} has {dimensions} dimensions.")
+    shape = tuple(cursor.count() for _ in range(dimensions))
+    number, offset = cursor.number("I"), cursor.number("Q")
+    if number not in TYPES:
+        raise InvalidInput(
+            f"{cursor.where}: tensor {shown(name)} is of ggml type {number}, which is none that tonnage knows."
+        )
+    kind, block, block_bytes = TYPES[number]
+    elements = prod(shape)
+    if elements > LARGEST_FILE or (shape and shape[0] % block):
+        raise InvalidInput(f"{cursor.where}: tensor {shown(name)}: {kind} cannot have the shape {list(shape)}.")
+    return name, shape[::-1], number, elements // block * block_bytes, offset
+
+
+def _check_data(
+    found: list[tuple[str, tuple[int, ...], int, int, int]], cursor: _Cursor, metadata: dict[str, Any]
+) -> None:
+    """Tensors are aligned, do not overlap, and end before the file does."""
+    where = cursor.where
+    alignment = metadata.get("general.alignment", 32)
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1) or alignment > 2**20:
+        raise InvalidInput(f"{where}: general.alignment must be a power of two. Got {shown(alignment)}.")
+    start = -(-cursor.position // alignment) * alignment
+    at = 0
+    for offset, taken, name in sorted((offset, taken, name) for name, _, _, taken, offset in found):
+        if offset < at or offset % alignment:
+            raise InvalidInput(
+                f"{where}: tensor {shown(name)} overlaps another or is not aligned to {alignment} bytes."
+            )
+        at = offset + taken
+        if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
+            known = "no file is as large" if cursor.size is None else f"the file has {cursor.size:,}: it is cut off"
+            raise InvalidInput(f"{where}: tensor {shown(name)} ends at byte {start + at:,}, and {known}.")

@@ -1,0 +1,279 @@
+"""Models of the Hugging Face Hub: config through its cache, headers of the weights by parts of files.
+
+Everything is asked at one commit: the revision is resolved first, with the list of files, in one request.
+"""
+
+import difflib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from tonnage.kernel.errors import (
+    AccessDenied,
+    InvalidInput,
+    MissingDatum,
+    TonnageError,
+    UnknownName,
+    Unreachable,
+    shown,
+)
+from tonnage.models import names
+from tonnage.models.contents import Contents
+from tonnage.models.formats import safetensors
+from tonnage.models.hubs import web
+from tonnage.models.hubs.hugging_face_cache import COMMIT, Cache, commit_of
+from tonnage.models.hubs.remote import RemoteFile
+from tonnage.models.location import read
+from tonnage.models.names import Reference
+from tonnage.models.places import File
+from tonnage.user_files import read_bytes
+
+LARGEST_LISTING = 64_000_000
+DEFAULT_REVISION = "main"
+_PROBED = ("config.json", "model.safetensors.index.json", "model.safetensors")
+
+
+class _Sibling(msgspec.Struct):
+    rfilename: str
+
+
+class _Info(msgspec.Struct):
+    sha: str
+    siblings: list[_Sibling] = []
+
+
+class Repository:
+    """The files of a repository at a commit; `offline` asks nobody."""
+
+    def __init__(self, reference: Reference, commit: str, files: Sequence[str], offline: bool):
+        self.name, self.commit, self.offline = reference.repository, commit, offline
+        self.label = f"{reference.repository}@{commit[:12]} on {_host()}"
+        self.names: Sequence[str] = files
+        self._cache = Cache(reference.repository, commit)
+        self._read: dict[str, RemoteFile] = {}
+
+    def small(self, name: str, largest: int) -> bytes:
+        path = self._cache.path(name)
+        if path is not None:
+            return read_bytes(path, largest)
+        self._may_ask(name)
+        answer = _get(self._url(name), largest)
+        _refuse(answer, self.name, name)
+        self._cache.store(name, answer.body, answer.headers.get("etag", ""))
+        return answer.body
+
+    def open(self, name: str) -> File:
+        path = self._cache.path(name)
+        if path is not None:
+            from tonnage.models.local import Folder
+
+            return Folder(path.parent, only=path.name).open(path.name)
+        known = self._cache.header(name)
+        if known is not None:
+            start, size = known
+            return File(lambda first, length: start[first : first + length], size)
+        self._may_ask(name)
+        remote = self._read[name] = RemoteFile(
+            lambda url, span: self._part(url, span, name), self._url(name), f"{self.label}: {name}"
+        )
+        return File(remote.read, remote.size)
+
+    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+        made = web.each(names, read)
+        for name, remote in self._read.items():
+            self._keep(name, remote)
+        self._read.clear()
+        return made
+
+    def _keep(self, name: str, remote: RemoteFile) -> None:
+        """Remember the header that was read; of safetensors not the data behind it."""
+        end = 8 + int.from_bytes(remote.start[:8], "little") if name.endswith(".safetensors") else len(remote.start)
+        if remote.size is not None:
+            self._cache.store_header(name, bytes(remote.start[:end]), remote.size)
+
+    def _part(self, url: str, span: tuple[int, int], name: str) -> web.Answer:
+        answer = _get(url, span[1], span)
+        if answer.status == 416:
+            raise InvalidInput(f"{self.label}: {name} has no byte {span[0]}.")
+        _refuse(answer, self.name, name)
+        return answer
+
+    def _url(self, name: str) -> str:
+        return f"{names.endpoint('hub')}/{self.name}/resolve/{self.commit}/{quote(name)}"
+
+    def _may_ask(self, name: str) -> None:
+        if self.offline:
+            raise Unreachable(
+                f"{self.label}: {name} is not in the cache of huggingface_hub, and offline mode forbids to ask."
+            )
+
+
+def contents(reference: Reference, offline: bool | None) -> Contents:
+    """What the repository tells: from the Hub, or from the cache where the Hub cannot be asked."""
+    if is_offline(offline):
+        found = _cached(reference)
+        if found is None:
+            raise Unreachable(f"{reference.text} is not in the cache of huggingface_hub, and offline mode forbids to ask "
+                              f"{_host()}.{_catalogued(reference.repository)}")  # fmt: skip
+        return found
+    try:
+        repository = _resolve(reference)
+    except Unreachable as error:
+        found = _cached(reference)
+        if found is None:
+            raise Unreachable(f"{error}{_catalogued(reference.repository)}") from None
+        found.notes.append(f"Read from the cache, because {str(error)[0].lower()}{str(error)[1:]}")
+        return found
+    return read(repository, reference.file)
+
+
+def is_offline(offline: bool | None) -> bool:
+    """As the caller says, else as HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE say."""
+    if offline is not None:
+        return offline
+    from huggingface_hub import constants
+
+    said = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    return constants.HF_HUB_OFFLINE or said.upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _cached(reference: Reference) -> Contents | None:
+    commit = commit_of(reference.repository, reference.revision or DEFAULT_REVISION)
+    if commit is None:
+        return None
+    files = Cache(reference.repository, commit).names()
+    return read(Repository(reference, commit, files, offline=True), reference.file) if files else None
+
+
+def _resolve(reference: Reference) -> Repository:
+    """The commit that the revision means now, and the files in it."""
+    revision = reference.revision or DEFAULT_REVISION
+    answer = _get(
+        f"{names.endpoint('hub')}/api/models/{reference.repository}/revision/{quote(revision, safe='')}",
+        LARGEST_LISTING,
+    )
+    if answer.status == 404 and "x-error-code" not in answer.headers:
+        return _probe(reference, revision)
+    _refuse(answer, reference.repository, None, revision)
+    try:
+        info = msgspec.json.decode(answer.body, type=_Info)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Unreachable(f"{_host()} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.") from None
+    if not COMMIT.fullmatch(info.sha):
+        raise Unreachable(f"{_host()} names no commit for {reference.text}.")
+    files = [sibling.rfilename for sibling in info.siblings if names.is_plain_path(sibling.rfilename)]
+    Cache(reference.repository, info.sha).list(files, revision)
+    return Repository(reference, info.sha, files, offline=False)
+
+
+def _probe(reference: Reference, revision: str) -> Repository:
+    """For an endpoint that serves files and lists none: ask for those that a model has."""
+    found, commit = [], ""
+    answer = None
+    named = [reference.file] if reference.file and "." in reference.file else []
+    for name in (*named, *_PROBED):
+        url = f"{names.endpoint('hub')}/{reference.repository}/resolve/{quote(revision, safe='')}/{quote(name)}"
+        answer = _get(url, 1, (0, 1))
+        if answer.status in (200, 206):
+            commit = answer.headers.get("x-repo-commit", commit)
+            found.append(name)
+    if answer is not None and not COMMIT.fullmatch(commit):
+        _refuse(answer, reference.repository, None, revision)
+        raise Unreachable(f"{_host()} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.")
+    made = Repository(reference, commit, found, offline=False)
+    if _PROBED[1] in found:
+        index = made.small(_PROBED[1], LARGEST_LISTING)
+        made.names = sorted({*found, *safetensors.parse_index(index, f"{made.label}: {_PROBED[1]}").values()})
+    Cache(reference.repository, commit).list(list(made.names), revision)
+    return made
+
+
+def _get(url: str, largest: int, span: tuple[int, int] | None = None) -> web.Answer:
+    return web.get(url, names.endpoint("hub"), _credentials(), largest, span)
+
+
+def _credentials() -> dict[str, str]:
+    from huggingface_hub import constants, get_token
+
+    made = {"User-Agent": "tonnage"}
+    if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
+        return made
+    try:
+        token = web.within(get_token, web.PATIENCE * web.timeout(), "the token service")
+    except TonnageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the exchange of a short-lived token fails in the ways of its service
+        raise InvalidInput(f"huggingface_hub cannot give a token: {type(error).__name__}.") from None
+    if token:
+        if not (token.isascii() and token.isprintable()) or " " in token:
+            raise InvalidInput("the token in HF_TOKEN holds characters that no token has.")
+        made["Authorization"] = f"Bearer {token}"
+    return made
+
+
+def _refuse(answer: web.Answer, repository: str, file: str | None, revision: str = "") -> None:
+    """Raise what the answer's status means, if it is no success."""
+    if answer.status in (200, 206):
+        return
+    code = answer.headers.get("x-error-code", "")
+    said = answer.headers.get("x-error-message", "")
+    has_token = "Authorization" in _credentials()
+    if answer.status == 401 and has_token and (not code or "credentials" in said.lower()):
+        raise InvalidInput(
+            f"{_host()} refuses the token in HF_TOKEN (or the one that `hf auth login` saved): it is wrong or expired."
+        )
+    if code == "GatedRepo" or (answer.status == 403 and code != "RepoNotFound"):
+        raise AccessDenied(_gated(repository, has_token))
+    if code == "RevisionNotFound":
+        raise InvalidInput(f"{repository} has no revision {shown(revision)} on {_host()}.")
+    if code == "EntryNotFound" or (answer.status == 404 and file and code != "RepoNotFound"):
+        raise MissingDatum(f"{repository} has no file {file} on {_host()}.")
+    if answer.status in (401, 404):
+        raise UnknownName(_absent(repository, has_token))
+    if answer.status == 429:
+        wait = answer.headers.get("retry-after", "")
+        raise Unreachable(
+            f"{_host()} asks for fewer requests; try again {f'in {wait} seconds' if wait.isdecimal() else 'later'}."
+        )
+    raise Unreachable(f"{_host()} answers {answer.status} for {repository}.")
+
+
+def _gated(repository: str, has_token: bool) -> str:
+    how = (
+        "accept its terms there with the account of your token"
+        if has_token
+        else "accept its terms there, and set HF_TOKEN"
+    )
+    return f"{repository} is gated: open https://huggingface.co/{repository}, {how}.{_catalogued(repository)}"
+
+
+def _absent(repository: str, has_token: bool) -> str:
+    private = (
+        "or it is private and your token may not read it" if has_token else "or it is private, and HF_TOKEN is not set"
+    )
+    return f"there is no model {shown(repository)} on {_host()}, {private}.{_catalogued(repository) or _nearest(repository)}"
+
+
+def _catalogued(repository: str) -> str:
+    """How to have the model without the Hub, where the catalogue describes it."""
+    from tonnage.catalogue.models import find, model_file
+
+    found = model_file(repository).name if find(repository) else None
+    return f" The catalogue describes it without any network: {found!r}." if found else ""
+
+
+def _nearest(repository: str) -> str:
+    from tonnage.catalogue import aliases, model_names
+
+    known = [*model_names(), *aliases("models")]
+    near = difflib.get_close_matches(repository.lower(), known, n=1, cutoff=0.5)
+    near = near or difflib.get_close_matches(repository.lower().rpartition("/")[2], known, n=1, cutoff=0.5)
+    return f" The nearest in the catalogue is {near[0]!r}." if near else ""
+
+
+def _host() -> str:
+    found = web.origin(names.endpoint("hub"))
+    return found[1] if found else "HF_ENDPOINT"

@@ -1,0 +1,38 @@
+"""A file on a web site, read on from its start in parts; what was read is kept, so that no byte is asked for twice."""
+
+from collections.abc import Callable
+
+from tonnage.kernel.errors import Unreachable
+from tonnage.models.hubs.web import Answer
+
+FIRST_READ = 65_536
+Fetch = Callable[[str, tuple[int, int]], Answer]
+
+
+class RemoteFile:
+    """`fetch(url, (first byte, count))` answers with that part; the first part also tells the file's size."""
+
+    def __init__(self, fetch: Fetch, url: str, name: str):
+        self._fetch, self._name = fetch, name
+        answer = fetch(url, (0, FIRST_READ))
+        self.start, self.size = bytearray(answer.body), answer.total
+        if self.size is None and len(self.start) < FIRST_READ:
+            self.size = len(self.start)
+        self._expect(len(self.start), FIRST_READ if self.size is None else min(FIRST_READ, self.size))
+        # The place that the endpoint redirected to: later parts come from there without asking the endpoint again.
+        self._url = answer.url
+
+    def read(self, start: int, length: int) -> bytes:
+        """Bytes from `start`; fewer than `length` only at the end of the file."""
+        have, end = len(self.start), start + length
+        if self.size is not None:
+            end = min(end, self.size)
+        if end > have:
+            part = self._fetch(self._url, (have, end - have)).body
+            self.start += part
+            self._expect(len(part), end - have if self.size is not None else 0)
+        return bytes(self.start[start:end])
+
+    def _expect(self, came: int, asked: int) -> None:
+        if came < asked:
+            raise Unreachable(f"{self._name}: {came:,} bytes came where {asked:,} were asked for.")

@@ -1,0 +1,1 @@
+"""Settings and commands that start a plan."""

@@ -1,0 +1,245 @@
+"""What layers are written with in Megatron-core: modules of Transformer Engine, sequence parallelism, fused kernels.
+
+Sources: Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_linear,grouped_linear,base}.py, ops/basic, and
+attention/dot_product_attention; Megatron-core, megatron/core/{fusions,transformer,tensor_parallel}. Under sequence parallelism the
+stream is cut ("whole" extents); what a column-parallel product gathers is not ("gathered").
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from tonnage.tape._code import Native
+from tonnage.tape._discard import Discarded
+from tonnage.tape._setting import Held, Setting
+from tonnage.tape._work import Collective, Exchange, Pass
+from tonnage.tape.megatron_setting import STORED, MegatronSetting
+from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Tensor
+from tonnage.tape.words import first_gradient, shape_of
+
+GATHERED = Extent("token", "gathered")
+ROW, CUT_ROW = Extent("row", "whole"), Extent("row", "expert")  # CUT_ROW: over expert-tensor ranks
+PAIR = Extent("pair", "tensor")
+PASSED = {
+    "p2p": Exchange("context parallel", "send", beside=True),
+    "allgather": Exchange("context parallel", "all_gather"),
+    "a2a": Exchange("context parallel", "all_to_all"),
+}
+GRADIENT = 2  # bytes of a weight gradient before it is added to the fp32 one
+
+
+class Shape(NamedTuple):
+    """A weight as one matrix product sees it: rows x columns, and which of them tensor or expert-tensor ranks cut."""
+
+    rows: float
+    columns: float
+    cut: str = ""  # "rows", "columns"
+    of: str = "tensor"  # "expert"
+
+
+class MegatronCode(Native):
+    """The words of a layer as Megatron-core's modules carry them out. `shapes`: weights whose gradients are fused into their sums."""
+
+    def __init__(self, setting: Setting):
+        super().__init__(setting)
+        self.setting = setting if isinstance(setting, MegatronSetting) else MegatronSetting(
+            **{name: getattr(setting, name) for name in setting.__struct_fields__})  # fmt: skip
+        self.shapes: dict[Shape, None] = {}
+
+    def moment(self, name: str) -> None:
+        """A moment of the forward pass at which memory can peak."""
+        self.where = ".".join([*self.scope, name])
+        self.mark()
+
+    def discarding(self, run: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> Discarded:
+        """A function whose results are given back, and made again in backward."""
+        return Discarded(self, run, *inputs, shares=self.setting.has("recomputed outputs share their storage"))
+
+    # ---- linear layers ----
+
+    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+        """Column-parallel if it cuts its output, row-parallel if its input is cut, else on every rank (TELinear, duplicated)."""
+        with self.inside(name):
+            if extent.split == "tensor" and x.extent.split != "tensor":
+                return self._product(x, weights, out, extent, Shape(out, x.elements, "rows"), gathers=True)
+            cut = "columns" if x.extent.split == "tensor" and extent.split != "tensor" else ""
+            return self._product(x, weights, out, extent, Shape(out, x.elements, cut), gathers_gradient=bool(cut))
+
+    def output_projection(self, x: Tensor, weights: Sequence[Held], out: float) -> Tensor:
+        """Attention's last product: its input is kept by attention in 16 bit, and so by this one but under delayed scaling."""
+        with self.inside("linear_proj"):
+            shape = Shape(out, x.elements, "columns")
+            return self._product(
+                x, weights, out, TOKEN, shape, gathers_gradient=True, original=self.setting.fp8 != "delayed"
+            )
+
+    def grouped(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent) -> Tensor:
+        """The products of a rank's experts (TEGroupedLinear): a gradient that is not contiguous is copied."""
+        with self.inside(name):
+            cut = "rows" if extent == CUT_ROW else "columns"
+            return self._product(x, weights, out, extent, Shape(out, x.elements, cut, "expert"), copies=True)
+
+    def stored(self, x: Tensor) -> Tensor:
+        """What a product keeps of its input: fp8 recipes keep their own copy."""
+        if not self.setting.fp8:
+            return x
+        return self.new(x.elements, STORED[self.setting.fp8], x.extent, ".".join([*self.scope, "input in fp8"]))
+
+    def _product(self, x: Tensor, weights: Sequence[Held], out: float, extent: Extent, shape: Shape, *, gathers: bool = False,
+                 gathers_gradient: bool = False, copies: bool = False, original: bool = False) -> Tensor:  # fmt: skip
+        self.shapes[shape] = None
+        made = self.new(out, x.width, extent)
+        held = [self.weight(*each[:3]) for each in weights]
+        trains = any(each.slot for each in held)
+        kept = (x if original else self.stored(x)) if trains else None
+        kept_width = kept.width if kept is not None else x.width
+        elements, width, cut = shape_of(x)
+        asked, is_bias = x.slot is not None, [each.is_bias for each in weights]
+        spread = self.setting.sequence_parallel and cut.split == "whole"
+        self.quantised = True
+        if gathers:
+            self._sent("all_gather" if spread else "", "", elements, width)
+
+        def derivative(gradients: Gradients) -> Gradients:
+            g = first_gradient(gradients)
+            beside = [self.like(g)] if copies and g.is_view else []
+            if gathers_gradient and self.setting.sequence_parallel:
+                beside.append(self.new(g.elements, g.width, GATHERED))
+            if self.setting.fp8:
+                beside.append(self.like(g, STORED[self.setting.fp8]))
+            if gathers and spread and trains:
+                beside.append(self.new(elements, kept_width, GATHERED))
+            if gathers and spread and asked:
+                beside.append(self.new(elements, width, GATHERED))  # reduce-scattered into the shard
+            of_input = self.new(elements, width, cut) if asked else None
+            of_weights = [self.weight_gradient(*each) for each in zip(held, is_bias, strict=True)]
+            if gathers and asked:
+                self._sent("reduce_scatter" if spread else "all_reduce", "backward", elements, width)
+            if gathers and spread and trains:
+                self._sent("all_gather", "backward", elements, kept_width)
+            if gathers_gradient and self.setting.sequence_parallel:
+                self._sent("all_gather", "backward", out, width)
+            self.mark()
+            del beside
+            return [of_input, *of_weights]
+
+        self.note("mm", [made], [x, *held], [kept], derivative)
+        self.quantised = False
+        if gathers_gradient:
+            self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
+        return made
+
+    def _sent(
+        self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float
+    ) -> None:
+        """What tensor ranks send each other around a product."""
+        if collective:
+            name, exchange = ".".join([*self.scope, collective]), Exchange("tensor parallel", collective)
+            self.worked.send(name, when or self.worked.when, exchange, {GATHERED: elements * width})
+
+    def weight_gradient(self, weight: Tensor, is_bias: bool) -> Tensor | None:
+        """Fused with accumulation, it never is a tensor of its own."""
+        if weight.slot is None:
+            return None
+        if self.setting.gradient_accumulation_fusion and not is_bias:
+            return Tensor(None, weight.elements, GRADIENT, weight.extent)
+        return self.new(weight.elements, GRADIENT, weight.extent)
+
+    # ---- attention ----
+
+    def turned_heads(self, x: Tensor) -> Tensor:
+        return x
+
+    def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """Fused: new heads, nothing kept. Else cosines and sines in 16 bit are kept, for all heads of a token."""
+        part = self.style.rotary
+        if not part:
+            return x
+        if self.setting.rope_fusion:
+            return self.mapped("rotary", x)
+        cosines, sines = self.new(of * part, x.width, GATHERED), self.new(of * part, x.width, GATHERED)
+        return self.add(self.mul(x, cosines), self.mul(self.mapped("rotate_half", x), sines))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
+               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
+        """Flash or cuDNN attention, or the one of separate products."""
+        made = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
+        own = self.setting.context_parallel
+        if own == "allgather" or (
+            own == "a2a" and self.setting.has("attention keeps its output before the all-to-all")
+        ):
+            return self.mapped("all_to_all", made)  # the projection keeps what comes after, attention what was before
+        return made
+
+    def core(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+        return self.checkpoint(run, *inputs) if self.setting.recomputes("core_attn") else run(*inputs)
+
+    def _core(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        with self.inside("core_attention"):
+            if self.implementation == "eager":
+                return self._unfused(q, k, v, heads, out)
+            return self._fused(q, k, v, heads, out)
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        """Keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at most."""
+        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
+        shapes, others = [shape_of(each) for each in (q, k, v)], self._other_keys(k.elements + v.elements)
+        if self.setting.context_parallel in ("p2p", "allgather"):
+            self._ring(k.elements + v.elements, out, q)
+        passed = self.setting.context_parallel or ""
+        own = {"p2p": 1.0, "allgather": 1.0, "a2a": 1 + q.elements / (k.elements + v.elements)}.get(passed, 0)
+        moved = {q.extent: own * (k.elements + v.elements) * q.width}
+        if own:
+            self.worked.send(".".join([*self.scope, passed]), self.worked.when, PASSED[passed], moved)
+
+        def derivative(_: Gradients) -> Gradients:
+            gradients = [self.new(*shape) for shape in shapes]
+            if own:
+                self.worked.send(
+                    passed, "backward", PASSED[passed], {extent: 2 * size for extent, size in moved.items()}
+                )
+            beside = [self.new(shapes[0][0], 4, shapes[0][2]), self.new(others, shapes[0][1], shapes[0][2])]
+            self.mark()
+            del beside
+            return gradients
+
+        self.note("attention", [made], [q, k, v], [q, k, v, made, rows], derivative)
+        return made
+
+    def _ring(self, own: float, out: float, q: Tensor) -> None:
+        """Forward: keys and values of all context ranks stay named, in a ring also the outputs of its steps, half of them of half length."""
+        ranks = self.setting.context_parallel_size
+        steps = (ranks + 1) / 2 * out if self.setting.context_parallel == "p2p" else 0
+        held = self.new(ranks * own + steps, q.width, q.extent)
+        self.moment("ring")
+        del held
+
+    def _other_keys(self, own: float) -> float:
+        """Keys and values of other context ranks, and their gradients: two more pairs in a ring, all of them when gathered."""
+        if self.setting.context_parallel == "p2p":
+            return 3 * own
+        return 2 * own * self.setting.context_parallel_size if self.setting.context_parallel == "allgather" else 0
+
+    def _unfused(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
+        """Scale, mask and softmax in one kernel that keeps its result (core/fusions/fused_softmax.py)."""
+        if k.elements != q.elements:
+            k, v = self.copy(k, q.elements), self.copy(v, out)
+        scores = self.mapped("softmax", self.pairs(q, k, heads, PAIR), saves="output")
+        if self.drops_attention:
+            scores = self.dropout(scores)
+        return self.copy(self.pairs(scores, v, out, TENSOR))
+
+    # ---- feed-forward ----
+
+    def activation(self, x: Tensor) -> Tensor:
+        """One kernel, which keeps its input; its backward is compiled."""
+        return self.gated(x, x.elements)
+
+    def gated(self, x: Tensor, out: float, chosen: Tensor | None = None) -> Tensor:
+        """act(gate) * up of one tensor that holds both; `chosen`: times what the router gave each row."""
+        with self.inside("activation"):
+            made = self.new(out, x.width, x.extent)
+            kept = self.like(x, 1) if self.setting.fp8_input_store else x
+            shapes = [shape_of(each) for each in ((x,) if chosen is None else (x, chosen))]
+            self.note("fused", [made], [x, chosen] if chosen is not None else [x], [kept, chosen],
+                      lambda _: [self.new(*shape) for shape in shapes])  # fmt: skip
+            return made

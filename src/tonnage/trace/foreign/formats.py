@@ -1,0 +1,77 @@
+"""Which format a file has, by what is in it."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tonnage.kernel.errors import InvalidInput
+from tonnage.trace.foreign import files, nsight, profiler, snapshot, tensorflow, timeline, xla
+from tonnage.trace.foreign._foreign import Foreign
+from tonnage.trace.foreign.unpickle import loads
+
+KNOWN = (
+    "a memory snapshot of PyTorch (pickle, JSON), a trace or memory timeline of its profiler, an SQLite export of Nsight Systems, "
+    "a memory profile of TensorFlow (JSON), a buffer assignment of XLA (text)"
+)
+MOST_PARTS = 50_000_000  # commas, lists and objects of a JSON: each takes some 50 bytes when it is read
+_PICKLES = (b"\x80", b"(", b"}", b"]")  # protocol 2 and later; older ones begin with a container
+
+
+def read(path: Path, device: int | None = None) -> Foreign:
+    """The memory of one device as a file tells it: `device`, or the one that it tells most of.
+
+    Raises InvalidInput for a file that is none of the known formats, is broken, or carries code; nothing of it is run.
+    """
+    where = str(path)
+    if files.head(path).startswith(nsight.MAGIC):
+        return nsight.from_database(path, device)
+    data = files.content(path)
+    if data.startswith(nsight.MAGIC):
+        raise InvalidInput(f"{where} is a packed SQLite database: unpack it first.")
+    if data.startswith(_PICKLES):
+        return snapshot.from_data(loads(data, where), where, device)
+    start = data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith((b"{", b"[")):
+        return from_json(data, where, device)
+    if start.startswith(xla.HEADS):
+        return xla.from_text(data, where)
+    raise InvalidInput(f"{where} is none of the files that are known: {KNOWN}.")
+
+
+def from_json(data: bytes, where: str, device: int | None) -> Foreign:
+    """By the keys of the outermost object, or by what a list begins with."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    outer = _decode(data, where, dict[str, msgspec.Raw] | list[msgspec.Raw])
+    if isinstance(outer, list):
+        return _from_list(outer, data, where, device)
+    if profiler.KEY in outer:
+        return profiler.from_json(data, where, device)
+    if snapshot.KEYS & set(outer):
+        return snapshot.from_data(_decode(data, where, Any), where, device)
+    if tensorflow.KEY in outer:
+        return tensorflow.from_data(_decode(data, where, Any), where, device)
+    raise InvalidInput(
+        f"{where} is JSON without {profiler.KEY}, device_traces or {tensorflow.KEY}. Known are {KNOWN}; it has {', '.join(map(repr, list(outer)[:8]))[:200]}."
+    )
+
+
+def _from_list(outer: list[msgspec.Raw], data: bytes, where: str, device: int | None) -> Foreign:
+    first = bytes(outer[0]).lstrip()[:1] if outer else b""
+    if first != b"{":
+        return timeline.from_json(data, where)
+    keys = _decode(bytes(outer[0]), where, dict[str, msgspec.Raw])
+    if tensorflow.KEY in keys:
+        return tensorflow.from_data(_decode(bytes(outer[0]), where, Any), where, device)
+    if "ph" in keys:
+        return profiler.from_json(data, where, device)
+    return snapshot.from_data(_decode(data, where, Any), where, device)
+
+
+def _decode(data: bytes, where: str, kind: Any) -> Any:
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_PARTS:
+        raise InvalidInput(f"{where} holds more than {MOST_PARTS:,} values: record less.")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{where} is no JSON: {error}.") from None

@@ -1,0 +1,84 @@
+"""Pickles of plain data, read without running anything: our own machine for the opcodes that containers and scalars need.
+
+A memory snapshot is a dict of lists of dicts of texts and numbers. Python's own pickle.load would import and call whatever a
+file names; its C machine can be made to allocate gigabytes for one opcode, and to overrun the stack by hashing nested tuples.
+Here a file that names anything but a few empty containers is refused with that name. Keys are texts and members of sets are
+scalars, tuples nest no deeper than two, and containers and nested marks are counted, so time and memory grow with the file's
+bytes alone. The opcodes are those of CPython's Lib/pickletools.py, protocols 0 to 5.
+"""
+
+from struct import error as cut_off
+from typing import Any
+
+from tonnage.kernel.errors import InvalidInput
+from tonnage.trace.foreign._opcodes import RARE, four, signed, two
+from tonnage.trace.foreign.machine import Machine
+
+MOST_MARKS = 1_000  # open at one time
+
+
+def loads(data: bytes, where: str) -> Any:
+    """The value that a pickle holds: dicts, lists, tuples, sets, texts, bytes, numbers, None. Raises InvalidInput."""
+    machine = Reader(data, where)
+    try:
+        return machine.run()
+    except InvalidInput:
+        raise
+    except (IndexError, cut_off):
+        raise InvalidInput(f"{where} is no whole pickle: it ends in the middle, or takes what it never made.") from None
+    except KeyError as error:
+        raise InvalidInput(f"{where} is no pickle of plain data: it asks for {error}, which it never stored.") from None
+    except (ValueError, TypeError, AttributeError, OverflowError):  # a text that is none, a list that is none
+        raise InvalidInput(f"{where} is no pickle of plain data: its parts do not fit each other.") from None
+
+
+class Reader(Machine):
+    """The machine with its loop."""
+
+    def run(self) -> Any:
+        """The frequent opcodes are here, the others in a table: a snapshot has millions of the former."""
+        data, stack, marks, memo = self.data, self.stack, self.marks, self.memo
+        push, at = stack.append, 0
+        while True:
+            op = data[at]
+            at += 1
+            if op == 0x68:  # BINGET
+                push(memo[data[at]])
+                at += 1
+            elif op == 0x6A:  # LONG_BINGET
+                push(memo[four(data, at)[0]])
+                at += 4
+            elif op == 0x94:  # MEMOIZE
+                memo[len(memo)] = stack[-1]
+            elif op == 0x4D:  # BININT2
+                push(two(data, at)[0])
+                at += 2
+            elif op == 0x4B:  # BININT1
+                push(data[at])
+                at += 1
+            elif op == 0x28:  # MARK
+                marks.append(len(stack))
+                if len(marks) > MOST_MARKS:
+                    raise InvalidInput(f"{self.where}: more than {MOST_MARKS} containers inside each other.")
+            elif op == 0x7D:  # EMPTY_DICT
+                self.push_container({})
+            elif op == 0x75:  # SETITEMS
+                self.fill_dict(self.items())
+            elif op == 0x8C:  # SHORT_BINUNICODE
+                push(self.text(at + 1, data[at]))
+                at += 1 + data[at]
+            elif op == 0x8A:  # LONG1
+                push(int.from_bytes(self.take(at + 1, data[at]), "little", signed=True))
+                at += 1 + data[at]
+            elif op == 0x4A:  # BININT
+                push(signed(data, at)[0])
+                at += 4
+            elif op == 0x2E:  # STOP
+                return stack.pop()
+            else:
+                rare = RARE.get(op)
+                if rare is None:
+                    raise InvalidInput(
+                        f"{self.where} is no pickle of plain data: byte {at - 1:,} holds opcode {op:#04x}."
+                    )
+                at = rare(self, at)

@@ -1,0 +1,99 @@
+"""Programs with many layers, traced with few of them and folded; whole where they do not fold."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from tonnage.trace.fold import DoesNotFold, fold_recordings, short_layers
+from tonnage.trace.profiles import Profile
+from tonnage.trace.program import Program
+from tonnage.trace.record.fake.environment import FrontEnd, recording
+from tonnage.trace.record.layers import Kind, begins_with, kinds
+from tonnage.trace.record.train import Progress, train
+from tonnage.trace.recording import Recording
+
+MakeProgram = Callable[[int], Program]
+
+
+def record_folded(
+    make_program: MakeProgram, num_layers: int, *, profile: Profile, front_end: FrontEnd = "meta", steps: int = 2, name: str = "",
+    progress: Progress = lambda stage: None,
+) -> Recording:  # fmt: skip
+    """The recording of `make_program(num_layers)`, which is called inside the recording, also with fewer layers.
+
+    Its events are those of the whole trace. It traces whole, and says so in `notes`, where layers do not repeat or there are too
+    few of them to gain anything.
+    """
+    folding = _Folding(make_program, num_layers, profile, front_end, steps, name, progress)
+    try:
+        return folding.fold()
+    except _Whole as reason:
+        return _noted(folding.trace(num_layers), f"Traced with all {num_layers} layers: {reason}")
+
+
+class _Whole(Exception):
+    """Why a program is not folded."""
+
+
+class _Folding:
+    """The traces of one program with several numbers of layers."""
+
+    def __init__(
+        self, make_program: MakeProgram, num_layers: int, profile: Profile, front_end: FrontEnd, steps: int, name: str,
+        progress: Progress,
+    ):  # fmt: skip
+        self.make_program, self.num_layers, self.profile = make_program, num_layers, profile
+        self.front_end, self.steps, self.name, self.progress = front_end, steps, name, progress
+        self.kinds: list[Kind] | None = None
+
+    def fold(self) -> Recording:
+        """From three short traces; if they do not fold, a longer one takes the place of the shortest."""
+        self.kinds = self._kinds()
+        layers = None if self.kinds is None else short_layers(self.kinds)
+        if layers is None:
+            raise _Whole("they do not repeat often enough to fold.")
+        period = layers[1] - layers[0]
+        traces = [self._short(count) for count in layers]
+        spent = sum(layers)
+        while True:
+            try:
+                made = fold_recordings(traces, layers, self.num_layers)
+            except DoesNotFold as error:
+                longer = layers[2] + period
+                spent += longer
+                if spent >= self.num_layers:
+                    raise _Whole(f"{error}") from None
+                layers = (layers[1], layers[2], longer)
+                traces = [*traces[1:], self._short(longer)]
+            else:
+                return _noted(made, f"Folded from traces with {layers[0]}, {layers[1]} and {layers[2]} layers.")
+
+    def trace(self, num_layers: int) -> Recording:
+        """The whole trace with so many layers. Raises _Whole if these are not of the kinds that they should be."""
+        with recording(self.front_end, self.profile) as recorder:
+            program = self.make_program(num_layers)
+            if (
+                num_layers < self.num_layers
+                and self.kinds is not None
+                and not begins_with(self.kinds, kinds(program.model, num_layers))
+            ):
+                raise _Whole(f"with {num_layers} of them the program has other kinds of layers.")
+            train(recorder, program, self.steps, lambda stage: self.progress(f"{num_layers} layers, {stage}"))
+        return recorder.recording(self.name)
+
+    def _short(self, num_layers: int) -> Recording:
+        """Of a program that may have been made for its own number of layers only."""
+        try:
+            return self.trace(num_layers)
+        except _Whole:
+            raise
+        except Exception as error:
+            raise _Whole(f"with {num_layers} of them the program fails: {type(error).__name__}: {error}") from error
+
+    def _kinds(self) -> list[Kind] | None:
+        with recording(self.front_end, self.profile) as recorder, recorder.pause():
+            return kinds(self.make_program(self.num_layers).model, self.num_layers)
+
+
+def _noted(made: Recording, note: str) -> Recording:
+    return replace(made, notes=(*made.notes, note))
