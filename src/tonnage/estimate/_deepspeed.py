@@ -13,22 +13,30 @@ Read in DeepSpeed 0.19, deepspeed/runtime/zero:
 - allgather_bucket_size counts only where torch has no all_gather_into_tensor, which writes into the weights themselves.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tonnage.breakdown import Term
+from tonnage.errors import InvalidPlan
 from tonnage.estimate._communication import copies, width_of
-from tonnage.estimate._framework import Framework
-from tonnage.estimate._pieces import PLACES, largest_weight, small_parameters
+from tonnage.estimate._framework import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate._offload import MOST_IN_MEMORY, leaving, offloaded
+from tonnage.estimate._pieces import PLACES, largest_weight, largest_weights, small_parameters
+from tonnage.estimate._pinned import pinned
 from tonnage.estimate._points import Point
-from tonnage.formula import is_any, maximum, minimum
+from tonnage.estimate._zero_options import zero_options
+from tonnage.formula import Number, is_any, maximum, minimum
+from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.runtimes._base import Moment
 
 if TYPE_CHECKING:
+    from tonnage.estimate._plan_request import PlanRequest
     from tonnage.estimate._stage import StageMemory
     from tonnage.estimate.training import Step
 
 STAGE_0_BUCKET = 500_000_000  # MEMORY_OPT_ALLREDUCE_SIZE
+PARAMETER_BUFFERS, PARAMETER_BUFFER, OPTIMIZER_BUFFERS = 5, 100_000_000, 4  # deepspeed/runtime/zero/offload_config.py
 QUANTISED = 1.0  # bytes of a weight in int8; scales of 8000 weights share 4 bytes more
 # all_to_all_quant_reduce: gradients in 4 bits, sent and received
 QUANTISED_GRADIENT = 0.5 + 0.5
@@ -36,6 +44,24 @@ QUANTISED_GRADIENT = 0.5 + 0.5
 
 class DeepSpeed(Framework):
     """A run under DeepSpeed's engine."""
+
+    copies_layer_shards = False  # parameter by parameter
+
+    @classmethod
+    def sharding_options(cls, request: "PlanRequest") -> dict[str, Any]:
+        r = request
+        return zero_options(r.model, r.zero_stage, r.sizes, r.offload, r.options, r.question)
+
+    @classmethod
+    def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
+        if places["offload_optimizer"] != "none" and zero_stage == 0:
+            raise InvalidPlan("offload_optimizer needs ZeRO: zero_stage must be 1, 2 or 3. Got 0.")
+        if places["offload_parameters"] != "none" and zero_stage != 3:
+            raise InvalidPlan(
+                f"offload_parameters needs weights that are sharded: zero_stage must be 3. Got {zero_stage}."
+            )
+        if places["offload_optimizer"] == "nvme" and zero_stage != 3:
+            raise InvalidPlan(f"offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {zero_stage}.")
 
     @property
     def adapter_width(self) -> float:
@@ -169,3 +195,70 @@ class DeepSpeed(Framework):
         if self.plan.offload_optimizer == "none" or self.plan.zero_stage > 2:
             return []
         return [self._narrow("gradient on its way to the host", largest_weight(rank.stage, self.step.whole, PLACES))]
+
+    # ---- what lives outside of the accelerator (deepspeed/runtime/zero/{stage_1_and_2,stage3}.py and swap_tensor) ----
+
+    @property
+    def loads_on_first_rank(self) -> bool:
+        return self.plan.zero_stage == 3
+
+    def gathered_to_save(self, whole: Term) -> Term | None:
+        """All 16-bit weights, if it gathers them."""
+        if self.plan.zero_stage != 3:
+            return None
+        if not self.plan.stage3_gather_16bit_weights_on_model_save:
+            return Term.sum("gathered weights, on the node of rank 0", unit="bytes")
+        return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, whole)
+
+    def gradients_to_host(self, rank: "StageMemory") -> tuple[Term, Number]:
+        """ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 a step's."""
+        gradients = copies("gradients", width_of("compute", self.step.updates), rank.trained_shard)
+        return gradients, self.plan.num_microbatches if self.plan.zero_stage >= 2 else 1
+
+    def host_states(self, rank: "StageMemory") -> HostStates:
+        plan, updates = self.plan, self.step.updates
+        held, narrow = rank.trained_shard, width_of("compute", updates)
+        place, made = plan.offload_optimizer, HostStates([], [])
+        gradients = copies("gradients in the master's type", width_of("master", updates), held)
+        if place != "none" and plan.zero_stage < 3:
+            made.host.extend([rank.every_state, *pinned(gradients)])
+            made.host.extend(pinned(copies("updated weights in 16 bit", narrow, held)))
+            if is_any(plan.num_microbatches > 1):
+                made.host.append(copies("gradients that are accumulated", narrow, held))
+            largest = largest_weights(rank.stage, self.step.whole)
+            made.host.extend(pinned(copies("gradient on its way", narrow, largest)))
+        if place != "none" and plan.zero_stage == 3:
+            made.host.extend(pinned(copies("gradients that are accumulated", narrow, held)))
+            share = offloaded(plan, "optimizer")
+            if place == "cpu":
+                made.host.extend([leaving(rank.every_state, share), *pinned(leaving(gradients, share))])
+            else:
+                made.stored.extend([rank.every_state, gradients])
+                group = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.sub_group_size)
+                width = width_of("master", updates)
+                made.host.append(_swap("buffers of optimizer states", OPTIMIZER_BUFFERS, group.value, width))
+        self._add_parameters(rank, made)
+        return made
+
+    def _add_parameters(self, rank: "StageMemory", made: HostStates) -> None:
+        """Offloaded weights."""
+        plan, wide = self.plan, self.recipe.compute_bytes
+        if plan.offload_parameters == "none":
+            return
+        if is_any(plan.zero_hpz_partition_size > 1):
+            made.host.extend(pinned(self.secondary(rank)))
+        if plan.offload_parameters == "cpu":
+            made.host.extend(pinned(rank.every_weight.named("weights")))
+            return
+        beyond = Term.of("parameters beyond max_in_cpu", f.parameters_beyond, N=rank.shard.value, xi=MOST_IN_MEMORY)
+        made.stored.append(copies("weights", wide, beyond))
+        near = Term.of("parameters that stay in memory", f.bucket_parameters, N=rank.shard.value, x=MOST_IN_MEMORY)
+        made.host.extend(pinned(copies("weights in memory, max_in_cpu", wide, near)))
+        made.host.append(_swap("buffers of weights", PARAMETER_BUFFERS, PARAMETER_BUFFER, wide))
+
+
+def _swap(name: str, buffers: int, elements: Number, width: float) -> Term:
+    return Term.of(name, h.swap_buffer_bytes, n_copies=buffers, x=elements, w=width)
+
+
+FRAMEWORKS.add("deepspeed", DeepSpeed)

@@ -7,7 +7,7 @@ from tonnage.estimate._nearest import divisors, near
 from tonnage.estimate._storage import is_gguf_type, storage
 from tonnage.ops import Attention, LatentAttention
 from tonnage.precisions import PRECISIONS
-from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator
 
 # Where an engine says that tensor ranks must divide the heads.
@@ -78,7 +78,7 @@ def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
 def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
     if runs_on(engine, accelerator):
         return
-    others = [name for name in SERVING if runs_on(serving_runtime(name), accelerator)]
+    others = [name for name in serving_runtimes() if runs_on(serving_runtime(name), accelerator)]
     nearest = [name for name in others if loads(serving_runtime(name), found)] or others
     if engine.vendors:
         raise InvalidPlan(
@@ -96,7 +96,7 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
     found = stored_format(model, weights)
     _check_machine(found, engine, accelerator)
     if not loads(engine, found):
-        others = [name for name in SERVING if name != engine.name and loads(serving_runtime(name), found)]
+        others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
         known = ", ".join(engine.formats or ())
         raise InvalidPlan(
             f"weights: {engine.version} loads {known} ({engine.formats_source}). Got {storage(model, weights).name}. "

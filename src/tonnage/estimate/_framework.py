@@ -1,10 +1,12 @@
 """What differs between frameworks in the walk of a step: how layers are written, what surrounds them, what stays beside them.
 
-`Framework` is PyTorch's own way; a runtime whose ways differ has a subclass in `FRAMEWORKS`.
+`Framework` is PyTorch's own way; a runtime whose ways differ names a subclass, which its file registers in `FRAMEWORKS`. Nobody else compares
+the name of a runtime: where runtimes differ in a fact it is a field of TrainingRuntime, where they differ in what they do, a method here.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -13,16 +15,20 @@ from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._method import adapters_of, bare_base_bytes
 from tonnage.estimate._overhead import cublas_workspaces
+from tonnage.estimate._pinned import pinned
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import FIRST, Stage
 from tonnage.estimate._trl_losses import KINDS
 from tonnage.formula import Number
 from tonnage.ops import Attention
 from tonnage.precisions import TRAINING_RECIPES
+from tonnage.registry import Registry
+from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import Cluster
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
 if TYPE_CHECKING:
+    from tonnage.estimate._plan_request import PlanRequest
     from tonnage.estimate._stage import StageMemory
     from tonnage.estimate.training import Step
 
@@ -31,8 +37,40 @@ WIDE = 4  # bytes of an fp32 number
 SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention
 
 
+class HostStates(NamedTuple):
+    """What one rank keeps outside of the accelerator: in host memory, and on NVMe."""
+
+    host: list[Term]
+    stored: list[Term]
+
+
 class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
+
+    # ---- while a plan is made ----
+
+    @classmethod
+    def options(cls, request: "PlanRequest") -> dict[str, Any]:
+        """The fields of a plan that this framework's own options of layers and parallelism decide."""
+        return {}
+
+    @classmethod
+    def sharding_options(cls, request: "PlanRequest") -> dict[str, Any]:
+        """The fields of a plan that its own options of how states are sharded decide."""
+        return {}
+
+    @classmethod
+    def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
+        """InvalidPlan where it cannot offload so under this ZeRO stage; `places` by the names of our options."""
+
+    @classmethod
+    def for_step(cls, step: "Step") -> Self:
+        """That of one plan."""
+        return cls(step)
+
+    # ---- while a step is walked ----
+
+    copies_layer_shards = True  # offloaded weights are copied to the accelerator a layer at a time
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
     keeps_gradients = True  # until the optimizer's step
@@ -72,7 +110,7 @@ class Framework:
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
         own = self.plan.model_code in ("", self.runtime.model_codes[0])
-        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
+        return self.runtime.code if own else self.runtime.flavours[self.plan.model_code]
 
     @property
     def joins_rows(self) -> bool:
@@ -102,6 +140,15 @@ class Framework:
     def fuses_around_experts(self) -> bool:
         """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's newest."""
         return False
+
+    @property
+    def accumulated_bytes(self) -> float:
+        """Bytes that a product reads and writes more for each gradient of a weight that it adds to the accumulated ones."""
+        return 0
+
+    def notes(self) -> list[str]:
+        """What a reader should know of how it runs this plan."""
+        return []
 
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
@@ -209,6 +256,34 @@ class Framework:
         return [self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
                 for name in ("embedded tokens", "gradient of the embedded tokens")]  # fmt: skip
 
+    # ---- what lives outside of the accelerator ----
+
+    def offloaded_tensors(self, block: Block) -> Term | None:
+        """Of what a layer keeps for backward the tensors that leave, where activations are offloaded; None: all of them."""
+        return None
+
+    def gradients_to_host(self, rank: "StageMemory") -> tuple[Term, Number]:
+        """Gradients that go to an offloaded optimizer, and how often in a step."""
+        return rank.every_gradient, self.plan.num_microbatches
+
+    def host_states(self, rank: "StageMemory") -> HostStates:
+        """Offloaded states of one rank (torch, distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy, pinned by default)."""
+        if self.plan.offload_parameters == "none":
+            return HostStates([], [])
+        weights, gradients = rank.every_weight.named("weights"), rank.every_gradient.named("gradients")
+        return HostStates([*pinned(weights), gradients, rank.every_state], [])
+
+    @property
+    def loads_on_first_rank(self) -> bool:
+        """Rank 0 alone loads a whole model; else every rank does."""
+        return False
+
+    def gathered_to_save(self, whole: Term) -> Term | None:
+        """Weights that rank 0 gathers to save them, `whole` being the parameters; None: it saves them file by file or weight by weight."""
+        return None
+
+    # ---- buffers, workspaces ----
+
     def lasting(self, rank: "StageMemory") -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
@@ -227,30 +302,14 @@ def prefers_cudnn(cluster: Cluster | None) -> bool:
     return cluster is None or cluster.accelerator.generation.startswith(("Hopper", "Blackwell"))
 
 
-FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
-FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
+FRAMEWORKS: Registry[type[Framework]] = Registry("framework")
+FILE = "tonnage.estimate._{}"  # where the framework stands that a runtime of this package names
 
 
-def framework(name: str) -> Callable[["Step"], Framework]:
-    """That of a runtime."""
-    if not FRAMEWORKS:
-        from tonnage.estimate import (
-            _deepspeed,
-            _fsdp2,
-            _litgpt,
-            _megatron,
-            _nanotron,
-            _torchtune,
-            _transformers,
-            _unsloth,
-        )
-
-        FRAMEWORKS["deepspeed"] = _deepspeed.DeepSpeed
-        FRAMEWORKS["megatron"] = _megatron.Megatron
-        FRAMEWORKS["fsdp2"] = _fsdp2.Fsdp2
-        FRAMEWORKS["nanotron"] = _nanotron.Nanotron
-        FRAMEWORKS["torchtune"] = _torchtune.torchtune
-        FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = _transformers.Transformers
-        FRAMEWORKS["litgpt"] = _litgpt.LitGPT
-        FRAMEWORKS["unsloth"] = _unsloth.Unsloth
-    return FRAMEWORKS.get(name, Framework)
+def framework_of(runtime: TrainingRuntime) -> type[Framework]:
+    """The framework that a runtime declares; its file is imported only now, and registers it."""
+    if not runtime.framework:
+        return Framework
+    if runtime.framework not in FRAMEWORKS:
+        import_module(FILE.format(runtime.framework))
+    return FRAMEWORKS[runtime.framework]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import copies
-from tonnage.estimate._framework import Framework
+from tonnage.estimate._framework import FRAMEWORKS, Framework
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage, first_of, layer_count
 from tonnage.estimate._units import Units, unit_points
@@ -159,3 +159,6 @@ class Fsdp2(Compiled):
 def _many(size: Number) -> bool:
     """Whether there is more than one rank; plans in an array agree in that (estimate.batch)."""
     return bool(first_of(size) > 1)
+
+
+FRAMEWORKS.add("fsdp2", Fsdp2)

@@ -1,13 +1,15 @@
 """LitGPT in the walk: its loss, and logits that have a name until the next step."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from tonnage.breakdown import Term
-from tonnage.estimate._framework import Framework
+from tonnage.estimate._framework import FRAMEWORKS, Framework
+from tonnage.estimate._losses import FUSED
 from tonnage.estimate._points import Point
-from tonnage.tape import Extent, Setting
+from tonnage.tape import Code, Extent, Held, Setting, Tensor
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
@@ -30,7 +32,7 @@ class LitGPT(Framework):
         made = super().setting()
         if made.adapters is None or not made.adapters.base:
             return made
-        return replace(made, adapters=replace(made.adapters, base=WHOLE))
+        return replace(made, adapters=replace(made.adapters, base=WHOLE, copies=False))
 
     @property
     def _head(self) -> float:
@@ -57,3 +59,30 @@ class LitGPT(Framework):
         if not point.head_made:
             return []
         return [self.step.sizes.term("logits of this step", self.step.model.vocab_size, 4, Extent("token", "gathered"))]
+
+
+def chunked_loss(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that has a name until the next
+    step; each part keeps its logarithms, and what backward adds is one part's."""
+    weights = [code.weight(*each[:3]) for each in held]
+    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)
+    narrow, wide = code.new(part, code.types.compute, extent), code.new(part, 4, extent)
+    code.mark()
+    del narrow
+    logarithms = code.new(part, 4, extent)
+    code.mark()
+    out = code.new(0, 4, x.extent)
+    kept = [x if any(shapes) else None, wide, logarithms]
+    code.note(
+        "chunked_cross_entropy",
+        [out],
+        [x, *weights],
+        kept,
+        lambda _: [code.new(*shape), *(code.new(*each) if each else None for each in shapes)],
+    )
+    return out
+
+
+FUSED["litgpt"] = chunked_loss
+FRAMEWORKS.add("litgpt", LitGPT)

@@ -176,31 +176,8 @@ def unsloth_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -
     return out
 
 
-def litgpt(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
-    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that has a name until the next
-    step; each part keeps its logarithms, and what backward adds is one part's."""
-    weights = [code.weight(*each[:3]) for each in held]
-    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
-    extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)
-    narrow, wide = code.new(part, code.types.compute, extent), code.new(part, 4, extent)
-    code.mark()
-    del narrow
-    logarithms = code.new(part, 4, extent)
-    code.mark()
-    out = code.new(0, 4, x.extent)
-    kept = [x if any(shapes) else None, wide, logarithms]
-    code.note(
-        "chunked_cross_entropy",
-        [out],
-        [x, *weights],
-        kept,
-        lambda _: [code.new(*shape), *(code.new(*each) if each else None for each in shapes)],
-    )
-    return out
-
-
 UPCAST_IN_MODEL = ("shifted in the model",)  # the model gives logits in fp32, and their 16-bit original goes
-FUSED = {"liger": liger, "litgpt": litgpt, "unsloth in parts": unsloth_in_parts}
+FUSED = {"liger": liger, "unsloth in parts": unsloth_in_parts}
 IN_PARTS = {
     "output-chunks": output_chunks,
     "output-chunks-compiled": output_chunks_compiled,

@@ -1,27 +1,34 @@
 """Megatron-core in the walk: its layers and ends on the tape, and what its schedule and Transformer Engine hold beside them."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tonnage.architectures import Block, Model, style_of, wiring
 from tonnage.breakdown import Term
-from tonnage.estimate._communication import copies
-from tonnage.estimate._framework import Framework
+from tonnage.errors import InvalidPlan
+from tonnage.estimate._communication import copies, width_of
+from tonnage.estimate._framework import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate._offload import leaving, offloaded
+from tonnage.estimate._pinned import pinned
 from tonnage.estimate._points import Point
 from tonnage.estimate._predictions import with_predictions
 from tonnage.estimate._rank import Stage, first_of
+from tonnage.estimate._runtime_options import megatron_options
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import LatentAttention, MoE, Op
 from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.runtimes._megatron.offload import offloadable
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape._megatron import Shape
 from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
 
 if TYPE_CHECKING:
+    from tonnage.estimate._plan_request import PlanRequest
     from tonnage.estimate._stage import StageMemory
 
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
@@ -32,6 +39,15 @@ TORCH_SOURCE = "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWor
 
 class Megatron(Framework):
     """A run of Megatron-LM on Megatron-core and Transformer Engine."""
+
+    @classmethod
+    def options(cls, request: "PlanRequest") -> dict[str, Any]:
+        return megatron_options(request.model, request.sizes, request.options, request.question)
+
+    @classmethod
+    def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
+        if places["offload_optimizer"] != "none" and zero_stage == 0:
+            raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
 
     adds_tied_gradients = False  # accumulated into the main gradient by each product
 
@@ -81,6 +97,31 @@ class Megatron(Framework):
         return _loss(
             stage.after, self._setting, self.step.model.hidden_size, self.step.model.vocab_size, self.plan.mtp_layers
         )
+
+    @property
+    def accumulated_bytes(self) -> float:
+        """Products read and write main gradients, not gradients in 16 bit of their own."""
+        return self.recipe.main_gradient_bytes - 1
+
+    def offloaded_tensors(self, block: Block) -> Term:
+        """The inputs of the modules that the user names."""
+        modules = tuple(self.plan.offload_modules.split(","))
+        width = self.step.setting.types.compute
+        parts = [self.step.sizes.term("offloaded", size, width, extent) for size, extent in offloadable(block, modules)]
+        return Term.sum("tensors of these modules", *parts, unit="bytes")
+
+    def gradients_to_host(self, rank: "StageMemory") -> tuple[Term, Number]:
+        """A step's, as the hybrid optimizer has them."""
+        gradients = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
+        return leaving(gradients, offloaded(self.plan, "optimizer")), 1
+
+    def host_states(self, rank: "StageMemory") -> HostStates:
+        """Megatron-core, optimizer/cpu_offloading/hybrid_optimizer.py: an fp32 copy, its gradient and the moments."""
+        share = offloaded(self.plan, "optimizer")
+        if self.plan.offload_optimizer == "none":
+            return HostStates([], [])
+        gradient = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
+        return HostStates([leaving(rank.every_state, share), *pinned(leaving(gradient, share))], [])
 
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         return with_predictions(found, self.step.model, self.plan.mtp_layers)
@@ -254,3 +295,6 @@ def _dummies(
 def _hidden(model: Model, block: Block) -> int:
     """A prediction layer is in no branch, and as wide as the decoder."""
     return next((branch.hidden_size for branch in model.branches if block in branch.blocks), model.hidden_size)
+
+
+FRAMEWORKS.add("megatron", Megatron)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import copies
+from tonnage.estimate._framework import FRAMEWORKS
 from tonnage.estimate._fsdp2 import Compiled
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage, first_of, layer_count
@@ -105,3 +106,6 @@ class Nanotron(Compiled):
         room = kept + freed.value
         taken = minimum(moments / (room + (room == 0) * 1.0), 1)  # a stage may have no layers
         return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - taken)]
+
+
+FRAMEWORKS.add("nanotron", Nanotron)

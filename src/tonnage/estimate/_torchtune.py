@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import copies
-from tonnage.estimate._framework import Framework
+from tonnage.estimate._framework import FRAMEWORKS
 from tonnage.estimate._fsdp2 import Compiled, Fsdp2
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage, first_of
@@ -33,6 +33,11 @@ class Recipe(Compiled):
     def adapter_width(self) -> float:
         """torchtune makes adapters in the model's own type (modules/peft/lora.py)."""
         return self.recipe.compute_bytes
+
+    @classmethod
+    def for_step(cls, step: "Step") -> "Recipe":
+        """One accelerator, or FSDP2."""
+        return Sharded(step) if step.plan.zero_stage else Alone(step)
 
     def __init__(self, step: "Step"):
         super().__init__(step)
@@ -68,6 +73,10 @@ class Recipe(Compiled):
         """All tokens of a sequence over those of the largest part that torch.chunk makes; of several plans in an array the first one's."""
         tokens = first_of(self.plan.sequence_length)
         return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
+
+    def gathered_to_save(self, whole: Term) -> Term:
+        """All weights (gather_cpu_state_dict)."""
+        return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, whole)
 
     def head_addend(self, rank: "StageMemory", point: Point) -> list[Term]:
         """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one part."""
@@ -110,6 +119,4 @@ class Sharded(Recipe, Fsdp2):
         return total + sum(term.value for term in self.head_addend(rank, point))
 
 
-def torchtune(step: "Step") -> Framework:
-    """That of this plan."""
-    return Sharded(step) if step.plan.zero_stage else Alone(step)
+FRAMEWORKS.add("torchtune", Recipe)

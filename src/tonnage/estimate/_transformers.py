@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
-from tonnage.estimate._framework import Framework
+from tonnage.estimate._framework import FRAMEWORKS, Framework
 from tonnage.estimate._losses import UPCAST_IN_MODEL
 from tonnage.estimate._overhead import RESERVE, RESERVE_SOURCE
 from tonnage.estimate._points import Point, by_extent
@@ -145,3 +145,6 @@ class Transformers(Framework):
         return Term.of(
             "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE
         )
+
+
+FRAMEWORKS.add("transformers", Transformers)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from tonnage.architectures import Block, wiring
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
+from tonnage.estimate._framework import FRAMEWORKS
 from tonnage.estimate._releases import Release, release_of
 from tonnage.estimate._transformers import Transformers
 from tonnage.precisions import precision
 from tonnage.runtimes._fused import Unsloth as Code
 from tonnage.tape import TOKEN, Layer, Setting
-from tonnage.units import GIB
+from tonnage.units import GIB, counted
 
 if TYPE_CHECKING:
     from tonnage.estimate._stage import StageMemory
@@ -35,9 +36,22 @@ class Unsloth(Transformers):
     def loss_kind(self) -> tuple[str, float]:
         if self.release < FUSED_LOSS:
             return "unsloth", 1
-        return "unsloth in parts", self._parts()
+        return "unsloth in parts", self._parts(self.tokens)
 
-    def _parts(self) -> float:
+    def notes(self) -> list[str]:
+        """unsloth_zoo, fused_losses/cross_entropy_loss.py: get_chunk_size gives 1 or a multiple of 4, so that memory falls where it steps up."""
+        sequences = self.plan.micro_batch_size
+        here, there = (self._parts(self.plan.sequence_length * count) for count in (sequences, sequences + 1))
+        if self.release < FUSED_LOSS or here == there:
+            return []
+        return [
+            (
+                f"Unsloth takes the loss in {counted(here, 'parts')} here and in {there:,.0f} with one more sequence in the micro-batch, "
+                "each of them smaller: a larger micro-batch can need less."
+            )
+        ]
+
+    def _parts(self, tokens: int) -> float:
         """So many that one takes no more than half the memory which is free when the first loss begins."""
         model, plan, cluster = self.step.model, self.plan, self.step.cluster
         target = float(MOST)
@@ -45,8 +59,8 @@ class Unsloth(Transformers):
             bits = precision(plan.base_weights).bits_per_weight if plan.base_weights else 16
             free = cluster.accelerator.memory.usable_bytes - model.num_parameters() * bits / 8
             target = max(min(target, free / 2), GIB / 2)
-        exact = self.tokens * model.vocab_size * BYTES_PER_LOGIT / target
-        return 1 if exact <= 1 else min(-(-exact // PARTS_STEP) * PARTS_STEP, self.tokens)
+        exact = tokens * model.vocab_size * BYTES_PER_LOGIT / target
+        return 1 if exact <= 1 else min(-(-exact // PARTS_STEP) * PARTS_STEP, tokens)
 
     def logits_held(self) -> float:
         return 0
@@ -69,3 +83,6 @@ def _offloaded(block: Block, setting: Setting, hidden: int) -> Layer:
     return tapes.layer(
         code, lambda x: code.offloaded(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
     )
+
+
+FRAMEWORKS.add("unsloth", Unsloth)

@@ -42,7 +42,7 @@ from tonnage.estimate.serving import ServingMemory, serving_memory
 from tonnage.estimate.serving_limits import request_figures
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.precisions import ALIASES
-from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.runtimes._versions import number_of
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 from tonnage.units import counted, human
@@ -195,7 +195,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
-            having = ", ".join(name for name in SERVING if serving_runtime(name).share_of != "nothing")
+            having = ", ".join(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
             raise NotApplicable(f"{what} is a setting of {having}. Got engine {engine.name}.", what, ("engine",))
         return engine
     if share is not None and not 0 < share <= 1:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
-from tonnage.estimate._framework import framework
+from tonnage.estimate._framework import framework_of
 from tonnage.estimate._method import trained_parameters
 from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._rank import Shares, block_parameters, first_of, stages, with_first_apart
@@ -79,7 +79,7 @@ class Step:
         self.recipe = TRAINING_RECIPES[plan.precision]
         dense = plan.data_parallel_size * plan.context_parallel_size / plan.replicate_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
-        self.framework = framework(plan.runtime)(self)
+        self.framework = framework_of(self.runtime).for_step(self)
         multiple = self.framework.vocabulary_multiple()
         self.whole = Shares(
             plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple

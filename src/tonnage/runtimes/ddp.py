@@ -14,5 +14,7 @@ TRAINING_RUNTIMES.add(
         source="PyTorch, torch/nn/parallel/distributed.py: gradient_as_bucket_view is False by default",
         buckets=(Bucket(name="gradient buckets", copy="gradient", stages=(0,), moments=ALWAYS),),
         gradients_persist=False,
+        listed=4,
+        on_several=None,
     ),
 )

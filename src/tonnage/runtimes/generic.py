@@ -1,6 +1,6 @@
 """Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as Text Generation Inference does."""
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.units import GIB
 
 SERVING_RUNTIMES.add(
@@ -17,6 +17,16 @@ SERVING_RUNTIMES.add(
         process=0,
         communicators=round((1.53 - 0.51) * GIB),
         graphs=(0, 0),
+        listed=10,
+        aliases=("textgenerationinference", "tgi"),
+        settings=("lora_adapters",),
+        # text-generation-inference, launcher/src/main.rs: Quantization
+        at_load={
+            "fp8-e4m3": "--quantize fp8",
+            "nf4": "--quantize bitsandbytes-nf4",
+            "fp4": "--quantize bitsandbytes-fp4",
+            "int8": "--quantize bitsandbytes",
+        },
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
         logits_bytes=10,
         kv_cache={"fp8": "fp8-e4m3", "fp8_e4m3fn": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2"},

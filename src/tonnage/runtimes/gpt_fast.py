@@ -1,6 +1,6 @@
 """gpt-fast: PyTorch alone, compiled, with a cache that is allocated whole for a batch of one length."""
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
 from tonnage.units import GIB
 
 SERVING_RUNTIMES.add(
@@ -17,6 +17,9 @@ SERVING_RUNTIMES.add(
         process=round(0.51 * GIB),
         communicators=round((1.53 - 0.51) * GIB),
         graphs=(0, 0),
+        listed=7,
+        settings=("draft_tokens",),
+        loads_files=True,
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
         logits_bytes=6,
         kv_cache_source="gpt-fast, model.py: KVCache",

@@ -1,6 +1,6 @@
 """JetStream with MaxText on TPUs: a decoding state of so many slots of one length, allocated whole; prompts are prefilled one by one."""
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
 
 SERVING_RUNTIMES.add(
     "jetstream",
@@ -16,6 +16,9 @@ SERVING_RUNTIMES.add(
         process=0,  # what libtpu holds nobody published
         communicators=0,
         graphs=(0, 0),
+        listed=9,
+        aliases=("maxtext",),
+        at_load={"int8": "quantization=int8", "fp8-e4m3": "quantization=fp8"},  # MaxText, src/MaxText/configs/base.yml
         overhead_source="MaxText, src/MaxText/maxengine.py",
         logits_bytes=6,
         kv_cache_source="MaxText, src/MaxText/maxengine.py",

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
 from tonnage.units import GIB
 
 TYPES = ("q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0")
@@ -20,6 +20,10 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=0,
     graphs=(0, 0),
+    listed=4,
+    aliases=("llamaserver", "ggml"),
+    settings=("lora_adapters", "draft_tokens", "layers_on_accelerator", "expert_layers_on_host"),
+    loads_files=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
     logits_bytes=4,
     state_bytes=4,

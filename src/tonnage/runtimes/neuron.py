@@ -1,6 +1,6 @@
 """NxD Inference on AWS's accelerators, under vLLM's plugin too: compiled for one batch and one length, whose cache is allocated whole."""
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
 
 SERVING_RUNTIMES.add(
     "neuron",
@@ -16,6 +16,8 @@ SERVING_RUNTIMES.add(
         process=0,  # what Neuron's runtime holds nobody published
         communicators=0,
         graphs=(0, 0),
+        listed=8,
+        aliases=("nxd", "nxdinference", "vllmneuron"),
         overhead_source="NxD-Inference, src/neuronx_distributed_inference/modules/kvcache/kv_cache_manager.py",
         logits_bytes=6,
         kv_cache={"fp8": "fp8-e4m3"},

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tonnage.runtimes import serving_runtime
-from tonnage.runtimes._base import SERVING_RUNTIMES
+from tonnage.runtimes._serving import SERVING_RUNTIMES
 from tonnage.units import GIB
 
 ENGINE = serving_runtime("llama.cpp")
@@ -15,6 +15,9 @@ NEWEST = replace(
     source="Ollama, server/routes.go: defaultNumCtx; Ollama, llm/llama_server.go: num_ctx x OLLAMA_NUM_PARALLEL tokens; llama.cpp, src/llama-context.cpp",
     kv_cache={"f16": "fp16", "fp16": "fp16", "q8_0": "q8_0", "q4_0": "q4_0"},
     kv_cache_source="Ollama, envconfig/config.go: OLLAMA_KV_CACHE_TYPE",
+    listed=5,
+    aliases=(),
+    settings=("lora_adapters", "layers_on_accelerator"),
     context_steps=((47 * GIB, 262_144), (23 * GIB, 32_768), (0, 4096)),
     backends={"npu": (), "tpu": ()},
     backends_source="Ollama, docs/gpu.mdx",

@@ -6,7 +6,10 @@ communicators) is outside of both parts.
 
 from msgspec.structs import replace
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
+from tonnage.spec import Accelerator
 from tonnage.units import GIB, MIB
 
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
@@ -60,6 +63,18 @@ def _limits(steps: tuple[Step, ...]) -> tuple[BatchLimit, ...]:
     )
 
 
+FP4_CACHE = "SGLang, pull requests 21601 (SM120) and 36340 (SM100); 23354 (SM80, SM90) is open"
+
+
+def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Accelerator) -> None:
+    """A cache in nvfp4 is read on Blackwell alone."""
+    if kind == "nvfp4" and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA"):
+        raise InvalidPlan(
+            f"kv_cache: {engine.version} holds nvfp4 on NVIDIA's Blackwell alone ({FP4_CACHE}). Got {accelerator.name}. "
+            "Nearest: fp8."
+        )
+
+
 NEWEST = ServingRuntime(
     name="sglang",
     version="SGLang 0.5.23",
@@ -76,6 +91,20 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=round((1.53 - 0.51) * GIB),
     graphs=(0, 0),  # in the reserve
+    listed=2,
+    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
+    blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; "
+    "Qwen3 issue 1485",
+    check_cache=check_cache,
+    # sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES; sglang/srt/model_loader/loader.py: BitsAndBytesModelLoader
+    at_load={
+        "fp8-e4m3": "--quantization fp8",
+        "mxfp8": "--quantization mxfp8",
+        "nf4": "--load-format bitsandbytes --quantization bitsandbytes",
+    },
+    dtype_flag="--dtype",
+    reads_faster_cache=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,  # 16 bit, fp32, probabilities
     kv_cache={"bf16": "bf16", "fp8": "fp8-e4m3", "fp8_e4m3": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.units import GIB
 
 # each window has a pool of its own, in the proportion in which one request of full length needs them
@@ -20,6 +20,11 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=round((1.53 - 0.51) * GIB),
     graphs=(0, 0),  # in what the cache leaves
+    listed=3,
+    aliases=("trtllm", "trt", "tensorrt"),
+    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
+    reads_faster_cache=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,
     kv_cache={"fp8": "fp8-e4m3", "nvfp4": "nvfp4"},

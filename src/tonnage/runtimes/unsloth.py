@@ -15,6 +15,12 @@ TRAINING_RUNTIMES.add(
         source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, unsloth/kernels/fast_lora.py; "
         "unsloth-zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
         kernels=replace(training_runtime("transformers").kernels, attention="flash"),
+        framework="unsloth",
+        listed=8,
+        on_several=None,
+        takes_objectives=False,
+        offload_activations=("none",),
+        is_timed=False,
         code=UNSLOTH,
         model_codes=("unsloth",),
         one_accelerator=True,

@@ -7,7 +7,11 @@ is not counted against the share that vLLM takes since 0.9.
 
 from msgspec.structs import replace
 
-from tonnage.runtimes._base import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.architectures import Model
+from tonnage.errors import InvalidPlan
+from tonnage.ops import Attention
+from tonnage.runtimes._serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.spec import Accelerator
 from tonnage.units import GIB, MIB
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
@@ -52,6 +56,38 @@ DROPPED = {
     ),
 }
 
+# vllm/config/quantization.py, _ONLINE_SHORTHANDS: those that the linear layers have too
+AT_LOAD = {
+    "fp8-e4m3": "--quantization fp8",
+    "fp8-block": "--quantization fp8_per_block",
+    "fp8-channel": "--quantization fp8_per_channel",
+    "mxfp8": "--quantization mxfp8",
+}
+# vLLM, pull request 46963: its configuration is refused on SM90 and SM12x, whose kernels read no nvfp4
+FP4_CACHE = "vLLM, vllm/v1/attention/backends/flashinfer.py, supports_kv_cache_dtype and supports_combination"
+UNREAD_HEAD = 64
+
+
+def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Accelerator) -> None:
+    """A cache in nvfp4 is read by FlashInfer's kernels alone: those before Blackwell have not every shape of head."""
+    is_wide = "fp4" in accelerator.dense_flops and accelerator.scale_up is not None  # SM100, and not the cards of SM120
+    if kind != "nvfp4" or is_wide:
+        return
+    why = "vLLM's kernels for nvfp4 are those of B200 and its like" if "fp4" in accelerator.dense_flops else ""
+    if accelerator.vendor != "NVIDIA" or ("fp16" in accelerator.dense_flops and "bf16" not in accelerator.dense_flops):
+        why = f"{accelerator.name} is none of NVIDIA's from Ampere on"
+    if accelerator.generation == "Hopper":
+        why = "FlashInfer's kernels of Hopper read no nvfp4"
+    heads = [op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention)]
+    if not why and any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
+        why = f"before Blackwell it reads neither heads of {UNREAD_HEAD} nor sinks, and {model.name} has them"
+    if why:
+        raise InvalidPlan(
+            f"kv_cache: {engine.version} cannot hold nvfp4 there: {why} ({FP4_CACHE}). Got {accelerator.name}. "
+            "Nearest: fp8."
+        )
+
+
 NEWEST = ServingRuntime(
     name="vllm",
     version="vLLM 0.33",
@@ -66,6 +102,16 @@ NEWEST = ServingRuntime(
     each_peer=round(0.07 * GIB),
     graphs=(round(0.31 * GIB), round(0.31 * GIB)),
     graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
+    listed=1,
+    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be divisible by tensor "
+    "parallel size",
+    blocks_rule="vLLM, vllm/model_executor/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; "
+    "vllm issue 17569",
+    check_cache=check_cache,
+    at_load=AT_LOAD,
+    dtype_flag="--dtype",
+    reads_faster_cache=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and cuda_graph_actual_gib on H100s "
     "(scripts/vllm_overheads.py)",
     dropped={name: version for version, names in DROPPED.items() for name in names.split()},
@@ -106,6 +152,8 @@ _V21 = replace(
     memory_share=0.9,
     paging=replace(PAGING, one_batch=True),
     sampler_rows=132,
+    # of what it makes of weights now, fp8 alone
+    at_load={"fp8-e4m3": "--quantization fp8", "nf4": "--quantization bitsandbytes"},
 )
 _V17 = replace(
     _V21,

@@ -15,14 +15,14 @@ from tonnage.fields import fields
 from tonnage.optimizers import OPTIMIZERS
 from tonnage.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.registry import unknown
-from tonnage.runtimes import SERVING, TRAINING
+from tonnage.runtimes import serving_runtimes, training_runtimes
 from tonnage.web.documents import OptionRow
 
 VERBS = ("train", "serve")
 # Names that an option takes and nothing else; in OPEN: beside other spellings, or as the engine has them.
 CHOICES: dict[str, Iterable[str]] = {
     "attention": ATTENTION,
-    "engine": SERVING,
+    "engine": serving_runtimes(),
     "method": _training_method.METHODS,
     "objective": _objective.OBJECTIVES,
     "optimizer": OPTIMIZERS,
@@ -31,7 +31,7 @@ CHOICES: dict[str, Iterable[str]] = {
     "precision": TRAINING_RECIPES,
     "price_kind": bill.KINDS,
     "recompute": ("none", "selective", "selective-op", "full"),
-    "runtime": TRAINING,
+    "runtime": training_runtimes(),
 }
 OPEN: dict[str, Iterable[str]] = {
     "base_weights": ("nf4", "nf4-double", "fp4", "fp4-double", "int8"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.precisions import ALIASES
-from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator, Memory, ServingPlan
 from tonnage.units import GIB
 from tonnage.validation import _hparams
@@ -145,7 +145,7 @@ def _as_released(model: Model, weights: str | None, text: str) -> tuple[Model, s
 
 
 def _runtime(name: str, version: str, notes: list[str]) -> tuple[ServingRuntime | None, str]:
-    if name not in SERVING:
+    if name not in serving_runtimes():
         return None, ""
     version, note = known_version(name, version)
     if note:
