@@ -22,10 +22,16 @@ from tonnage.runtimes._serving import Paging as Paging
 from tonnage.runtimes._serving import Pools as Pools
 from tonnage.runtimes._serving import Reserve as Reserve
 from tonnage.runtimes._serving import ServingRuntime as ServingRuntime
+from tonnage.runtimes._start import HUB as HUB
+from tonnage.runtimes._start import Spread as Spread
+from tonnage.runtimes._start import Start as Start
 from tonnage.runtimes._versions import at_version
 
-# What is estimated where nobody names a runtime: on one accelerator, on several, and to serve.
-USUAL_ALONE, USUAL_ON_SEVERAL, USUAL_ENGINE = "transformers", "fsdp2", "vllm"
+# What is estimated where nobody names a runtime: training on one accelerator, and on several.
+USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
+# Where nobody names an engine: in data centres, and there by the accelerators' vendor; of GGUF files and at home; of models that others refuse.
+USUAL_ENGINE, USUAL_BY_VENDOR = "vllm", {"AWS": "neuron"}
+USUAL_AT_HOME, USUAL_OF_OTHERS = "llama.cpp", "transformers"
 
 
 def training_runtime(name: str, version: str = "") -> TrainingRuntime:

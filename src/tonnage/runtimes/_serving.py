@@ -8,6 +8,7 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.registry import Registry
 from tonnage.runtimes._base import LAST_LISTED
+from tonnage.runtimes._start import Start
 from tonnage.spec import Accelerator
 from tonnage.units import KIB, MIB
 
@@ -228,12 +229,24 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     no_metal_source: str = ""
     check_cache: Callable[["ServingRuntime", Model, str, Accelerator], None] | None = None
     """Raises InvalidPlan where it cannot hold keys and values in a precision on an accelerator."""
+    launch: Callable[[Start], str] | None = None
+    """Writes the command that starts it."""
+    copies_in_server: Literal["", "one-node", "all-nodes"] = ""
+    """One server has several copies of the model, as many as a node has room for, or all of the plan."""
+    weights_note: Callable[[str, Accelerator], str] | None = None
+    """What a user should know of weights in a precision on an accelerator; "" where there is nothing to say."""
     loads_files: bool = False
     """The name of the weights' file says how they are stored."""
     at_load: Mapping[str, str] = {}
     """Precisions that it makes of 16-bit weights while it loads them, and how it is told."""
     dtype_flag: str = ""
     """Its option that turns the weights into another type of 16 or 32 bits."""
+    faster_weights: tuple[str, ...] = ("fp8", "awq")
+    """Precisions of weights that are suggested where it is too slow."""
+    narrow_cache: str = ""
+    """A precision of the cache that a search tries beside the engine's own."""
+    partition_variable: str = ""
+    """The variable of its environment that says how many layers each pipeline stage has."""
     reads_faster_cache: bool = False
     """A cache in fp8 makes it faster."""
 

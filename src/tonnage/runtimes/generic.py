@@ -1,7 +1,26 @@
 """Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as Text Generation Inference does."""
 
+from shlex import quote
+
 from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._start import KV_WORDS, Start, settings
 from tonnage.units import GIB
+
+
+def launch(start: Start) -> str:
+    plan = start.plan
+    start.note_nodes()
+    words = [
+        "text-generation-launcher",
+        f"--model-id {quote(start.name)}",
+        f"--max-total-tokens {plan.context}",
+        *start.words,
+    ]
+    words += [f"--num-shard {plan.tensor_parallel_size}"] if plan.tensor_parallel_size > 1 else []
+    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--max-batch-prefill-tokens",
+                          "max_num_seqs": "--max-batch-size", "gpu_memory_utilization": "--cuda-memory-fraction"}, KV_WORDS)  # fmt: skip
+    return " ".join(words)
+
 
 SERVING_RUNTIMES.add(
     "generic",
@@ -17,6 +36,7 @@ SERVING_RUNTIMES.add(
         process=0,
         communicators=round((1.53 - 0.51) * GIB),
         graphs=(0, 0),
+        launch=launch,
         listed=10,
         aliases=("textgenerationinference", "tgi"),
         settings=("lora_adapters",),

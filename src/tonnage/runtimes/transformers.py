@@ -1,10 +1,13 @@
 """Hugging Face transformers: the Trainer on one accelerator (fp32 weights under autocast), and plain generation."""
 
+from shlex import quote
+
 from msgspec.structs import replace
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import METHODS, NEVER, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
 from tonnage.runtimes._serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, ServingRuntime
+from tonnage.runtimes._start import Start
 from tonnage.units import GIB
 
 # Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
@@ -52,6 +55,12 @@ TRAINING_RUNTIMES.add(
     ),
 )
 
+
+def launch(start: Start) -> str:
+    start.note_nodes()
+    return " ".join(["transformers serve", quote(start.name), *start.words])
+
+
 NEWEST = ServingRuntime(
     name="transformers",
     version="transformers 5.23",
@@ -63,6 +72,7 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=0,
     graphs=(0, 0),
+    launch=launch,
     listed=6,
     aliases=("hf", "huggingface"),
     settings=("draft_tokens",),

@@ -21,7 +21,7 @@ from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
 from tonnage.search.maximum.whats import What
@@ -73,7 +73,7 @@ class ServingCase:
             usual = serving_plan(self.model, self.cluster, options, Question()).engine
         except TonnageError:
             usual = ""
-        return {} if usual == "llama.cpp" else {"engine": "llama.cpp"}
+        return {} if usual == USUAL_AT_HOME else {"engine": USUAL_AT_HOME}
 
     @cached_property
     def values(self) -> Sequence[int]:

@@ -15,6 +15,7 @@ from tonnage.estimate.plans import training_plan
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind
 from tonnage.spec import Cluster
 from tonnage.units import MIB
@@ -30,7 +31,8 @@ def served_from_host(
     if kind.accelerator.host_link is None:
         return None
     room = (kind.node.host_memory_bytes or 0) // kind.node.accelerators
-    if str(plain.question.get("engine", {}).get("value", "")) == "llama.cpp":
+    engine = str(plain.question.get("engine", {}).get("value", ""))
+    if engine and "expert_layers_on_host" in serving_runtime(engine).settings:
         return _layers_on_host(model, kind, width, options, load, room)
     away = 0
     answer = plain

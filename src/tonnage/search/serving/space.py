@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.estimate._checks import expert_counts
-from tonnage.estimate._engine_checks import GROUPS
 from tonnage.estimate._nearest import divisors
 from tonnage.estimate._weight_formats import narrower_weights
 from tonnage.estimate.load_options import LoadOptions
@@ -22,7 +21,6 @@ ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision
 FOUR_BITS = ("nvfp4",)  # of accelerators that multiply them
 OF_FILES = ("q8_0", "q4_k_m")  # of llama.cpp
-CACHES = {"vllm": (None, "fp8"), "sglang": (None, "fp8"), "tensorrt-llm": (None, "fp8"), "llama.cpp": (None, "q8_0")}
 BATCHED_TOKENS = (None, 2048, 16384)
 SEQUENCES = (None, 64, 256)
 
@@ -109,8 +107,15 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
 
 
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:
-    given = said_caches(space)
-    return given or (CACHES.get(engine, (None,)) if "kv-cache" in space.goal.vary else (None,))
+    if given := said_caches(space):
+        return given
+    narrow = serving_runtime(engine).narrow_cache if engine and "kv-cache" in space.goal.vary else ""
+    return (None, narrow) if narrow else (None,)
+
+
+def _has_groups(engine: str) -> bool:
+    """Whether the engine has groups of ranks that share attention."""
+    return bool(engine) and "attention_data_parallel_size" in serving_runtime(engine).settings
 
 
 def said_caches(space: Space) -> tuple[str, ...]:
@@ -133,7 +138,7 @@ def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
     mixture = bool(expert_counts(model))
     for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):
         for groups in _or(
-            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and engine in GROUPS)
+            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and _has_groups(engine))
         ):
             stages = min(space.most // (tensor * groups), model.num_layers)
             for pipeline in _or(o.pipeline_parallel_size, range(1, stages + 1)):

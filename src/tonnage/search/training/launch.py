@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.estimate._launch_model import HUB, place
+from tonnage.estimate._launch_model import place
 from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.formula import ceil_div
 from tonnage.precisions import TRAINING_RECIPES
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import HUB, training_runtime
 from tonnage.search.training.launch_trl import trains, trl_command
 from tonnage.spec import TrainingPlan
 
