@@ -14,7 +14,7 @@ Read in DeepSpeed 0.19, deepspeed/runtime/zero:
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan
@@ -23,17 +23,14 @@ from tonnage.estimate._framework import FRAMEWORKS, Framework, HostStates
 from tonnage.estimate._offload import MOST_IN_MEMORY, leaving, offloaded
 from tonnage.estimate._pieces import PLACES, largest_weight, largest_weights, small_parameters
 from tonnage.estimate._pinned import pinned
+from tonnage.estimate._plan_request import PlanRequest
 from tonnage.estimate._points import Point
+from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate._zero_options import zero_options
 from tonnage.formula import Number, is_any, maximum, minimum
 from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.runtimes._base import Moment
-
-if TYPE_CHECKING:
-    from tonnage.estimate._plan_request import PlanRequest
-    from tonnage.estimate._stage import StageMemory
-    from tonnage.estimate.training import Step
 
 STAGE_0_BUCKET = 500_000_000  # MEMORY_OPT_ALLREDUCE_SIZE
 PARAMETER_BUFFERS, PARAMETER_BUFFER, OPTIMIZER_BUFFERS = 5, 100_000_000, 4  # deepspeed/runtime/zero/offload_config.py
@@ -48,7 +45,7 @@ class DeepSpeed(Framework):
     copies_layer_shards = False  # parameter by parameter
 
     @classmethod
-    def sharding_options(cls, request: "PlanRequest") -> dict[str, Any]:
+    def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:
         r = request
         return zero_options(r.model, r.zero_stage, r.sizes, r.offload, r.options, r.question)
 
@@ -68,7 +65,7 @@ class DeepSpeed(Framework):
         """The engine turns the whole module to 16 bits, adapters too (runtime/engine.py: _configure_distributed_model)."""
         return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         super().__init__(step)
         said = self.plan.overlap_comm
         self.overlaps = self.plan.zero_stage == 3 if said is None else said
@@ -76,7 +73,7 @@ class DeepSpeed(Framework):
 
     # ---- communication ----
 
-    def buffers(self, rank: "StageMemory", point: Point | None) -> Term:
+    def buffers(self, rank: RankView, point: Point | None) -> Term:
         moment: Moment = "optimizer step" if point is None else point.moment
         key = (rank.stage.rank, moment)
         if key not in self._made:
@@ -84,7 +81,7 @@ class DeepSpeed(Framework):
             self._made[key] = Term.sum("communication buffers", *parts, unit="bytes")
         return self._made[key]
 
-    def _gathered(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+    def _gathered(self, rank: RankView, moment: Moment) -> list[Term]:
         """Parameters that stage 3 has gathered: those at work, ahead of it, and on their way."""
         if self.plan.zero_stage != 3 or moment == "optimizer step":
             return []
@@ -118,7 +115,7 @@ class DeepSpeed(Framework):
         several = Term.of("several shards", f.several_ranks, n=shards)
         return [Term.product(term.name, "bytes", several, term) for term in gathered]
 
-    def _reduced(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+    def _reduced(self, rank: RankView, moment: Moment) -> list[Term]:
         """Gradients that are made and not yet in the bucket."""
         if self.plan.zero_stage < 2 or moment not in ("first layer of backward", "last layer of backward"):
             return []
@@ -132,7 +129,7 @@ class DeepSpeed(Framework):
         units = [unit for unit in (ends, *layers) if unit is not None and unit.children]
         return [self._narrow("gradients of one unit", Term.max("largest unit", *units))] if units else []
 
-    def _buckets(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+    def _buckets(self, rank: RankView, moment: Moment) -> list[Term]:
         plan, stage = self.plan, self.plan.zero_stage
         backward = moment in ("first layer of backward", "last layer of backward")
         size = plan.reduce_bucket_size if stage else STAGE_0_BUCKET
@@ -148,7 +145,7 @@ class DeepSpeed(Framework):
             made.append(self._flattened(rank, carried))
         return made
 
-    def _flattened(self, rank: "StageMemory", carried: Term) -> Term:
+    def _flattened(self, rank: RankView, carried: Term) -> Term:
         name = "gradients flattened to be reduced"
         if not self.plan.zero_quantized_gradients:
             return self._narrow(name, carried)
@@ -161,7 +158,7 @@ class DeepSpeed(Framework):
 
     # ---- states ----
 
-    def step_copies(self, rank: "StageMemory") -> Term:
+    def step_copies(self, rank: RankView) -> Term:
         plan = self.plan
         if plan.zero_stage < 2 or plan.offload_optimizer != "none" or not self.recipe.master_bytes:
             return Term.sum("temporary", unit="bytes")
@@ -174,7 +171,7 @@ class DeepSpeed(Framework):
     def base_bytes(self) -> float:
         return QUANTISED if self.plan.zero_quantized_nontrainable_weights else super().base_bytes()
 
-    def weights(self, rank: "StageMemory") -> list[Term]:
+    def weights(self, rank: RankView) -> list[Term]:
         """Stage 3: parameters too small to be released, whole; ZeRO++'s second shard, cut over fewer ranks."""
         plan, wide = self.plan, self.recipe.compute_bytes
         if plan.zero_stage != 3:
@@ -186,12 +183,12 @@ class DeepSpeed(Framework):
         secondary = plan.offload_parameters == "none" and is_any(plan.zero_hpz_partition_size > 1)
         return self._spread(whole, *([self.secondary(rank)] if secondary else []))
 
-    def secondary(self, rank: "StageMemory") -> Term:
+    def secondary(self, rank: RankView) -> Term:
         """ZeRO++: once more all weights, cut over the ranks of a smaller group."""
         part = Term.of("parameters", f.whole_parameters, N=rank.whole.value, z=self.plan.zero_hpz_partition_size)
         return copies("second shard of ZeRO++", self.recipe.compute_bytes, part)
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         if self.plan.offload_optimizer == "none" or self.plan.zero_stage > 2:
             return []
         return [self._narrow("gradient on its way to the host", largest_weight(rank.stage, self.step.whole, PLACES))]
@@ -210,12 +207,12 @@ class DeepSpeed(Framework):
             return Term.sum("gathered weights, on the node of rank 0", unit="bytes")
         return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, whole)
 
-    def gradients_to_host(self, rank: "StageMemory") -> tuple[Term, Number]:
+    def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
         """ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 a step's."""
         gradients = copies("gradients", width_of("compute", self.step.updates), rank.trained_shard)
         return gradients, self.plan.num_microbatches if self.plan.zero_stage >= 2 else 1
 
-    def host_states(self, rank: "StageMemory") -> HostStates:
+    def host_states(self, rank: RankView) -> HostStates:
         plan, updates = self.plan, self.step.updates
         held, narrow = rank.trained_shard, width_of("compute", updates)
         place, made = plan.offload_optimizer, HostStates([], [])
@@ -240,7 +237,7 @@ class DeepSpeed(Framework):
         self._add_parameters(rank, made)
         return made
 
-    def _add_parameters(self, rank: "StageMemory", made: HostStates) -> None:
+    def _add_parameters(self, rank: RankView, made: HostStates) -> None:
         """Offloaded weights."""
         plan, wide = self.plan, self.recipe.compute_bytes
         if plan.offload_parameters == "none":

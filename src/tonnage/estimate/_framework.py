@@ -6,7 +6,7 @@ the name of a runtime: where runtimes differ in a fact it is a field of Training
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
@@ -16,9 +16,11 @@ from tonnage.estimate import _layers as tapes
 from tonnage.estimate._method import adapters_of, bare_base_bytes
 from tonnage.estimate._overhead import cublas_workspaces
 from tonnage.estimate._pinned import pinned
+from tonnage.estimate._plan_request import PlanRequest
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import FIRST, Stage
 from tonnage.estimate._trl_losses import KINDS
+from tonnage.estimate._views import RankView, StepView
 from tonnage.formula import Number
 from tonnage.ops import Attention
 from tonnage.precisions import TRAINING_RECIPES
@@ -26,12 +28,6 @@ from tonnage.registry import Registry
 from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import Cluster
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
-
-if TYPE_CHECKING:
-    from tonnage.estimate._plan_request import PlanRequest
-    from tonnage.estimate._stage import StageMemory
-    from tonnage.estimate.training import Step
-
 
 WIDE = 4  # bytes of an fp32 number
 SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention
@@ -50,12 +46,12 @@ class Framework:
     # ---- while a plan is made ----
 
     @classmethod
-    def options(cls, request: "PlanRequest") -> dict[str, Any]:
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
         """The fields of a plan that this framework's own options of layers and parallelism decide."""
         return {}
 
     @classmethod
-    def sharding_options(cls, request: "PlanRequest") -> dict[str, Any]:
+    def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:
         """The fields of a plan that its own options of how states are sharded decide."""
         return {}
 
@@ -64,7 +60,7 @@ class Framework:
         """InvalidPlan where it cannot offload so under this ZeRO stage; `places` by the names of our options."""
 
     @classmethod
-    def for_step(cls, step: "Step") -> Self:
+    def for_step(cls, step: StepView) -> Self:
         """That of one plan."""
         return cls(step)
 
@@ -87,7 +83,7 @@ class Framework:
 
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
 
     def setting(self) -> Setting:
@@ -174,45 +170,45 @@ class Framework:
         """Bytes of a weight that does not train and that no library quantised."""
         return self.step.setting.types.parameter
 
-    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+    def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         """The moments of a stage; `plain`: those of every framework."""
         return plain
 
-    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+    def buffers(self, rank: RankView, point: Point | None) -> Term | None:
         """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
         return None
 
-    def step_copies(self, rank: "StageMemory") -> Term | None:
+    def step_copies(self, rank: RankView) -> Term | None:
         """Copies of the gradients that the optimizer's step makes; None: as `Communication` has them."""
         return None
 
-    def weights(self, rank: "StageMemory") -> list[Term]:
+    def weights(self, rank: RankView) -> list[Term]:
         """Copies of weights on the accelerator beside those that the runtime's states name."""
         return []
 
-    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+    def gradients(self, rank: RankView, point: Point) -> Term | None:
         """The gradients of a moment, where they are others than the runtime's states say."""
         return None
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """What is held for a moment besides what operations make."""
         return []
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+    def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term] | None:
         """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
         return None
 
-    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+    def reserve_share(self, rank: RankView, point: Point) -> float:
         """The part of gradients that `reserve` adds to them at a moment."""
         return 0
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
         reserve = self.reserve(rank, point, gradients) or ()
         terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
         return rank.buffers_at(point).value + sum(term.value for term in terms)
 
-    def outside(self, rank: "StageMemory") -> list[Term]:
+    def outside(self, rank: RankView) -> list[Term]:
         """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary positions, and where
         embedded tokens are dropped the mask of that."""
         setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
@@ -242,7 +238,7 @@ class Framework:
             return [self.step.sizes.term("mask of a window", 1, 1, pairs)]
         return []
 
-    def left_over(self, rank: "StageMemory") -> list[Term]:
+    def left_over(self, rank: RankView) -> list[Term]:
         """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets
         go of these (transformers, modeling_utils.py: enable_input_require_grads)."""
         if (
@@ -262,11 +258,11 @@ class Framework:
         """Of what a layer keeps for backward the tensors that leave, where activations are offloaded; None: all of them."""
         return None
 
-    def gradients_to_host(self, rank: "StageMemory") -> tuple[Term, Number]:
+    def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
         """Gradients that go to an offloaded optimizer, and how often in a step."""
         return rank.every_gradient, self.plan.num_microbatches
 
-    def host_states(self, rank: "StageMemory") -> HostStates:
+    def host_states(self, rank: RankView) -> HostStates:
         """Offloaded states of one rank (torch, distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy, pinned by default)."""
         if self.plan.offload_parameters == "none":
             return HostStates([], [])
@@ -284,15 +280,15 @@ class Framework:
 
     # ---- buffers, workspaces ----
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
 
-    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def passing(self, rank: RankView, point: Point) -> list[Term]:
         """What schedules and streams hold at this moment besides."""
         return []
 
-    def workspaces(self, rank: "StageMemory") -> list[Term]:
+    def workspaces(self, rank: RankView) -> list[Term]:
         """Workspaces of libraries, which PyTorch's allocator hands out."""
         return cublas_workspaces(self.step.cluster)
 

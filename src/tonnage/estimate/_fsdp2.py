@@ -1,7 +1,5 @@
 """FSDP2 in the walk: torchtitan's layers or those of transformers, unit by unit, and the pools of the allocator's streams."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from tonnage.breakdown import Term
@@ -11,13 +9,10 @@ from tonnage.estimate._framework import FRAMEWORKS, Framework
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage, first_of, layer_count
 from tonnage.estimate._units import Units, unit_points
+from tonnage.estimate._views import RankView, StepView
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
-
-if TYPE_CHECKING:
-    from tonnage.estimate._stage import StageMemory
-    from tonnage.estimate.training import Step
 
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
@@ -47,12 +42,12 @@ class Fsdp2(Compiled):
 
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         super().__init__(step)
         self.unit_gradient_width = self.recipe.compute_bytes
         self._units: dict[int, Units] = {}
 
-    def units(self, rank: "StageMemory") -> Units:
+    def units(self, rank: RankView) -> Units:
         found = self._units.get(rank.stage.rank)
         if found is None:
             found = self._units[rank.stage.rank] = Units(rank)
@@ -75,17 +70,17 @@ class Fsdp2(Compiled):
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self._loss_kind, chunks, self.runtime.logits_split)  # fmt: skip
 
-    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+    def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         units = self.units(rank)
         return unit_points(plain, units.order, bool(units.head.children), units.accumulates)
 
-    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+    def buffers(self, rank: RankView, point: Point | None) -> Term | None:
         units = self.units(rank)
         if point is not None:
             return units.at(point).buffers
         return units.after_step
 
-    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+    def gradients(self, rank: RankView, point: Point) -> Term | None:
         units = self.units(rank)
         if not units.accumulates:
             return None
@@ -98,12 +93,12 @@ class Fsdp2(Compiled):
         whole = Term.sum("parameters", *above, unit="parameters")
         return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, whole))
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         units = self.units(rank)
         made = [units.made(rank.sizes.made(point.bytes))] if point.bytes else []
         return [*made, *units.at(point).gradients, *units.edges]
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term]:
+    def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term]:
         """What lies idle in the pools of the streams, and around the logits."""
         units = self.units(rank)
         ahead = units.at(point).ahead if point is not None else None
@@ -119,13 +114,13 @@ class Fsdp2(Compiled):
         ]
         return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         units = self.units(rank)
         held = units.at(point)
         fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
         return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
 
-    def _holes(self, rank: "StageMemory") -> list[Term]:
+    def _holes(self, rank: RankView) -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
         are too small for logits, unless the allocator expands them."""
         made = []
@@ -144,7 +139,7 @@ class Fsdp2(Compiled):
             )
         return made
 
-    def workspaces(self, rank: "StageMemory") -> list[Term]:
+    def workspaces(self, rank: RankView) -> list[Term]:
         made = super().workspaces(rank)
         if (
             self.plan.async_tensor_parallel

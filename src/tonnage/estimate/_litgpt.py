@@ -1,7 +1,6 @@
 """LitGPT in the walk: its loss, and logits that have a name until the next step."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -9,11 +8,8 @@ from tonnage.breakdown import Term
 from tonnage.estimate._framework import FRAMEWORKS, Framework
 from tonnage.estimate._losses import FUSED
 from tonnage.estimate._points import Point
+from tonnage.estimate._views import RankView
 from tonnage.tape import Code, Extent, Held, Setting, Tensor
-
-if TYPE_CHECKING:
-    from tonnage.estimate._stage import StageMemory
-
 
 # Lightning, fabric/plugins/precision/bitsandbytes.py: quantised from fp16, so that it is made whole in fp16 and then cast
 WHOLE = 4
@@ -44,7 +40,7 @@ class LitGPT(Framework):
         part of the sequence, and each keeps its copy for backward."""
         return self.step.setting.adapters is not None and self.step.setting.types.autocast
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         if point.everything and self.plan.base_weights:
             return [
                 self.step.sizes.term(

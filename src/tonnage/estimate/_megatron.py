@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tonnage.architectures import Block, Model, style_of, wiring
 from tonnage.breakdown import Term
@@ -12,10 +12,12 @@ from tonnage.estimate._communication import copies, width_of
 from tonnage.estimate._framework import FRAMEWORKS, Framework, HostStates
 from tonnage.estimate._offload import leaving, offloaded
 from tonnage.estimate._pinned import pinned
+from tonnage.estimate._plan_request import PlanRequest
 from tonnage.estimate._points import Point
 from tonnage.estimate._predictions import with_predictions
 from tonnage.estimate._rank import Stage, first_of
 from tonnage.estimate._runtime_options import megatron_options
+from tonnage.estimate._views import RankView
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import LatentAttention, MoE, Op
@@ -27,10 +29,6 @@ from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape._megatron import Shape
 from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
 
-if TYPE_CHECKING:
-    from tonnage.estimate._plan_request import PlanRequest
-    from tonnage.estimate._stage import StageMemory
-
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -41,7 +39,7 @@ class Megatron(Framework):
     """A run of Megatron-LM on Megatron-core and Transformer Engine."""
 
     @classmethod
-    def options(cls, request: "PlanRequest") -> dict[str, Any]:
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
         return megatron_options(request.model, request.sizes, request.options, request.question)
 
     @classmethod
@@ -110,12 +108,12 @@ class Megatron(Framework):
         parts = [self.step.sizes.term("offloaded", size, width, extent) for size, extent in offloadable(block, modules)]
         return Term.sum("tensors of these modules", *parts, unit="bytes")
 
-    def gradients_to_host(self, rank: "StageMemory") -> tuple[Term, Number]:
+    def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
         """A step's, as the hybrid optimizer has them."""
         gradients = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
         return leaving(gradients, offloaded(self.plan, "optimizer")), 1
 
-    def host_states(self, rank: "StageMemory") -> HostStates:
+    def host_states(self, rank: RankView) -> HostStates:
         """Megatron-core, optimizer/cpu_offloading/hybrid_optimizer.py: an fp32 copy, its gradient and the moments."""
         share = offloaded(self.plan, "optimizer")
         if self.plan.offload_optimizer == "none":
@@ -129,7 +127,7 @@ class Megatron(Framework):
     def ends_pipeline(self, block: Block) -> bool:
         return isinstance(block, prediction.FinalNorm | prediction.Prediction)
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of the table."""
         depths = self.plan.mtp_layers if rank.stage.is_last else 0
         if not depths or point.phase in ("forward", "loss"):
@@ -168,7 +166,7 @@ class Megatron(Framework):
     def vocabulary_multiple(self) -> int:
         return 128  # --make-vocab-size-divisible-by
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         """Dummy gradients of weights, tables of rotary positions, the output layer's gathered input."""
         setting, sizes, model = self._setting, self.step.sizes, self.step.model
         made = []
@@ -195,7 +193,7 @@ class Megatron(Framework):
             )
         return made
 
-    def _rotary(self, rank: "StageMemory") -> float:
+    def _rotary(self, rank: RankView) -> float:
         """Bytes a position."""
         setting = self._setting
         latent = [op for block in rank.counts for op in block.ops if isinstance(op, LatentAttention)]
@@ -207,7 +205,7 @@ class Megatron(Framework):
         width = next((op.head_dim for block in rank.counts for op in block.ops if hasattr(op, "head_dim")), 0)
         return buffers.rotary_tables(setting, 1, width * setting.style.rotary, 0)
 
-    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def passing(self, rank: RankView, point: Point) -> list[Term]:
         """Shards of the stream that the pipeline's schedule still names."""
         stale = pipeline.stale(rank.stage.rank, self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size)
         count = stale.forward if point.phase == "forward" else stale.backward
@@ -223,7 +221,7 @@ class Megatron(Framework):
             )
         ]
 
-    def workspaces(self, rank: "StageMemory") -> list[Term]:
+    def workspaces(self, rank: RankView) -> list[Term]:
         cluster, setting = self.step.cluster, self._setting
         generation = cluster.accelerator.generation if cluster is not None else "Hopper"
         capability = next((number for name, number in CAPABILITIES.items() if generation.startswith(name)), 80)

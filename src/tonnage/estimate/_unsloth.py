@@ -1,7 +1,6 @@
 """Unsloth in the walk: its loss by release, inputs of layers in the host's memory, and the buffers through which they come back."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block, wiring
 from tonnage.breakdown import Term
@@ -9,13 +8,11 @@ from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import FRAMEWORKS
 from tonnage.estimate._releases import Release, release_of
 from tonnage.estimate._transformers import Transformers
+from tonnage.estimate._views import RankView
 from tonnage.precisions import precision
 from tonnage.runtimes._fused import Unsloth as Code
 from tonnage.tape import TOKEN, Layer, Setting
 from tonnage.units import GIB, counted
-
-if TYPE_CHECKING:
-    from tonnage.estimate._stage import StageMemory
 
 NEWEST: Release = (2026, 10)
 # unsloth/models/llama.py of 2024.8, 2024.10, 2024.11, 2024.12, 2025.2, 2025.5, 2025.8 and 2026.10 were read.
@@ -70,7 +67,7 @@ class Unsloth(Transformers):
             return super().layer(block, masked, hidden)
         return _offloaded(block, self.step.setting, hidden)
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         """Where the inputs of layers arrive: two of them since they are buffers (unsloth_zoo/gradient_checkpointing.py: GPU_BUFFERS, _B)."""
         if self.plan.recompute != "full" or self.release < FUSED_LOSS:
             return []

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.architectures import Block, Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
-from tonnage.estimate._framework import framework_of
+from tonnage.estimate._framework import Framework, framework_of
 from tonnage.estimate._method import trained_parameters
 from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._rank import Shares, block_parameters, first_of, stages, with_first_apart
@@ -15,10 +15,10 @@ from tonnage.estimate._schedule import schedule_of
 from tonnage.estimate._sizes import Sizes
 from tonnage.estimate._stage import StageMemory
 from tonnage.formula import Number, maximum
-from tonnage.precisions import TRAINING_RECIPES
+from tonnage.precisions import TRAINING_RECIPES, Recipe
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.tape import Layer
+from tonnage.tape import Layer, Setting
 
 
 class RankMemory:
@@ -73,6 +73,17 @@ def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = 
 class Step:
     """The walk of one step: what all stages share is computed once."""
 
+    framework: Framework
+    whole: Shares
+    sharded: Shares
+    sizes: Sizes
+    setting: Setting
+    held: dict[Block, Term]
+    trained_held: dict[Block, Term]
+    masked: dict[Block, bool]
+    trains_all: bool
+    updates: Recipe
+
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
         self.model, self.plan, self.cluster = model, plan, cluster
         self.runtime = training_runtime(plan.runtime, plan.runtime_version)
@@ -102,7 +113,7 @@ class Step:
             self.framework.rows(),
             self.framework.joins_rows,
         )
-        self.masked: dict[Block, bool] = {}
+        self.masked = {}
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (

@@ -32,7 +32,7 @@ def served_from_host(
         return None
     room = (kind.node.host_memory_bytes or 0) // kind.node.accelerators
     engine = str(plain.question.get("engine", {}).get("value", ""))
-    if engine and "expert_layers_on_host" in serving_runtime(engine).settings:
+    if engine and "expert_layers_on_host" in serving_runtime(engine, options.engine_version or "").settings:
         return _layers_on_host(model, kind, width, options, load, room)
     away = 0
     answer = plain

@@ -100,7 +100,7 @@ class Width:
                 self._add(kind, load, said)
         self._one_engine()
         self.offload = offload and all(
-            "weights_on_host" in serving_runtime(plan.engine).settings for plan in self.plans
+            "weights_on_host" in serving_runtime(plan.engine, plan.engine_version).settings for plan in self.plans
         )
 
     def _add(self, kind: Kind, load: LoadOptions, said: Lengths) -> None:

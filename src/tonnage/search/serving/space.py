@@ -11,7 +11,7 @@ from tonnage.estimate._nearest import divisors
 from tonnage.estimate._weight_formats import narrower_weights
 from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.options import MOST_ACCELERATORS, Goal
 from tonnage.search.serving.prices import Prices
@@ -101,7 +101,7 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
         return tuple(name.strip() for name in given.split(","))
     if not engine:  # no plan is valid there: the walk says why
         return (None,)
-    runtime = serving_runtime(engine, space.options.engine_version or "" if space.options.engine else "")
+    runtime = _runtime(space, engine)
     choices = OF_FILES if runtime.gguf else (*NARROWER, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
     return (None, *narrower_weights(space.model, None, runtime, chip, choices))
 
@@ -109,13 +109,18 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:
     if given := said_caches(space):
         return given
-    narrow = serving_runtime(engine).narrow_cache if engine and "kv-cache" in space.goal.vary else ""
+    narrow = _runtime(space, engine).narrow_cache if engine and "kv-cache" in space.goal.vary else ""
     return (None, narrow) if narrow else (None,)
 
 
-def _has_groups(engine: str) -> bool:
+def _runtime(space: Space, engine: str) -> ServingRuntime:
+    """The engine at the version that is asked for."""
+    return serving_runtime(engine, space.options.engine_version or "" if space.options.engine else "")
+
+
+def _has_groups(space: Space, engine: str) -> bool:
     """Whether the engine has groups of ranks that share attention."""
-    return bool(engine) and "attention_data_parallel_size" in serving_runtime(engine).settings
+    return bool(engine) and "attention_data_parallel_size" in _runtime(space, engine).settings
 
 
 def said_caches(space: Space) -> tuple[str, ...]:
@@ -138,7 +143,7 @@ def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
     mixture = bool(expert_counts(model))
     for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):
         for groups in _or(
-            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and _has_groups(engine))
+            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and _has_groups(space, engine))
         ):
             stages = min(space.most // (tensor * groups), model.num_layers)
             for pipeline in _or(o.pipeline_parallel_size, range(1, stages + 1)):
