@@ -1,17 +1,19 @@
 """Unsloth in the walk: its loss by release, inputs of layers in the host's memory, and the buffers through which they come back."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from tonnage.architectures import Block, wiring
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._framework import FRAMEWORKS
+from tonnage.estimate._losses import FUSED, LOSSES
 from tonnage.estimate._releases import Release, release_of
 from tonnage.estimate._transformers import Transformers
 from tonnage.estimate._views import RankView
 from tonnage.precisions import precision
-from tonnage.runtimes._fused import Unsloth as Code
-from tonnage.tape import TOKEN, Layer, Setting
+from tonnage.runtimes._fused import Unsloth as Layers
+from tonnage.tape import TOKEN, Code, Extent, Held, Layer, Setting, Tensor
 from tonnage.units import GIB, counted
 
 NEWEST: Release = (2026, 10)
@@ -76,10 +78,37 @@ class Unsloth(Transformers):
 
 @lru_cache(maxsize=1024)
 def _offloaded(block: Block, setting: Setting, hidden: int) -> Layer:
-    code = Code(setting)
+    code = Layers(setting)
     return tapes.layer(
         code, lambda x: code.offloaded(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
     )
 
 
+def _loss(code: Code, logits: Tensor) -> Tensor:
+    """Unsloth's cross entropy writes its gradient over the logits; Accelerate's convert_outputs_to_fp32 copies them behind it, until the
+    loss alone is left of the model's outputs."""
+    rows = code.new(1, 4, logits.extent)
+    storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
+    out = code.new(0, 4, extent)
+    code.note("loss", [out], [logits], [logits, rows], lambda _: [Tensor(storage, elements, width, extent, None, True)])
+    copied = code.like(logits, 4)
+    code.mark()
+    del copied
+    return out
+
+
+def _loss_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """unsloth_fused_ce_loss, compiled: the logits of a part and their gradient, as narrow as they are; the head does not train."""
+    gradient = code.like(x)
+    logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
+    code.mark()
+    del logits
+    kept = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
+    out = code.new(0, 4, x.extent)
+    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*kept)])
+    return out
+
+
+LOSSES["unsloth"] = _loss
+FUSED["unsloth in parts"] = _loss_in_parts
 FRAMEWORKS.add("unsloth", Unsloth)

@@ -1,8 +1,8 @@
 """Facts of training runtimes and serving engines, one file each, found by the file's name.
 
 A file registers its facts in TRAINING_RUNTIMES or SERVING_RUNTIMES; no list names it. A runtime named "llama.cpp" is in llama_cpp.py, so that
-one answer imports only the file that it asks for. A plug-in outside of this package registers in the same two: see
-tonnage.estimate.plug_ins.
+one answer imports only the file that it asks for. Installed packages bring others (tonnage.estimate.plug_ins): they are imported when a name is
+asked for that no file here has, or all names.
 """
 
 from functools import cache
@@ -27,6 +27,7 @@ from tonnage.runtimes._start import Spread as Spread
 from tonnage.runtimes._start import Start as Start
 from tonnage.runtimes._versions import at_version
 
+PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
 # What is estimated where nobody names a runtime: training on one accelerator, and on several.
 USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
 # Where nobody names an engine: in data centres, and there by the accelerators' vendor; of GGUF files and at home; of models that others refuse.
@@ -38,6 +39,8 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     """The training runtime of this name, the newest or an earlier version."""
     if name not in TRAINING_RUNTIMES:
         _import_file(name)
+    if name not in TRAINING_RUNTIMES:
+        _import_plug_ins()
     if name not in TRAINING_RUNTIMES:
         raise unknown("training runtime", name, training_runtimes())
     newest = TRAINING_RUNTIMES[name]
@@ -103,3 +106,13 @@ def _import_all() -> None:
     for module in iter_modules(__path__):
         if not module.name.startswith("_"):
             import_module(f"{__name__}.{module.name}")
+    _import_plug_ins()
+
+
+@cache
+def _import_plug_ins() -> None:
+    """Import what installed packages name as their runtimes; importing registers them."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=PLUG_INS):
+        point.load()
