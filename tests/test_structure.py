@@ -77,6 +77,7 @@ def test_functions_stay_under_60_lines():
 
 # Tables by runtime that scripts write, and names of FLOP conventions, which are called as those who count so.
 NAMED_IN_TABLES = ("_bands.py", "_counted.py")
+TRIED = ("choices.py", "space.py")  # of searches: they list what is tried where nobody names a runtime
 
 
 def _deciding(path: Path, names: set[str]):
@@ -94,13 +95,14 @@ def _deciding(path: Path, names: set[str]):
             yield f"{path.relative_to(PACKAGE)}:{node.lineno}"
 
 
-def test_no_name_of_a_runtime_decides_in_an_estimate():
+def test_no_name_of_a_runtime_decides_in_an_estimate_or_a_search():
     """Facts are fields of the runtime, behaviour is a method of its framework: its own file alone may know its name."""
     from tonnage.runtimes import model_codes, serving_runtimes, training_runtime, training_runtimes
 
     names = {*training_runtimes(), *serving_runtimes(), *model_codes()}
     own = {f"_{training_runtime(name).framework}.py" for name in training_runtimes()}
-    paths = [path for path in SOURCES if _layer(path) == "estimate" and path.name not in {*own, *NAMED_IN_TABLES}]
+    rooms = [path for path in SOURCES if _layer(path) in ("estimate", "search")]
+    paths = [path for path in rooms if path.name not in {*own, *NAMED_IN_TABLES, *TRIED}]
     assert [place for path in paths for place in _deciding(path, names)] == []
 
 

@@ -31,6 +31,7 @@ from tonnage.formula import Number, is_any, maximum, minimum
 from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.runtimes._base import Moment
+from tonnage.spec import TrainingPlan
 
 STAGE_0_BUCKET = 500_000_000  # MEMORY_OPT_ALLREDUCE_SIZE
 PARAMETER_BUFFERS, PARAMETER_BUFFER, OPTIMIZER_BUFFERS = 5, 100_000_000, 4  # deepspeed/runtime/zero/offload_config.py
@@ -59,6 +60,16 @@ class DeepSpeed(Framework):
             )
         if places["offload_optimizer"] == "nvme" and zero_stage != 3:
             raise InvalidPlan(f"offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {zero_stage}.")
+
+    @classmethod
+    def trl_config(cls, plan: TrainingPlan, usual: str) -> str:
+        return "zero3" if plan.zero_stage == 3 else usual
+
+    @classmethod
+    def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
+        made = [f"--zero_stage {plan.zero_stage}"] if plan.zero_stage < 2 else []
+        made += ["--offload_optimizer_device cpu"] if plan.offload_optimizer == "cpu" else []
+        return made + (["--offload_param_device cpu"] if plan.offload_parameters == "cpu" else [])
 
     @property
     def adapter_width(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
-from tonnage.architectures import Block, style_of
+from tonnage.architectures import Block, Model, style_of
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._method import adapters_of, bare_base_bytes
@@ -26,7 +26,7 @@ from tonnage.ops import Attention
 from tonnage.precisions import TRAINING_RECIPES
 from tonnage.registry import Registry
 from tonnage.runtimes import TrainingRuntime
-from tonnage.spec import Cluster
+from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
 WIDE = 4  # bytes of an fp32 number
@@ -63,6 +63,30 @@ class Framework:
     def for_step(cls, step: StepView) -> Self:
         """That of one plan."""
         return cls(step)
+
+    # ---- how a plan is started ----
+
+    trl_base: tuple[str, ...] = ()  # options of TRL's command for a 4-bit base, beside those of bitsandbytes
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        """What the runtime's program is given, by its own names."""
+        return []
+
+    @classmethod
+    def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        """What of a plan's pipeline these settings do not say."""
+        return []
+
+    @classmethod
+    def trl_config(cls, plan: TrainingPlan, usual: str) -> str:
+        """TRL's file for accelerate; `usual`: that of the runtime."""
+        return usual
+
+    @classmethod
+    def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
+        """Options of TRL's command that say how states are sharded and offloaded."""
+        return []
 
     # ---- while a step is walked ----
 

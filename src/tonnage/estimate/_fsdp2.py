@@ -2,18 +2,28 @@
 
 from msgspec.structs import replace
 
+from tonnage.architectures import Model
 from tonnage.breakdown import Term
 from tonnage.estimate import _layers as tapes
 from tonnage.estimate._communication import copies
 from tonnage.estimate._framework import FRAMEWORKS, Framework
+from tonnage.estimate._launch_flags import size_flags
 from tonnage.estimate._points import Point
 from tonnage.estimate._rank import Stage, first_of, layer_count
 from tonnage.estimate._units import Units, unit_points
 from tonnage.estimate._views import RankView, StepView
-from tonnage.formula import Number
+from tonnage.formula import Number, ceil_div
 from tonnage.formulas import memory as f
+from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
+FLAGS = {
+    "tensor_parallel_size": "--parallelism.tensor_parallel_degree", "pipeline_parallel_size": "--parallelism.pipeline_parallel_degree",
+    "context_parallel_size": "--parallelism.context_parallel_degree", "expert_parallel_size": "--parallelism.expert_parallel_degree",
+    "expert_tensor_parallel_size": "--parallelism.expert_tensor_parallel_degree",
+}  # fmt: skip
+SCHEDULES = {"1f1b": "1F1B", "interleaved-1f1b": "Interleaved1F1B", "gpipe": "GPipe", "interleaved-zero-bubble": "InterleavedZeroBubble",
+                   "zbv": "ZBVZeroBubble", "dualpipev": "DualPipeV"}  # fmt: skip
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
 
@@ -39,6 +49,24 @@ class Fsdp2(Compiled):
     def adapter_width(self) -> float:
         """Gathered parameters are in param_dtype, adapters too (torch, distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_param)."""
         return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
+
+    trl_base = (
+        "--bnb_4bit_quant_storage bfloat16",
+    )  # accelerate, utils/fsdp_utils.py: what is stored as bytes is kept whole on every accelerator
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        return [*_flags(plan), *_chunk_flags(model, plan)]
+
+    @classmethod
+    def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        unsaid = _needs_chunks(plan) and not _chunk_flags(model, plan)
+        return [f"virtual_pipeline_size {plan.virtual_pipeline_size}"] if unsaid else []
+
+    @classmethod
+    def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
+        made = ["--fsdp_reshard_after_forward false"] if plan.zero_stage == 2 else []
+        return [*made, *(["--fsdp_offload_params true"] if plan.offload_parameters == "cpu" else [])]
 
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
 
@@ -154,6 +182,40 @@ class Fsdp2(Compiled):
 def _many(size: Number) -> bool:
     """Whether there is more than one rank; plans in an array agree in that (estimate.batch)."""
     return bool(first_of(size) > 1)
+
+
+def _needs_chunks(plan: TrainingPlan) -> bool:
+    """torchtitan gives a rank one stage, or two under a looped schedule, unless it is told otherwise."""
+    return plan.virtual_pipeline_size > 2
+
+
+def _chunk_flags(model: Model, plan: TrainingPlan) -> list[str]:
+    """Layers of a stage that make as many stages; nothing where no number does. torchtitan 0.3.0, distributed/pipeline_parallel.py: table
+    and head count as a layer each, and the stages are rounded up."""
+    if not _needs_chunks(plan):
+        return []
+    count, layers = plan.pipeline_parallel_size * plan.virtual_pipeline_size, model.num_layers + 2
+    each = ceil_div(layers, count)
+    return [f"--parallelism.pipeline_parallel_layers_per_stage {each}"] if ceil_div(layers, each) == count else []
+
+
+def _flags(plan: TrainingPlan) -> list[str]:
+    """torchtitan, torchtitan/config/configs.py (0.3)."""
+    made = size_flags(plan, FLAGS)
+    if plan.pipeline_parallel_size > 1:
+        local = plan.micro_batch_size * plan.num_microbatches
+        made.append(f"--parallelism.pipeline_parallel_schedule {SCHEDULES[plan.pipeline_schedule]}")
+        made.append(f"--parallelism.pipeline_parallel_microbatch_size {plan.micro_batch_size}")
+    else:
+        local = plan.micro_batch_size
+    made += [
+        f"--training.local_batch_size {local}",
+        f"--training.global_batch_size {plan.global_batch_size}",
+        f"--training.seq_len {plan.sequence_length}",
+    ]
+    made.append(f"--parallelism.fsdp_reshard_after_forward {'always' if plan.zero_stage == 3 else 'never'}")
+    kind = {"none": "none", "full": "full", "selective": "selective", "selective-op": "selective"}[plan.recompute]
+    return [*made, f"--activation_checkpoint.mode {kind}"]
 
 
 FRAMEWORKS.add("fsdp2", Fsdp2)

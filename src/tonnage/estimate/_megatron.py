@@ -10,8 +10,10 @@ from tonnage.breakdown import Term
 from tonnage.errors import InvalidPlan
 from tonnage.estimate._communication import copies, width_of
 from tonnage.estimate._framework import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate._launch_flags import size_flags
 from tonnage.estimate._offload import leaving, offloaded
 from tonnage.estimate._pinned import pinned
+from tonnage.estimate._pipeline_layout import chunk_layers
 from tonnage.estimate._plan_request import PlanRequest
 from tonnage.estimate._points import Point
 from tonnage.estimate._predictions import with_predictions
@@ -21,6 +23,8 @@ from tonnage.estimate._views import RankView
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
 from tonnage.ops import LatentAttention, MoE, Op
+from tonnage.precisions import TRAINING_RECIPES
+from tonnage.runtimes import training_runtime
 from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.runtimes._megatron.offload import offloadable
@@ -29,6 +33,11 @@ from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape._megatron import Shape
 from tonnage.tape._megatron_setting import ContextParallel, MegatronSetting
 
+FLAGS = {
+    "tensor_parallel_size": "--tensor-model-parallel-size", "pipeline_parallel_size": "--pipeline-model-parallel-size",
+    "context_parallel_size": "--context-parallel-size", "expert_parallel_size": "--expert-model-parallel-size",
+    "expert_tensor_parallel_size": "--expert-tensor-parallel-size", "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
+}  # fmt: skip
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -46,6 +55,10 @@ class Megatron(Framework):
     def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
         if places["offload_optimizer"] != "none" and zero_stage == 0:
             raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        return [*_flags(plan), *_layout_flags(model, plan)]
 
     adds_tied_gradients = False  # accumulated into the main gradient by each product
 
@@ -293,6 +306,55 @@ def _dummies(
 def _hidden(model: Model, block: Block) -> int:
     """A prediction layer is in no branch, and as wide as the decoder."""
     return next((branch.hidden_size for branch in model.branches if block in branch.blocks), model.hidden_size)
+
+
+def _flags(plan: TrainingPlan) -> list[str]:
+    """Megatron-LM, megatron/training/arguments.py."""
+    made = size_flags(plan, FLAGS)
+    if plan.expert_parallel_size > 1 and plan.expert_tensor_parallel_size == 1 and plan.tensor_parallel_size > 1:
+        made.append("--expert-tensor-parallel-size 1")  # else it is the tensor size
+    made += ["--sequence-parallel"] if plan.sequence_parallel and plan.tensor_parallel_size > 1 else []
+    made += [
+        f"--micro-batch-size {plan.micro_batch_size}",
+        f"--global-batch-size {plan.global_batch_size}",
+        f"--seq-length {plan.sequence_length}",
+    ]
+    made += ["--use-distributed-optimizer"] if plan.zero_stage else []
+    made += _recompute_flags(plan)
+    made += ["--tp-comm-overlap"] if plan.tp_comm_overlap else []
+    made += ["--overlap-moe-expert-parallel-comm"] if plan.overlap_moe_expert_parallel_comm else []
+    # Without it Megatron's experts gather every token of every rank.
+    dispatched = plan.expert_parallel_size > 1
+    made += [f"--moe-token-dispatcher-type {plan.moe_token_dispatcher_type}"] if dispatched else []
+    made += ["--optimizer-cpu-offload"] if plan.offload_optimizer == "cpu" else []
+    if plan.precision == "fp8-te":
+        return [*made, "--bf16", "--fp8-format hybrid"]
+    return [*made, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
+
+
+def _recompute_flags(plan: TrainingPlan) -> list[str]:
+    if plan.recompute == "full":
+        return ["--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"]
+    if plan.recompute == "selective":
+        return ["--recompute-granularity selective", f"--recompute-modules {plan.recompute_modules.replace(',', ' ')}"]
+    return []
+
+
+def _layout_flags(model: Model, plan: TrainingPlan) -> list[str]:
+    """Megatron splits evenly, or as options say. Of one chunk a stage a layout says it: E is the embedding, t a layer, L the loss. Of several
+    chunks, whose number the layout would repeat, the sizes of the ends do, or that table and head count as a layer."""
+    layers = chunk_layers(model, training_runtime(plan.runtime), plan)
+    if len(set(layers)) == 1:
+        return []
+    if plan.virtual_pipeline_size == 1:
+        stages = ["t" * count for count in layers]
+        return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
+    ends = {"first": plan.first_stage_layers, "last": plan.last_stage_layers}
+    if any(ends.values()):
+        return [f"--decoder-{end}-pipeline-num-layers {size}" for end, size in ends.items() if size]
+    most = max(layers)
+    counted = {"embedding": layers[0] < most, "loss": layers[-1] < most}
+    return [f"--account-for-{end}-in-pipeline-split" for end, is_counted in counted.items() if is_counted]
 
 
 FRAMEWORKS.add("megatron", Megatron)

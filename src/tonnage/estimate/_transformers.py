@@ -19,7 +19,9 @@ from tonnage.estimate._releases import Release, release_of
 from tonnage.estimate._views import RankView
 from tonnage.formula import Number
 from tonnage.formulas import memory as f
+from tonnage.precisions import TRAINING_RECIPES
 from tonnage.runtimes._fused import LIGER
+from tonnage.spec import TrainingPlan
 from tonnage.tape import Extent, Layer, Setting
 
 NEWEST: Release = (5, 23)
@@ -49,6 +51,17 @@ def liger_parts(model: Model, tokens: int) -> float:
 
 class Transformers(Framework):
     """A run of the Trainer on one accelerator, or under DDP."""
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        """transformers, training_args.py."""
+        made = [
+            f"--per_device_train_batch_size {plan.micro_batch_size}",
+            f"--gradient_accumulation_steps {plan.num_microbatches}",
+        ]
+        made += ["--gradient_checkpointing true"] if plan.recompute != "none" else []
+        compute = TRAINING_RECIPES[plan.precision].compute
+        return [*made, f"--{compute} true"] if compute in ("bf16", "fp16") else made
 
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):

@@ -176,6 +176,14 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     """The ZeRO stage from which gradients go where the optimizer is."""
     offload_fraction_from: int = NEVER
     """The ZeRO stage from which a part of the optimizer states may stay on the accelerator."""
+    launch_program: str = ""
+    """What the settings are given to that start a plan; "": they are not written here."""
+    launch_words: Mapping[str, tuple[str, ...]] = {}
+    """Values of options that these settings have words for, beside sizes, ZeRO and recomputation."""
+    trl_config: str = ""
+    """TRL's file for accelerate (trl/accelerate_configs) under which it trains adapters."""
+    trl_words: Mapping[str, tuple[str, ...]] = {}
+    """Values of options that TRL's command has words for, beside methods, objectives and bases."""
     makes_on_accelerator: bool = False
     """Its code makes the model on the accelerator and reads checkpoints tensor by tensor."""
     saves_shards: bool = False

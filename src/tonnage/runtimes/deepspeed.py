@@ -38,6 +38,9 @@ TRAINING_RUNTIMES.add(
             "overlap_comm",
         ),
         takes_objectives=True,
+        # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step, which no other number can stand beside
+        trl_config="zero2",
+        trl_words={"offload_optimizer": ("cpu",), "offload_parameters": ("cpu",)},
         # offload_optimizer and offload_param; saved_tensors_hooks of PyTorch
         offload_optimizer=PLACES,
         offload_parameters=PLACES,

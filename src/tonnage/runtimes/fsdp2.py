@@ -41,6 +41,9 @@ NEWEST = TrainingRuntime(
     makes_on_accelerator=True,
     takes_objectives=True,
     selective_op=True,
+    launch_program="options of torchtitan's run_train.sh, beside its --module and --config.",
+    trl_config="fsdp2",
+    trl_words={"offload_optimizer": ("cpu",), "offload_parameters": ("cpu",)},
     attention_by_generation=CUDNN_FIRST,
     # CPUOffloadPolicy; saved_tensors_hooks of PyTorch work with any code
     offload_optimizer=PLACES[:2],

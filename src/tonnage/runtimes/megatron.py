@@ -46,6 +46,8 @@ TRAINING_RUNTIMES.add(
         offload_optimizer=PLACES[:2],
         offload_activations=PLACES[:2],
         offload_fraction_from=0,
+        launch_program="options of Megatron-LM's pretrain_gpt.py, which torchrun starts on each node.",
+        launch_words={"precision": ("fp16-mixed", "fp8-te"), "offload_optimizer": ("cpu",)},
         saves_shards=True,
         saves_twice_below=NEVER,  # dist_checkpointing of the model and of the distributed optimizer
         newest_attention=True,  # Transformer Engine's

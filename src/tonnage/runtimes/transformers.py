@@ -40,6 +40,9 @@ TRAINING_RUNTIMES.add(
             shown="runtime transformers (its Trainer, under DDP on several accelerators)",
         ),
         takes_objectives=True,
+        launch_program="options of TrainingArguments of transformers' Trainer.",
+        launch_words={"precision": ("fp16-mixed",)},
+        trl_config="single_gpu",
         offload_activations=PLACES,  # saved_tensors_hooks of PyTorch
         casts=True,
         trains=METHODS,
