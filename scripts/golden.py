@@ -33,8 +33,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-os.environ.update(TONNAGE_LANG="en", HF_HUB_OFFLINE="1", COLUMNS="100", CUDA_VISIBLE_DEVICES="")
-
+ENVIRONMENT = {"TONNAGE_LANG": "en", "HF_HUB_OFFLINE": "1", "COLUMNS": "100", "CUDA_VISIBLE_DEVICES": ""}
+HOMES = ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "tonnage"
 GOLDEN = ROOT / "tests" / "golden"
@@ -47,7 +47,7 @@ MAX_PARTS = 8  # paragraphs of a text that have a line of their own
 # Keys of what a search took on this machine, of all questions, and of those to the verbs whose documents have them.
 TIMED = frozenset({"search_seconds"})
 TIMED_OF = {"tonnage sweep": frozenset({"seconds", "plans_per_second", "bytes"}), "inventory": frozenset({"seconds"})}
-DURATION = re.compile(r"\b[\d.,]+ (?:s|ms|seconds|plans/s)(?!\w)")
+DURATION = re.compile(r"\b[\d.,]+ (?:s|ms|seconds|plans/s|questions/s)(?!\w)")
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 OPENED = contextlib.ExitStack()  # what is closed when all questions are answered
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -80,9 +80,8 @@ class _FixedDay:
         return datetime.combine(TODAY, datetime.min.time().replace(hour=12), tzinfo=zone)
 
 
-@cache
 def fix_day() -> None:
-    """Every module of the package that asks which day it is gets TODAY."""
+    """Every module of the package that asks which day it is gets TODAY, until OPENED is closed."""
     for path in sorted(PACKAGE.rglob("*.py")):
         if re.search(r"\bdate\.today\(|\bdatetime\.now\(", path.read_text(encoding="utf-8")):
             name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -90,28 +89,41 @@ def fix_day() -> None:
             for word, real in (("date", date), ("datetime", datetime)):
                 if getattr(module, word, None) is real:
                     setattr(module, word, _FixedDay(real))
+                    OPENED.callback(setattr, module, word, real)
 
 
 @contextlib.contextmanager
 def clean_place() -> Iterator[Path]:
-    """An empty working directory and home, with the files that questions name."""
-    before, names = Path.cwd(), ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME")
-    kept = {name: os.environ.get(name) for name in names}
-    with tempfile.TemporaryDirectory() as folder:
+    """An empty home and working directory with the files that questions name, on the day TODAY."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, _environment(ENVIRONMENT | dict.fromkeys(HOMES, folder)):
         place = Path(folder, "place")
         place.mkdir()
         for file in sorted((GOLDEN / "files").iterdir()):
             (place / file.name).write_bytes(file.read_bytes())
-        os.environ.update(dict.fromkeys(names, folder))
         os.chdir(place)
         try:
             with OPENED:
+                fix_day()
                 yield place
         finally:
             _client.cache_clear()
             os.chdir(before)
-            for name, value in kept.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """These variables, and afterwards what they were."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def ask_command_line(rest: str, place: Path) -> dict[str, Any]:
@@ -166,12 +178,22 @@ def ask_python(rest: str, _place: Path) -> dict[str, Any]:
 
 @cache
 def _client() -> Any:
-    """The HTTP API in this process."""
+    """The HTTP API, whose answers are made in this process, where the day is TODAY, instead of processes beside it."""
     from litestar.testing import TestClient
 
+    from tonnage.web.answer import Refusal, answered
     from tonnage.web.app import create_app
+    from tonnage.web.pool import Pool
     from tonnage.web.settings import Settings
 
+    async def answer_here(pool: Any, verb: str, question: Mapping[str, Any], _left: Any) -> Any:
+        found = answered(verb, question, pool._within)
+        if isinstance(found, Refusal):
+            raise found
+        return found
+
+    OPENED.callback(setattr, Pool, "answered", Pool.answered)
+    Pool.answered = answer_here  # type: ignore[method-assign]
     return OPENED.enter_context(TestClient(create_app(Settings(hub=False)), base_url="http://127.0.0.1:8000"))
 
 
@@ -209,7 +231,6 @@ FACES: dict[str, Callable[[str, Path], dict[str, Any]]] = {
 
 def ask(question: str, place: Path) -> dict[str, Any]:
     """The whole answer of a question, without what differs from run to run."""
-    fix_day()
     face, _, rest = question.partition(" ")
     try:
         found = FACES[face](rest, place)
@@ -358,6 +379,8 @@ def groups() -> dict[str, Path]:
 
 def differences(question: str, recorded: Lines, place: Path) -> Lines:
     """Lines that differ between the record and the answer of today; none where they are equal."""
+    if not recorded:
+        return [f"{question}", "    has no record: run scripts/golden.py --write"]
     present = short_record(ask(question, place))
     if present == recorded:
         return []

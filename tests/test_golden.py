@@ -9,8 +9,9 @@ pytest.importorskip("litestar")
 pytest.importorskip("mcp")
 
 import golden
+import golden_questions
 
-EACH = 20  # of so many questions of a group one is asked
+EACH = 25  # of so many questions of a group one is asked
 DAY = int(os.environ.get("GOLDEN_SAMPLE", datetime.now(UTC).date().toordinal()))
 
 
@@ -52,3 +53,14 @@ def test_a_difference_says_whether_numbers_or_texts_changed():
     hashes = [line[0].rpartition("#")[2].split(".") for line in (was, number, text)]
     assert hashes[0][0] != hashes[1][0] and hashes[0][1] == hashes[1][1]
     assert hashes[0][0] == hashes[2][0] and hashes[0][1] != hashes[2][1]
+
+
+def test_the_questions_of_a_verb_are_drawn_as_they_stand_in_its_file():
+    drawn = [" ".join(line.split()) for line in golden_questions.train_runs()]
+    assert list(golden.read_group(golden.groups()["train_runs"])) == list(dict.fromkeys(drawn))
+
+
+def test_the_program_shows_one_answer_and_compares_a_group(capsys):
+    assert golden.main(["--show", "tonnage explain kv_cache_bytes --json"]) == 0
+    assert '"kv_cache_bytes"' in capsys.readouterr().out
+    assert golden.main(["--group", "validate"]) == 0, capsys.readouterr().out
